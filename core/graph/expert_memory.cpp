@@ -12,11 +12,12 @@ constexpr std::int64_t kPlaceBytes = 2 * sizeof(std::int64_t);
 }  // namespace
 
 std::int64_t ExpertMemory::forward(std::int64_t places) const {
-  return saturatingMul(places, std::max(4 * features + hidden, 3 * features + 2 * hidden) * itemSize + kPlaceBytes);
+  const std::int64_t inside = isClamped ? std::max(5 * features, 2 * features + hidden) : 4 * features + hidden;
+  return saturatingMul(places, std::max(inside, 2 * hidden) * itemSize + kPlaceBytes);
 }
 
 std::int64_t ExpertMemory::kept(std::int64_t places) const {
-  return saturatingMul(places, (4 * features + 3 * hidden + 1) * itemSize + kPlaceBytes);
+  return saturatingMul(places, ((isClamped ? 7 : 4) * features + 3 * hidden + 1) * itemSize + kPlaceBytes);
 }
 
 std::int64_t ExpertMemory::backward(std::int64_t places) const {

@@ -37,11 +37,13 @@ std::int64_t expertsWorkspace(const Graph& program, const Node& node, std::int64
   const auto *hidden = operandOf(program, node, 0), *ids = operandOf(program, node, 1),
              *down = operandOf(program, node, 4);
   if (!ids || !down || down->shape.size() != 3 || !hidden || hidden->shape.size() != 2) return 0;
-  // [experts here, hidden, features here], or with the last two changed round.
-  const std::int64_t width = hidden->shape[1];
-  const graph::ExpertMemory memory{.hidden = width,
-                                   .features = down->shape[1] == width ? down->shape[2] : down->shape[1],
-                                   .itemSize = graph::itemSize(down->dtype)};
+  const auto* activation = graph::argumentAt(node, 5);
+  const auto* name = activation ? std::get_if<std::string>(activation) : nullptr;
+  const bool isClamped = name && *name == graph::kClampedSwiglu;
+  const graph::ExpertMemory memory{.hidden = hidden->shape[1],
+                                   .features = down->shape[isClamped ? 1 : 2],
+                                   .itemSize = graph::itemSize(down->dtype),
+                                   .isClamped = isClamped};
   return memory.forward(graph::placesOfOne(graph::elementCount(ids->shape), experts > 0 ? experts : down->shape[0]));
 }
 

@@ -121,7 +121,7 @@ class TestPredict : public QObject {
         "h: bf16[4096,4096] = input\nids: i64[4096,2] = input\nshares: bf16[4096,2] = input\n"
         "a.gate_up: bf16[1,28672,4096] = parameter\na.down: bf16[1,4096,14336] = parameter\n"
         "b.gate_up: bf16[8,3584,4096] = parameter\nb.down: bf16[8,4096,1792] = parameter\n"
-        "x: bf16[4096,4096] = cleave::local_experts(h, ids, shares, a.gate_up, a.down, \"silu\", 8)\n"
+        "x: bf16[4096,4096] = cleave::local_experts(h, ids, shares, a.gate_up, a.down, \"silu\", None, 1.0, 0.0, 8)\n"
         "y: bf16[4096,4096] = cleave::moe_experts(x, ids, shares, b.gate_up, b.down, \"silu\", None, 1.0, 0.0)\nreturn "
         "y=y\n");
     const MemoryPrediction memory = predictMemory(*program, {}, *program);

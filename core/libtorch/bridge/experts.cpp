@@ -6,40 +6,59 @@
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 namespace cleave::bridge {
 namespace {
 
-std::optional<at::Tensor> activated(const at::Tensor& x, std::string_view activation) {
-  if (activation == "silu") return at::silu(x);
-  if (activation == "gelu") return at::gelu(x);
-  if (activation == "gelu_tanh") return at::gelu(x, "tanh");
-  if (activation == "relu") return at::relu(x);
-  return std::nullopt;
-}
+struct NamedActivation {
+  std::string_view name;
+  at::Tensor (*apply)(const at::Tensor&);
+};
+constexpr NamedActivation kActivations[] = {
+    {"silu", [](const at::Tensor& x) { return at::silu(x); }},
+    {"gelu", [](const at::Tensor& x) { return at::gelu(x); }},
+    {"gelu_tanh", [](const at::Tensor& x) { return at::gelu(x, "tanh"); }},
+    {"quick_gelu", [](const at::Tensor& x) { return x.mul(1.702).sigmoid_().mul(x); }},
+    {"relu", [](const at::Tensor& x) { return at::relu(x); }},
+    {"relu2", [](const at::Tensor& x) { return at::relu(x).square(); }},
+    {"tanh", [](const at::Tensor& x) { return at::tanh(x); }},
+    {"sigmoid", [](const at::Tensor& x) { return at::sigmoid(x); }},
+};
 
 bool isClamped(const ExpertsCall& call) { return call.activation == graph::kClampedSwiglu; }
 
 /// gate · sigmoid(alpha · gate) · (up + 1), where gate and up are in turn and held within the limit.
-at::Tensor clampedSwiglu(const ExpertsCall& call, const at::Tensor& gateUp) {
+at::Tensor clampedSwiglu(const ExpertsCall& call, at::Tensor gateUp) {
   const at::Tensor gate = gateUp.slice(-1, 0, gateUp.size(-1), 2).clamp_max(call.limit);
-  const at::Tensor up = gateUp.slice(-1, 1, gateUp.size(-1), 2).clamp(-call.limit, call.limit);
-  return up.add(1).mul(gate.mul(gate.mul(call.alpha).sigmoid()));
+  const at::Tensor up = gateUp.slice(-1, 1, gateUp.size(-1), 2).clamp(-call.limit, call.limit).add(1);
+  gateUp.reset();
+  const at::Tensor swish = gate.mul(gate.mul(call.alpha).sigmoid());
+  return up.mul(swish);
 }
 
-/// One expert on the tokens that chose it.
-Result<at::Tensor> runExpert(const ExpertsCall& call, std::int64_t held, const at::Tensor& tokens) {
-  if (isClamped(call)) {
-    const at::Tensor product = tokens.matmul(call.gateUp[held]);
-    const at::Tensor gateUp = call.gateUpBias ? product.add((*call.gateUpBias)[held]) : product;
-    return clampedSwiglu(call, gateUp).matmul(call.down[held]);
-  }
+/// One expert on the tokens that chose it; what it has used it lets go, as graph/expert_memory.h counts.
+Result<at::Tensor> runExpert(const ExpertsCall& call, std::int64_t held, at::Tensor tokens) {
   std::optional<at::Tensor> bias;
   if (call.gateUpBias) bias = (*call.gateUpBias)[held];
+  if (isClamped(call)) {
+    at::Tensor gateUp = bias ? at::addmm(*bias, tokens, call.gateUp[held]) : tokens.matmul(call.gateUp[held]);
+    tokens.reset();
+    return clampedSwiglu(call, std::move(gateUp)).matmul(call.down[held]);
+  }
+  const auto activation = std::ranges::find(kActivations, std::string_view(call.activation), &NamedActivation::name);
+  if (activation == std::end(kActivations)) {
+    std::vector<std::string_view> names;
+    for (const NamedActivation& known : kActivations) names.push_back(known.name);
+    return fail(ErrorCode::BadInput, "activation \"{}\" is none of {} and {}.", call.activation.substr(0, 40),
+                fmt::join(names, ", "), graph::kClampedSwiglu);
+  }
   const auto halves = at::linear(tokens, call.gateUp[held], bias).chunk(2, -1);
-  const auto gate = activated(halves[0], call.activation);
-  if (gate) return at::linear(gate->mul(halves[1]), call.down[held]);
-  return fail(ErrorCode::BadInput, "activation \"{}\" is none of silu, gelu, gelu_tanh, relu and {}.",
-              call.activation.substr(0, 40), graph::kClampedSwiglu);
+  tokens.reset();
+  const at::Tensor gate = activation->apply(halves[0]);
+  return at::linear(gate.mul(halves[1]), call.down[held]);
 }
 
 at::Tensor moeExperts(const at::Tensor& hidden, const at::Tensor& ids, const at::Tensor& shares,

@@ -13,7 +13,7 @@ struct ExpertsCall {
   at::Tensor hidden;            ///< [tokens, hidden]
   at::Tensor ids, shares;       ///< [tokens, k]: which experts a token goes to, and what each counts
   at::Tensor gateUp, down;      ///< as graph::ParallelOp::MoeExperts says of the activation
-  std::string_view activation;  ///< silu, gelu, gelu_tanh, relu or clamped_swiglu
+  std::string_view activation;  ///< silu, gelu, gelu_tanh, quick_gelu, relu, relu2, tanh, sigmoid or clamped_swiglu
   std::optional<at::Tensor> gateUpBias;
   double alpha = 1, limit = 0;  ///< of clamped_swiglu
   std::int64_t experts = 0;     ///< of all ranks

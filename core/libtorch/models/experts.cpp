@@ -136,11 +136,16 @@ class ExpertsCall {
 
   std::string_view activationName() const {
     switch (m_build.family().mlp.activation.value) {
+      case Activation::Silu: return "silu";
       case Activation::Gelu: return "gelu";
       case Activation::GeluTanh: return "gelu_tanh";
+      case Activation::QuickGelu: return "quick_gelu";
       case Activation::Relu: return "relu";
-      default: return "silu";
+      case Activation::Relu2: return "relu2";
+      case Activation::Tanh: return "tanh";
+      case Activation::Sigmoid: break;
     }
+    return "sigmoid";
   }
 
   Tensor shared(const Tensor& tokens) {

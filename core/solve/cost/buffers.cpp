@@ -119,7 +119,8 @@ Buffers::Experts Buffers::experts(const LayerShape& layer, const LayerStrategy& 
   const bool isInExpert = option.strategy == rules::Strategy::InExpert;
   return {.memory = {.hidden = down[static_cast<std::size_t>(3 - layer.inAxis)],
                      .features = isInExpert ? features / m_ranks : features,
-                     .itemSize = m_facts.of(layer.weight).itemSize},
+                     .itemSize = m_facts.of(layer.weight).itemSize,
+                     .isClamped = graph::areInTurn(layer)},
           .places = option.strategy == rules::Strategy::ByExpert ? (places + m_ranks - 1) / m_ranks : places,
           .placesOfOne = graph::placesOfOne(places, down[0])};
 }

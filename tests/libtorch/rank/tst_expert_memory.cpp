@@ -5,6 +5,7 @@
 #include <c10/core/GradMode.h>
 
 #include "graph/expert_memory.h"
+#include "graph/operators.h"
 #include "libtorch/rank/memory_probe.h"
 
 #include <QTest>
@@ -25,17 +26,25 @@ Metered metered(Work work) {
 
 struct Sizes {
   std::int64_t tokens = 0, experts = 0, hidden = 0, features = 0;
+  std::string_view activation = "silu";
 };
 
 /// Two experts for each token, all of them as often.
 bridge::ExpertsCall callOf(const Sizes& sizes) {
+  const bool isClamped = sizes.activation == std::string_view(graph::kClampedSwiglu);
+  const std::int64_t both = 2 * sizes.features;
   const at::Tensor numbers = at::arange(sizes.tokens, at::kLong);
   return {.hidden = at::randn({sizes.tokens, sizes.hidden}),
           .ids = at::stack({numbers.remainder(sizes.experts), (numbers + 1).remainder(sizes.experts)}, 1),
           .shares = at::rand({sizes.tokens, 2}),
-          .gateUp = at::randn({sizes.experts, 2 * sizes.features, sizes.hidden}),
-          .down = at::randn({sizes.experts, sizes.hidden, sizes.features}),
-          .activation = "silu",
+          .gateUp = isClamped ? at::randn({sizes.experts, sizes.hidden, both})
+                              : at::randn({sizes.experts, both, sizes.hidden}),
+          .down = isClamped ? at::randn({sizes.experts, sizes.features, sizes.hidden})
+                            : at::randn({sizes.experts, sizes.hidden, sizes.features}),
+          .activation = sizes.activation,
+          .gateUpBias = isClamped ? std::optional(at::randn({sizes.experts, both})) : std::nullopt,
+          .alpha = 1.702,
+          .limit = 7,
           .experts = sizes.experts};
 }
 
@@ -53,11 +62,16 @@ class ExpertMemoryTest : public QObject {
     QTest::newRow("wide experts") << Sizes{4096, 4, 64, 224};
     QTest::newRow("more experts") << Sizes{4096, 8, 64, 96};
     QTest::newRow("narrow experts") << Sizes{4096, 4, 192, 32};
+    QTest::newRow("clamped, wide") << Sizes{4096, 4, 64, 224, graph::kClampedSwiglu};
+    QTest::newRow("clamped, narrow") << Sizes{4096, 4, 192, 32, graph::kClampedSwiglu};
   }
   void isWhatTheAllocatorCounts() {
     QFETCH(Sizes, sizes);
     bridge::ExpertsCall call = callOf(sizes);
-    const graph::ExpertMemory memory{.hidden = sizes.hidden, .features = sizes.features, .itemSize = kItem};
+    const graph::ExpertMemory memory{.hidden = sizes.hidden,
+                                     .features = sizes.features,
+                                     .itemSize = kItem,
+                                     .isClamped = call.gateUpBias.has_value()};
     const std::int64_t places = 2 * sizes.tokens, one = graph::placesOfOne(places, sizes.experts);
     const std::int64_t result = sizes.tokens * sizes.hidden * kItem;
     at::Tensor made;
