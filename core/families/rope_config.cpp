@@ -130,31 +130,42 @@ class ScalingReader {
   RopeConfig& m_rope;
 };
 
-/// How many features of a head are rotated.
-Result<std::int64_t> rotated(const JsonObject& place, std::string_view key, double fraction, std::int64_t headDim) {
+/// How many features of a head are rotated; 0: no such part of them can be.
+std::int64_t rotatedPart(double fraction, std::int64_t headDim) {
   const auto dim = static_cast<std::int64_t>(static_cast<double>(headDim) * fraction);
-  if (fraction > 0 && fraction <= 1 && dim >= 2 && dim % 2 == 0) return dim;
+  return fraction > 0 && fraction <= 1 && dim >= 2 && dim % 2 == 0 ? dim : 0;
+}
+
+tl::unexpected<Error> wrongPart(const JsonObject& place, std::string_view key, std::int64_t headDim) {
   return place.wrong(key, fmt::format("a part of 1 that makes an even number of the {} features of a head", headDim));
 }
 
-Result<RopeConfig> plainRope(const ConfigReader& config, const Rope& rope, const RopeContext& context) {
+/// Without a part that can be rotated where the object of the scaling may still give one.
+RopeConfig plainRope(const Rope& rope, const RopeContext& context) {
   RopeConfig made;
   made.theta = rope.theta.value;
-  const bool hasAlias = !rope.fraction.alias.empty() && config.fields().has(rope.fraction.alias);
-  CLEAVE_TRY(made.dim, rotated(config.fields(), hasAlias ? rope.fraction.alias : rope.fraction.name,
-                               rope.fraction.value, context.headDim));
+  made.dim = rotatedPart(rope.fraction.value, context.headDim);
   return made;
 }
 
+Result<void> checkPart(const ConfigReader& config, const Rope& rope, const RopeConfig& made,
+                       const RopeContext& context) {
+  if (made.dim > 0) return {};
+  const bool hasAlias = !rope.fraction.alias.empty() && config.fields().has(rope.fraction.alias);
+  return wrongPart(config.fields(), hasAlias ? rope.fraction.alias : rope.fraction.name, context.headDim);
+}
+
 /// transformers 5's object also carries the base and the part that is rotated.
-Result<RopeConfig> scaledRope(const ConfigReader& config, const JsonObject& scaling, RopeConfig rope,
+Result<RopeConfig> scaledRope(const ConfigReader& config, const Rope& asked, const JsonObject& scaling, RopeConfig rope,
                               const RopeContext& context) {
   CLEAVE_TRY(rope.theta, number(scaling, "rope_theta", kRopeBases, rope.theta));
   const std::string_view fraction = context.fractionKey;
   if (!fraction.empty() && scaling.has(fraction)) {
     CLEAVE_TRY(const double part, scaling.number(fraction));
-    CLEAVE_TRY(rope.dim, rotated(scaling, fraction, part, context.headDim));
+    rope.dim = rotatedPart(part, context.headDim);
+    if (rope.dim == 0) return wrongPart(scaling, fraction, context.headDim);
   }
+  CLEAVE_TRY_VOID(checkPart(config, asked, rope, context));
   CLEAVE_TRY_VOID(ScalingReader(config, scaling, context, rope).read());
   return rope;
 }
@@ -176,7 +187,7 @@ Result<std::vector<RopeConfig>> readRopes(const ConfigReader& config, Rope rope,
   CLEAVE_TRY_VOID(config.read(rope.fraction, {0, 1}));
   const bool hasLocal = rope.localTheta.value != 0;
   CLEAVE_TRY_VOID(config.read(rope.localTheta, kRopeBases));
-  CLEAVE_TRY(RopeConfig whole, plainRope(config, rope, context));
+  RopeConfig whole = plainRope(rope, context);
   RopeConfig local = whole;
   local.theta = rope.localTheta.value;
   std::string_view key;
@@ -189,14 +200,15 @@ Result<std::vector<RopeConfig>> readRopes(const ConfigReader& config, Rope rope,
     CLEAVE_TRY(const JsonObject scaling, fields.object(key));
     const bool isByLayerKind = hasLocal && (scaling.has(kFullLayers) || scaling.has(kLocalLayers));
     if (!isByLayerKind) {
-      CLEAVE_TRY(whole, scaledRope(config, scaling, whole, context));
+      CLEAVE_TRY(whole, scaledRope(config, rope, scaling, whole, context));
     }
     for (const auto& [kind, made] : {std::pair(kFullLayers, &whole), std::pair(kLocalLayers, &local)}) {
       if (!isByLayerKind || !scaling.has(kind)) continue;
       CLEAVE_TRY(const JsonObject ofKind, scaling.object(kind));
-      CLEAVE_TRY(*made, scaledRope(config, ofKind, *made, context));
+      CLEAVE_TRY(*made, scaledRope(config, rope, ofKind, *made, context));
     }
   }
+  CLEAVE_TRY_VOID(checkPart(config, rope, whole, context));
   std::vector<RopeConfig> ropes{std::move(whole)};
   if (hasLocal) ropes.push_back(std::move(local));
   return ropes;

@@ -184,6 +184,8 @@ VARIANTS = [
     row("phi", dialect=True),
     row("phi-qk-layernorm", dict(qk_layernorm=True, num_key_value_heads=2), dialect=True, **LEFT),
     row("phi-tied", dict(tie_word_embeddings=True, hidden_act="gelu"), **RIGHT),
+    row("phi-all-rotated", dict(hidden_size=24, num_attention_heads=4, num_key_value_heads=4,
+                                rope_parameters=dict(ROPE, partial_rotary_factor=1.0))),
     row("phi3", dialect=True),
     row("phi3-longrope", dict(rope_parameters=LONG, original_max_position_embeddings=8), dialect=True,
         published_v4=dict(rope_scaling=dict(
@@ -244,6 +246,8 @@ VARIANTS = [
     row("mixtral-window", dict(sliding_window=5, num_experts_per_tok=1, head_dim=12, num_key_value_heads=1), **RIGHT),
     row("mixtral-3-of-6", dict(num_local_experts=6, num_experts_per_tok=3, intermediate_size=4, hidden_act="gelu",
                                tie_word_embeddings=True)),
+    row("mixtral-quick-gelu", dict(hidden_act="quick_gelu")),
+    row("mixtral-tanh", dict(hidden_act="tanh")),
     row("qwen2_moe", dialect=True),
     row("qwen2_moe-norm-topk", dict(norm_topk_prob=True, decoder_sparse_step=2, num_hidden_layers=3,
                                     tie_word_embeddings=True, intermediate_size=16), dialect=True, **LEFT),
