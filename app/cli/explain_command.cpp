@@ -240,6 +240,8 @@ struct ExplainCommand {
     document["placement"] = solution.of(id).text();
     text +=
         fmt::format("{} {} is {}\n", graph.value(id).name, graph::toText(graph.value(id).type), solution.of(id).text());
+    if (const std::string& source = graph.sourceOf(graph.node(graph.value(id).producer)); !source.empty())
+      text += fmt::format("  {}\n", source);
     Json chain = Json::array();
     for (const solve::WhyLink& link : solve::why(problem, solution, planned.solved->result.engine, id)) {
       const std::string sentence = solve::plainText(link.sentence);

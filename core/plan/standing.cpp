@@ -415,6 +415,9 @@ class Standings::Search {
   std::string refusal(NodeId node, Part part) {
     if (std::string heads = headsRefusal(node); !heads.empty()) return heads;
     if (part == Part::Weight || m_variables.layer(node)) return m_whyReplicated.refusal(node);
+    const graph::Node& call = m_problem.graph->node(node);
+    if (call.kind == graph::NodeKind::Call && !rules::hasRule(m_problem.graph->opName(call)))
+      return fmt::format("there is {}, so it reads and writes whole tensors", rules::noRule(*m_problem.graph, node));
     const std::string& onSequence = sequenceRefusal();
     return "what its operators read, and what reads their results, leaves them no strategy that splits them" +
            (onSequence.empty() ? "" : fmt::format(", and sequence parallelism none either, as {}", onSequence));

@@ -112,9 +112,10 @@ Verdict applyRule(const OpCall& opCall) {
     if (call.at(i).isSplit()) split.push_back(i);
   }
   if (entry == nullptr) {
-    return conflictOfAny(fmt::format("There is no rule for `{}` yet, so its inputs must be replicated; {} is {}.", op,
-                                     inputName(call, split.front()), call.at(split.front()).text()),
-                         split);
+    return conflictOfAny(
+        fmt::format("There is {}, so its inputs must be replicated; {} is {}.", noRule(opCall.graph, opCall.node),
+                    inputName(call, split.front()), call.at(split.front()).text()),
+        split);
   }
   Verdict verdict = entry->apply(call);
   if (!call.problem().empty()) {
@@ -134,6 +135,13 @@ std::vector<graph::Argument> localArguments(const OpCall& opCall, std::span<cons
   Call call(opCall);
   entry->localise(call, results, args);
   return args;
+}
+
+std::string noRule(const graph::Graph& graph, graph::NodeId node) {
+  const graph::Node& call = graph.node(node);
+  const std::string& source = graph.sourceOf(call);
+  const std::string where = source.empty() ? std::string() : fmt::format(" ({})", source);
+  return fmt::format("no rule for `{}` yet{}", graph.opName(call), where);
 }
 
 bool hasRule(std::string_view op) { return findEntry(op) != nullptr; }

@@ -58,6 +58,9 @@ std::vector<graph::Argument> localArguments(const OpCall& call, std::span<const 
 
 /// True when `applyRule` knows the operator ("aten::add.Tensor").
 bool hasRule(std::string_view op);
+/// Of a call that has none: "no rule for `aten::_cdist_forward` yet (model.py:6: return torch.cdist(x, x))", with the
+/// line of the model's code where it is known.
+std::string noRule(const graph::Graph& graph, graph::NodeId node);
 
 struct Family {
   std::string_view name;     ///< "pointwise", "reduction", "view", ...

@@ -260,6 +260,32 @@ class Einsum(nn.Module):
         return torch.einsum("bhqk,bkhe,hed->bqd", shares, v, self.out)
 
 
+class Distances(nn.Module):
+    """Attention by distance: an operator that no rule is written for."""
+
+    def __init__(self):
+        super().__init__()
+        self.point, self.value, self.out = (nn.Linear(WIDTH, WIDTH) for _ in range(3))
+
+    def forward(self, x):
+        points = self.point(x)
+        return self.out(torch.softmax(-torch.cdist(points, points), -1) @ self.value(x))
+
+
+class TransposedProducts(nn.Module):
+    """Linear layers spelled as products with transposed parameters, one of them read twice."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Parameter(torch.empty(64, WIDTH)), nn.Parameter(torch.empty(WIDTH, 64))
+        self.shift = nn.Parameter(torch.empty(64))
+
+    def forward(self, x):
+        wide = torch.addmm(self.shift, x.reshape(-1, WIDTH), self.up.T)
+        narrow = torch.relu(wide) @ self.down.T
+        return (narrow + wide @ self.up).reshape(x.shape)
+
+
 class Encoder(nn.Module):
     """torch.nn.TransformerEncoder."""
 
@@ -328,6 +354,8 @@ MODULES = [
     Row("conv1d-like-dynamic", ConvolutionLikeProduct, (states(),), dynamic=TWO, bigger=(states(5, 3, WIDTH),)),
     Row("head-weights", HeadWeights, (states(),)),
     Row("einsum", Einsum, (states(),)),
+    Row("distances", Distances, (states(),), traces=True),
+    Row("transposed-products", TransposedProducts, (states(),)),
     Row("encoder-batch-first", lambda: Encoder(True, False), (states(), PADDED), stacks=False),
     Row("encoder-batch-second", lambda: Encoder(False, True), (states(LENGTH, BATCH, WIDTH), PADDED), stacks=False),
 ]
