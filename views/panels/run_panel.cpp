@@ -84,6 +84,18 @@ std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, int r
   return {pipeline::checkMemory(*plan, *resolved), pipeline::checkUnsplitMemory(*plan)};
 }
 
+namespace {
+QString weightsText(const plan::Plan& plan) {
+  if (plan.model.hasWeights) return QObject::tr("Weights are here: each rank reads only its own part.");
+  return plan.model.isExported
+             ? QObject::tr(
+                   "No weights in this archive that can be read: random ones from seed %1. Model › Capture "
+                   "Options takes a file with its own.")
+                   .arg(plan.seed)
+             : QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan.seed);
+}
+}  // namespace
+
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch::Backend backend,
                                       const QString& whyNot) {
   std::vector<RunCheck> checks;
@@ -111,10 +123,7 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, int ranks, launch:
     checks.push_back(
         {true,
          QObject::tr("The plan is for %1: it is solved again for %2 first.").arg(ranksText(plan->ranks)).arg(ranks)});
-  checks.push_back(
-      plan->model.hasWeights
-          ? RunCheck{true, QObject::tr("Weights are here: each rank reads only its own part.")}
-          : RunCheck{true, QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan->seed)});
+  checks.push_back({true, weightsText(*plan)});
   if (plan->ranks == ranks) {
     checks.push_back(
         {true, QObject::tr("The program of a forward pass needs %1 per rank, of it %2 parameters and %3 activations.")

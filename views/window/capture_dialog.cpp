@@ -5,8 +5,12 @@
 #include <QCoreApplication>
 #include <QDialog>
 #include <QDialogButtonBox>
+#include <QFileDialog>
 #include <QFormLayout>
+#include <QHBoxLayout>
 #include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
 #include <QSpinBox>
 
 #include "views/base/text.h"
@@ -55,6 +59,34 @@ Fields makeFields(QFormLayout& form, const torch_capture::CaptureOptions& now) {
   form.addRow(QString(), fields.loss);
   return fields;
 }
+
+/// Where the weights lie that an archive lacks: a safetensors file, or a folder of them.
+QLineEdit* addWeights(QFormLayout& form, const QString& now, QWidget* parent) {
+  auto* path = new QLineEdit(now);
+  path->setObjectName(QStringLiteral("weights"));
+  path->setMinimumWidth(path->fontMetrics().averageCharWidth() * 44);
+  path->setPlaceholderText(words("none: random weights"));
+  auto* row = new QHBoxLayout;
+  row->addWidget(path, 1);
+  const auto addButton = [&](const QString& text, auto ask) {
+    auto* button = new QPushButton(text);
+    QObject::connect(button, &QPushButton::clicked, path, [path, ask] {
+      if (const QString chosen = ask(); !chosen.isEmpty()) path->setText(chosen);
+    });
+    row->addWidget(button);
+  };
+  addButton(words("File…"), [path, parent] {
+    return QFileDialog::getOpenFileName(parent, words("Weights"), path->text(),
+                                        words("safetensors (*.safetensors);;All files (*)"));
+  });
+  addButton(words("Folder…"),
+            [path, parent] { return QFileDialog::getExistingDirectory(parent, words("Weights"), path->text()); });
+  form.addRow(
+      new QLabel(words("The archive has no weights that can be read. Those of a safetensors file, or of a "
+                       "folder of them, go by the parameters' names.")));
+  form.addRow(words("Weights"), row);
+  return path;
+}
 }  // namespace
 
 std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::CaptureOptions& now, QWidget* parent) {
@@ -97,6 +129,8 @@ std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& 
     if (bounds.most) box->setMaximum(static_cast<int>(std::min<std::int64_t>(*bounds.most, 1 << 20)));
     boxes.emplace_back(symbol, box);
   }
+  const bool lacksWeights = !program.whyWithoutWeights.empty();
+  QLineEdit* weights = lacksWeights ? addWeights(*form, toQ(model.info.weights), &dialog) : nullptr;
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
   form->addRow(buttons);
   QObject::connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
@@ -104,6 +138,7 @@ std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& 
   if (dialog.exec() != QDialog::Accepted) return std::nullopt;
   torch_capture::CaptureOptions options = pipeline::captureOptionsOf(model.info);
   for (const auto& [symbol, box] : boxes) options.asked.symbols[symbol] = box->value();
+  if (weights) options.weights = toStd(weights->text().trimmed());
   return options;
 }
 

@@ -1,6 +1,11 @@
 // Exported programs in the window: opened, dropped, remembered; their source lines shown and found; 80 layers at once.
+#include <QAction>
+#include <QApplication>
+#include <QDialog>
 #include <QElapsedTimer>
+#include <QLineEdit>
 #include <QTemporaryDir>
+#include <QTimer>
 #include <nlohmann/json.hpp>
 
 #include "formats/zip_archive.h"
@@ -187,6 +192,25 @@ class TestWindowExported : public QObject {
                                             session.selection(), session.answers()},
                                            TextColors::of(window.palette()));
     QVERIFY2(text.html.contains("Source") && text.html.contains("s.qkv"), qPrintable(text.html));
+  }
+
+  /// Archives of torch 2.6 hold pickled weights: the window asks for others.
+  void weightsBesideAreAskedFor() {
+    SessionWindow window;
+    openArchive(window, QStringLiteral(CLEAVE_TEST_DATA "/torch-versions/tiny-2.6.0.pt2"));
+    QVERIFY(!window.session().opened().model()->info.hasWeights);
+    bool wasAsked = false;
+    QTimer::singleShot(0, &window, [&wasAsked] {
+      auto* dialog = qobject_cast<QDialog*>(QApplication::activeModalWidget());
+      auto* weights = dialog ? dialog->findChild<QLineEdit*>(QStringLiteral("weights")) : nullptr;
+      if (weights) weights->setText(QStringLiteral(CLEAVE_TEST_DATA "/torch-versions/tiny.weights.safetensors"));
+      wasAsked = weights != nullptr;
+      if (dialog) dialog->accept();
+    });
+    window.findChild<QAction*>(QStringLiteral("capture"))->trigger();
+    QVERIFY(wasAsked);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().model()->info.hasWeights && window.isSettled(), kPatience);
+    QVERIFY(window.session().plans().plan()->model.weights.ends_with("tiny.weights.safetensors"));
   }
 
   void eightyLayersOpenAsOneStack() {

@@ -76,11 +76,16 @@ class TestWindowUse : public QObject {
     SessionWindow window;
     openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     const auto before = window.session().plans().plan();
-    drop(window, QStringLiteral(CLEAVE_TEST_DATA "/models/gpt2"));
-    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("GPT2LMHeadModel"), kPatience);
+    QTemporaryDir unknown;
+    QFile config(unknown.filePath(QStringLiteral("config.json")));
+    QVERIFY(config.open(QIODevice::WriteOnly));
+    config.write(R"({"architectures": ["MambaForCausalLM"], "model_type": "mamba"})");
+    config.close();
+    drop(window, unknown.path());
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("MambaForCausalLM"), kPatience);
     QCOMPARE(window.session().plans().plan(), before);
     const QString below = window.statusBar()->findChild<QLabel*>()->text();  // once is enough
-    QVERIFY2(!below.contains("GPT2") && below.startsWith("Every node has a placement"), qPrintable(below));
+    QVERIFY2(!below.contains("Mamba") && below.startsWith("Every node has a placement"), qPrintable(below));
     drop(window, QStringLiteral("/no/such/folder"));
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("/no/such/folder"), kPatience);
     QCOMPARE(window.session().plans().plan(), before);
