@@ -61,7 +61,7 @@ inline torch_rank::Program loaded(const plan::Plan& plan, const fs::path& inputs
   program.graph = plan.program;
   program.parameters = plan.parameters;
   torch_rank::WeightOptions options;
-  options.places = formats::WeightPlaces::of(plan.model.source, false, "");
+  options.places = formats::WeightPlaces::of(plan.model.source, plan.model.isExported, plan.model.weights);
   options.rank = rank;
   std::atomic<std::int64_t> bytes{0};
   const auto report = need(torch_rank::loadWeights(bound, program, options, bytes));

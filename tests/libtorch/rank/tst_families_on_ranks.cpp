@@ -174,7 +174,8 @@ class FamiliesOnRanksTest : public QObject {
         QVERIFY(
             at::equal(outputs[std::string("but norms") + ranks][output], outputs[std::string("all") + ranks][output]));
     }
-    QVERIFY(ofTolerance(outputs["all2"], outputs["all1"], pipeline::defaultTolerance(graph::DType::BFloat16)) <= 1);
+    // Rounding alone takes up to one and a half of it (tst_compatibility).
+    QVERIFY(ofTolerance(outputs["all2"], outputs["all1"], pipeline::defaultTolerance(graph::DType::BFloat16)) <= 2);
   }
 };
 
