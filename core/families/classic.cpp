@@ -5,7 +5,6 @@
 namespace cleave::families {
 namespace {
 
-constexpr FlagKey kTied{"tie_word_embeddings", true};
 constexpr LayerNorm kNorm{.eps = {"layer_norm_epsilon", 1e-5}};
 constexpr RefusedKey kCrossAttention[] = {{"add_cross_attention"}};
 
@@ -290,7 +289,7 @@ constinit const Family kStarcoder2{
     .attention = SelfAttention{.qkvBias = kStarcoder2Bias,
                                .outputBias = kStarcoder2Bias,
                                .heads = {"num_attention_heads", 24},
-                               .keyValueHeads = {"num_key_value_heads", 2, {}, /*isNullable=*/true},
+                               .keyValueHeads = keyValueHeads(2),
                                .windows = {.rule = WindowRule::EveryLayer}},
     .mlp = {.kind = PlainMlp{.up = "mlp.c_fc", .down = "mlp.c_proj"},
             .size = {"intermediate_size", 12288},

@@ -47,7 +47,7 @@ constexpr Family encoder(std::string_view modelType, std::string_view prefix, st
       .hidden = {"hidden_size", 768},
       .layerCount = {"num_hidden_layers", 12},
       .positions = {"max_position_embeddings", 512},
-      .isTied = {"tie_word_embeddings", true},
+      .isTied = kTied,
       .padTokenId = 0,
       .norm = LayerNorm{.eps = {"layer_norm_eps", 1e-12}},
       .embeddings = {.tokens = "embeddings.word_embeddings",

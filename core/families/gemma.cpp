@@ -5,11 +5,6 @@
 namespace cleave::families {
 namespace {
 
-constexpr FlagKey kAttentionBias{"attention_bias", false};
-constexpr FlagKey kTied{"tie_word_embeddings", true};
-constexpr IntegerKey kHeadOf256{"head_dim", 256, {}, /*isNullable=*/true};
-constexpr IntegerKey kFourKeyValueHeads{"num_key_value_heads", 4, {}, /*isNullable=*/true};
-constexpr IntegerKey kWindowOf4096{"sliding_window", 4096, {}, /*isNullable=*/true};
 constexpr NumberKey kNoFinalCap{"final_logit_softcapping", 0, {}, /*isNullable=*/true};
 constexpr NumberKey kFinalCapOf30{"final_logit_softcapping", 30.0, {}, /*isNullable=*/true};
 constexpr NumberKey kScoreCapOf50{"attn_logit_softcapping", 50.0, {}, /*isNullable=*/true};
@@ -47,8 +42,8 @@ constinit const Family kGemma{
     .attention = SelfAttention{.qkvBias = kAttentionBias,
                                .outputBias = kAttentionBias,
                                .heads = {"num_attention_heads", 16},
-                               .keyValueHeads = {"num_key_value_heads", 16, {}, /*isNullable=*/true},
-                               .headDim = kHeadOf256},
+                               .keyValueHeads = keyValueHeads(16),
+                               .headDim = headDim(256)},
     .mlp = {.size = {"intermediate_size", 24576}, .activation = {"hidden_act", "gelu_pytorch_tanh"}},
     .refused = kRefused,
     .choose = chooseGemma,
@@ -70,11 +65,11 @@ constinit const Family kGemma2{
         SelfAttention{.qkvBias = kAttentionBias,
                       .outputBias = kAttentionBias,
                       .heads = {"num_attention_heads", 8},
-                      .keyValueHeads = kFourKeyValueHeads,
-                      .headDim = kHeadOf256,
+                      .keyValueHeads = keyValueHeads(4),
+                      .headDim = headDim(256),
                       .scale = InverseRootScale{},
                       .softCap = kScoreCapOf50,
-                      .windows = {.rule = WindowRule::AllButEveryNth, .size = kWindowOf4096, .pattern = {"", 2}}},
+                      .windows = {.rule = WindowRule::AllButEveryNth, .size = slidingWindow(4096), .pattern = {"", 2}}},
     .mlp = {.size = {"intermediate_size", 9216}, .activation = {"hidden_activation", "gelu_pytorch_tanh"}},
     .block = Sandwich{},
     .classes = kScaled,
@@ -98,12 +93,12 @@ constinit const Family kGemma3{
     .attention = SelfAttention{.qkvBias = kAttentionBias,
                                .outputBias = kAttentionBias,
                                .heads = {"num_attention_heads", 8},
-                               .keyValueHeads = kFourKeyValueHeads,
-                               .headDim = kHeadOf256,
+                               .keyValueHeads = keyValueHeads(4),
+                               .headDim = headDim(256),
                                .queryKeyNorm = HeadNorm{},
                                .scale = InverseRootScale{},
                                .windows = {.rule = WindowRule::AllButEveryNth,
-                                           .size = kWindowOf4096,
+                                           .size = slidingWindow(4096),
                                            .pattern = {"sliding_window_pattern", 6, "_sliding_window_pattern"}}},
     .mlp = {.size = {"intermediate_size", 9216}, .activation = {"hidden_activation", "gelu_pytorch_tanh"}},
     .block = Sandwich{},

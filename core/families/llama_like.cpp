@@ -4,13 +4,7 @@
 namespace cleave::families {
 namespace {
 
-constexpr FlagKey kAttentionBias{"attention_bias", false};
 constexpr FlagKey kMlpBias{"mlp_bias", false};
-constexpr FlagKey kUsesWindows{"use_sliding_window", false};
-constexpr IntegerKey kWindowOf4096{"sliding_window", 4096, {}, /*isNullable=*/true};
-constexpr IntegerKey kEightKeyValueHeads{"num_key_value_heads", 8, {}, /*isNullable=*/true};
-constexpr IntegerKey kFourKeyValueHeads{"num_key_value_heads", 4, {}, /*isNullable=*/true};
-constexpr IntegerKey kAllKeyValueHeads32{"num_key_value_heads", 32, {}, /*isNullable=*/true};
 
 constexpr HeadClass kLlamaHeads[] = {{"LlamaForCausalLM", CausalHead{}}};
 constexpr HeadClass kMistralHeads[] = {{"MistralForCausalLM", CausalHead{}}};
@@ -38,8 +32,8 @@ constinit const Family kMistral{
     .classPrefix = "Mistral",
     .heads = kMistralHeads,
     .positions = {"max_position_embeddings", 131072},
-    .attention = SelfAttention{.keyValueHeads = kEightKeyValueHeads,
-                               .windows = {.rule = WindowRule::EveryLayer, .size = kWindowOf4096}},
+    .attention = SelfAttention{.keyValueHeads = keyValueHeads(8),
+                               .windows = {.rule = WindowRule::EveryLayer, .size = slidingWindow(4096)}},
     .mlp = {.size = {"intermediate_size", 14336}},
 };
 
@@ -52,8 +46,8 @@ constinit const Family kQwen2{
     .attention =
         SelfAttention{
             .qkvBias = kAlways,
-            .keyValueHeads = kAllKeyValueHeads32,
-            .windows = {.rule = WindowRule::AboveMaxWindowLayers, .isUsed = kUsesWindows, .size = kWindowOf4096}},
+            .keyValueHeads = keyValueHeads(32),
+            .windows = {.rule = WindowRule::AboveMaxWindowLayers, .isUsed = kUsesWindows, .size = slidingWindow(4096)}},
     .mlp = {.size = {"intermediate_size", 22016}},
 };
 
@@ -74,8 +68,8 @@ constinit const Family kMinistral{
     .classPrefix = "Ministral",
     .heads = kMinistralHeads,
     .positions = {"max_position_embeddings", 131072},
-    .attention = SelfAttention{.keyValueHeads = kEightKeyValueHeads,
-                               .windows = {.rule = WindowRule::EveryLayer, .size = kWindowOf4096}},
+    .attention = SelfAttention{.keyValueHeads = keyValueHeads(8),
+                               .windows = {.rule = WindowRule::EveryLayer, .size = slidingWindow(4096)}},
     .mlp = {.size = {"intermediate_size", 14336}},
 };
 
@@ -89,10 +83,10 @@ constinit const Family kQwen3{
         SelfAttention{
             .qkvBias = kAttentionBias,
             .outputBias = kAttentionBias,
-            .keyValueHeads = kAllKeyValueHeads32,
-            .headDim = {"head_dim", 128, {}, /*isNullable=*/true},
+            .keyValueHeads = keyValueHeads(32),
+            .headDim = headDim(128),
             .queryKeyNorm = HeadNorm{},
-            .windows = {.rule = WindowRule::AboveMaxWindowLayers, .isUsed = kUsesWindows, .size = kWindowOf4096}},
+            .windows = {.rule = WindowRule::AboveMaxWindowLayers, .isUsed = kUsesWindows, .size = slidingWindow(4096)}},
     .mlp = {.size = {"intermediate_size", 22016}},
 };
 
@@ -104,13 +98,13 @@ constinit const Family kSmolLm3{
     .hidden = {"hidden_size", 2048},
     .layerCount = {"num_hidden_layers", 36},
     .positions = {"max_position_embeddings", 32768},
-    .isTied = {"tie_word_embeddings", true},
+    .isTied = kTied,
     .padTokenId = 128004,
     .position = Rope{.theta = {"rope_theta", 2000000.0}, .plainEvery = {"no_rope_layer_interval", 4}},
     .attention = SelfAttention{.qkvBias = kAttentionBias,
                                .outputBias = kAttentionBias,
                                .heads = {"num_attention_heads", 16},
-                               .keyValueHeads = kFourKeyValueHeads,
+                               .keyValueHeads = keyValueHeads(4),
                                .windows = {.rule = WindowRule::WithoutRotation, .isUsed = kUsesWindows}},
     .mlp = {.hasBias = kMlpBias},
 };
@@ -148,7 +142,7 @@ constinit const Family kCohere{
     .hidden = {"hidden_size", 8192},
     .layerCount = {"num_hidden_layers", 40},
     .positions = {"max_position_embeddings", 8192},
-    .isTied = {"tie_word_embeddings", true},
+    .isTied = kTied,
     .padTokenId = 0,
     .norm = CenteredNorm{},
     .position = Rope{.theta = {"rope_theta", 500000.0}, .pairing = Pairing::Neighbours},

@@ -409,4 +409,8 @@ Result<ModelConfig> readModelConfig(const json& value, const std::string& where)
   return Reader(fields).read();
 }
 
+Result<ModelConfig> readModelConfig(const formats::ModelFolder& folder) {
+  return readModelConfig(*folder.config, (folder.path / "config.json").string());
+}
+
 }  // namespace cleave::families

@@ -8,6 +8,7 @@
 /// thread.
 #include "families/family.h"
 #include "families/quantization.h"
+#include "formats/model_folder.h"
 #include "graph/types.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -60,5 +61,7 @@ struct ModelConfig {
 /// `where` names the file in errors. BadInput with one sentence: an unknown architecture (names it and lists the known
 /// ones), a mistyped key, a value out of range, values that do not fit together.
 Result<ModelConfig> readModelConfig(const nlohmann::json& config, const std::string& where = "config.json");
+/// Of a folder that has a config.
+Result<ModelConfig> readModelConfig(const formats::ModelFolder& folder);
 
 }  // namespace cleave::families

@@ -5,10 +5,7 @@
 namespace cleave::families {
 namespace {
 
-constexpr FlagKey kAttentionBias{"attention_bias", false};
-constexpr FlagKey kUsesWindows{"use_sliding_window", false};
 constexpr FlagKey kNotNormalised{"norm_topk_prob", false};
-constexpr IntegerKey kWindowOf4096{"sliding_window", 4096, {}, /*isNullable=*/true};
 constexpr IntegerKey kSparseStep{"decoder_sparse_step", 1};
 
 constexpr HeadClass kMixtralHeads[] = {{"MixtralForCausalLM", CausalHead{}}};
@@ -39,8 +36,7 @@ constinit const Family kMixtral{
     .positions = {"max_position_embeddings", 131072},
     .norm = RmsNorm{.eps = {"rms_norm_eps", 1e-5}},
     .position = Rope{.theta = {"rope_theta", 1000000.0}},
-    .attention = SelfAttention{.keyValueHeads = {"num_key_value_heads", 8, {}, /*isNullable=*/true},
-                               .windows = {.rule = WindowRule::EveryLayer}},
+    .attention = SelfAttention{.keyValueHeads = keyValueHeads(8), .windows = {.rule = WindowRule::EveryLayer}},
     .experts = {.rule = SparseRule::EveryLayer,
                 .name = "block_sparse_moe",
                 .router = "block_sparse_moe.gate",
@@ -62,12 +58,12 @@ constinit const Family kQwen2Moe{
     .hidden = {"hidden_size", 2048},
     .layerCount = {"num_hidden_layers", 24},
     .positions = {"max_position_embeddings", 32768},
-    .attention =
-        SelfAttention{
-            .qkvBias = {"qkv_bias", true},
-            .heads = {"num_attention_heads", 16},
-            .keyValueHeads = {"num_key_value_heads", 16, {}, /*isNullable=*/true},
-            .windows = {.rule = WindowRule::EvenBelowMaxWindowLayers, .isUsed = kUsesWindows, .size = kWindowOf4096}},
+    .attention = SelfAttention{.qkvBias = {"qkv_bias", true},
+                               .heads = {"num_attention_heads", 16},
+                               .keyValueHeads = keyValueHeads(16),
+                               .windows = {.rule = WindowRule::EvenBelowMaxWindowLayers,
+                                           .isUsed = kUsesWindows,
+                                           .size = slidingWindow(4096)}},
     .mlp = {.size = {"intermediate_size", 5632}},
     .experts = {.rule = SparseRule::EveryStep,
                 .step = kSparseStep,
@@ -92,9 +88,9 @@ constinit const Family kQwen3Moe{
     .attention =
         SelfAttention{.qkvBias = kAttentionBias,
                       .outputBias = kAttentionBias,
-                      .keyValueHeads = {"num_key_value_heads", 4, {}, /*isNullable=*/true},
+                      .keyValueHeads = keyValueHeads(4),
                       .queryKeyNorm = HeadNorm{},
-                      .windows = {.rule = WindowRule::EveryLayer, .isUsed = kUsesWindows, .size = kWindowOf4096}},
+                      .windows = {.rule = WindowRule::EveryLayer, .isUsed = kUsesWindows, .size = slidingWindow(4096)}},
     .mlp = {.size = {"intermediate_size", 6144}},
     .experts = {.rule = SparseRule::EveryStep,
                 .step = kSparseStep,
@@ -116,15 +112,14 @@ constinit const Family kGptOss{
     .positions = {"max_position_embeddings", 131072},
     .norm = RmsNorm{.eps = {"rms_norm_eps", 1e-5}},
     .position = Rope{.theta = {"rope_theta", 150000.0}, .isYarnByDefault = true},
-    .attention = SelfAttention{.qkvBias = {"attention_bias", true},
-                               .outputBias = {"attention_bias", true},
-                               .heads = {"num_attention_heads", 64},
-                               .keyValueHeads = {"num_key_value_heads", 8, {}, /*isNullable=*/true},
-                               .headDim = {"head_dim", 64, {}, /*isNullable=*/true},
-                               .sinks = "self_attn.sinks",
-                               .windows = {.rule = WindowRule::AllButEveryNth,
-                                           .size = {"sliding_window", 128, {}, /*isNullable=*/true},
-                                           .pattern = {"", 2}}},
+    .attention =
+        SelfAttention{.qkvBias = {"attention_bias", true},
+                      .outputBias = {"attention_bias", true},
+                      .heads = {"num_attention_heads", 64},
+                      .keyValueHeads = keyValueHeads(8),
+                      .headDim = headDim(64),
+                      .sinks = "self_attn.sinks",
+                      .windows = {.rule = WindowRule::AllButEveryNth, .size = slidingWindow(128), .pattern = {"", 2}}},
     .experts = {.rule = SparseRule::EveryLayer,
                 .className = "MLP",
                 .router = "mlp.router",

@@ -256,8 +256,7 @@ Result<ModelDescription> describeModel(const Model& model) {
   if (model.exported) {
     describeExported(model, made);
   } else if (model.folder.config) {
-    CLEAVE_TRY(const ModelConfig config,
-               families::readModelConfig(*model.folder.config, (model.folder.path / "config.json").string()));
+    CLEAVE_TRY(const ModelConfig config, families::readModelConfig(model.folder));
     describeFamily(model, config, made);
   } else {
     return fail(ErrorCode::BadInput, "The graph came without its model: open the model's folder.");

@@ -13,10 +13,6 @@
 namespace cleave::pipeline {
 namespace {
 
-Result<families::ModelConfig> configOf(const formats::ModelFolder& folder) {
-  return families::readModelConfig(*folder.config, (folder.path / "config.json").string());
-}
-
 /// What opening reads of an exported program's weights: those of the archive that the graph takes, and what lies
 /// beside.
 Result<void> findWeights(Model& model, const std::string& weights) {
@@ -54,7 +50,7 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   progress.report("capture");
   CLEAVE_TRY(auto captured, capture(model, options, progress));
   if (!model.exported) {
-    CLEAVE_TRY(const families::ModelConfig config, configOf(model.folder));
+    CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(model.folder));
     CLEAVE_TRY_VOID(families::packWeights(config, *captured.aten, model.folder.tensors));
     model.info.quantization = config.quantization ? config.quantization->text() : std::string();
   }
@@ -81,7 +77,7 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
 
 /// The checkpoint's tensors by the names that the model's code asks for.
 Result<void> useModelNames(formats::ModelFolder& folder) {
-  CLEAVE_TRY(const families::ModelConfig config, configOf(folder));
+  CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(folder));
   std::vector<std::string> stored;
   for (const auto& [name, source] : folder.tensors) stored.push_back(name);
   const std::vector<std::string> names = families::modelNames(config.family, stored);

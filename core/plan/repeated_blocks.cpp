@@ -1,5 +1,7 @@
 #include "plan/repeated_blocks.h"
 
+#include "solve/problem/wording.h"
+
 #include <algorithm>
 #include <unordered_map>
 
@@ -11,13 +13,8 @@ using graph::ValueId;
 
 /// "model.layers.3" of "model.layers.3.mlp.up_proj"; empty: it is in no list of modules.
 std::string blockPath(const std::string& path) {
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find('.', at), path.size());
-    const bool isIndex = end > at && path.find_first_not_of("0123456789", at) >= end;
-    if (isIndex) return path.substr(0, end);
-    at = end + 1;
-  }
-  return {};
+  const std::size_t index = solve::withoutIndices(path).find('*');  // as far as there the two are alike
+  return index == std::string::npos ? std::string() : path.substr(0, path.find('.', index));
 }
 
 }  // namespace

@@ -13,8 +13,6 @@ namespace cleave::rules {
 
 namespace {
 
-std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
-
 /// One KV head a rank, held by several ranks, beside evenly split query heads: the same parts as if it were split with
 /// them.
 void alignSharedHeads(Call& call, int query, int key, int value, int headDim) {

@@ -10,8 +10,6 @@ namespace cleave::rules {
 
 namespace {
 
-std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
-
 constexpr const char* kPicks = "picks by index from";
 constexpr const char* kWrites = "writes by index into";
 

@@ -30,6 +30,8 @@ namespace cleave::rules {
 
 using graph::Shape;
 
+inline std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
+
 /// Elements [start, start + length) of the split dimension (of the joint, row-major index for `S(d:e)`).
 struct Range {
   std::int64_t start = 0;

@@ -24,8 +24,6 @@ constexpr std::size_t kMaskOfAttention = 3;
 /// [batch, heads, queries, keys]
 constexpr int kScoresRank = 4, kHeadsOfScores = 1;
 
-std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
-
 /// The one dimension of this size; -1: none, or several.
 int onlyDim(const Shape& shape, std::int64_t size) {
   if (std::count(shape.begin(), shape.end(), size) != 1) return -1;

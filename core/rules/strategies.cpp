@@ -28,8 +28,6 @@ std::optional<T> parseWord(const std::array<std::string_view, N>& words, std::st
   return at == words.end() ? std::nullopt : std::optional(static_cast<T>(at - words.begin()));
 }
 
-std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
-
 /// Collects the options of one layer; each `offer…` adds an option or the refusal with the numbers.
 class Offers {
  public:

@@ -95,11 +95,12 @@ std::string rowOf(const QString& name) {
 constexpr std::string_view kTableHead =
     R"(# Published models on eight GPUs
 
-What Cleave plans of the published models in `tests/data/configs`, from their configurations alone: 8 ranks on NVIDIA H100 SXM5
-80 GB (`h100`), batch 1, a sequence of 128 and its KV cache, the engine `optimal` without a memory budget. A step is one
-forward pass with its loss. Billions of parameters; what they are stored as, and so what they weigh, is the configuration's
-(`quantization_config`). *Layers split*: of those with weights. *What stays whole*: on every rank, and why; what does not pay
-to split costs more time, or saves no memory, for the 1 % of slack.
+What Cleave plans of the published models in `tests/data/configs`, from their configurations alone: 8 ranks on
+NVIDIA H100 SXM5 80 GB (`h100`), batch 1, a sequence of 128 and its KV cache, the engine `optimal` without a
+memory budget. A step is one forward pass with its loss. Billions of parameters; what they are stored as, and so
+what they weigh, is the configuration's (`quantization_config`). *Layers split*: of those with weights. *What
+stays whole*: on every rank, and why; what does not pay to split costs more time, or saves no memory, for the
+1% of slack.
 
 This table is written by `tst_published_models` (`CLEAVE_UPDATE_CASES=1`), and compared by it.
 

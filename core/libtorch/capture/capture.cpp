@@ -149,7 +149,7 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
   progress.report("capture");
   CLEAVE_TRY_VOID(checkOptions(asked));
   const std::string where = (folder.path / "config.json").string();
-  CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(*folder.config, where));
+  CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(folder));
   CaptureOptions options = asked;
   if (options.cutsSequence)
     options.sequence = std::min(options.sequence, learnedPositions(config).value_or(kMostPositions));

@@ -95,11 +95,6 @@ std::optional<std::int64_t> piecesOf(const std::string& op, const std::vector<IV
   return std::nullopt;
 }
 
-/// The identity of the memory that a tensor and its views share.
-const void* memoryOf(const at::Tensor& tensor) {
-  return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
-}
-
 graph::Argument asArgument(const Number& number) {
   return std::visit([](auto value) { return graph::Argument(value); }, number);
 }
@@ -309,8 +304,8 @@ void ExportedReplay::callOperator(const Operator& op, std::vector<IValue>& stack
   const at::Tensor base = self;
   static const auto reshape = bridge::findOperator("aten::reshape");
   reshape->callBoxed(&stack);
-  m_copied.insert(memoryOf(base));
-  m_copied.insert(memoryOf(stack[0].toTensor()));
+  m_copied.insert(storageOf(base));
+  m_copied.insert(storageOf(stack[0].toTensor()));
 }
 
 void ExportedReplay::checkWrites(const Operator& op, const std::vector<IValue>& stack) const {
@@ -320,7 +315,7 @@ void ExportedReplay::checkWrites(const Operator& op, const std::vector<IValue>& 
     const auto* alias = schema.arguments()[i].alias_info();
     if (!alias || !alias->isWrite()) continue;
     bridge::forEachTensor(stack[i], [&](const at::Tensor& tensor) {
-      TORCH_CHECK(!m_copied.contains(memoryOf(tensor)),
+      TORCH_CHECK(!m_copied.contains(storageOf(tensor)),
                   "it writes to a tensor that others are views of in a way that LibTorch's shapes alone do not allow: "
                   "call program.run_decompositions() before it is saved, which writes such calls out");
     });

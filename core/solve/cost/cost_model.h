@@ -37,8 +37,7 @@
 /// held throughout) + optimizer (momentum: one copy, AdamW: two, in the parameter's dtype, but at least float32; a
 /// float32 master copy for half precision) + activations saved for backward (training: what PyTorch's formulas save,
 /// graph/operators.h) or the KV cache (inference, causal attention: keys and values before heads are repeated) + inputs
-/// and constants + transient peak. All but the
-/// transient peak are sums over steps.
+/// and constants + transient peak. All but the transient peak are sums over steps.
 ///     Transient peak: what the step's fullest moment holds beyond these. Forward: live values that do not stay,
 ///     gathered inputs, buffers of collectives. Backward (training): saved activations, freed after the last node that
 ///     needs them; a gradient for each value, from its first reader's backward to its producer's; what one expert

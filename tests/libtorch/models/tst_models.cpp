@@ -36,7 +36,7 @@ struct Fixture {
     folder.tensors = std::move(renamed);
   }
   void reread() {
-    auto read = families::readModelConfig(*folder.config);
+    auto read = families::readModelConfig(folder);
     if (!read) qFatal("%s", read.error().message.c_str());
     config = std::move(*read);
   }
