@@ -199,6 +199,9 @@ class ProgramReader {
       CLEAVE_TRY(symbol.most, range.optionalInteger("max_val"));
       symbol.least = std::max<std::int64_t>(least.value_or(0), 0);
       if (symbol.most == kUnbounded) symbol.most.reset();
+      if (symbol.most && *symbol.most < symbol.least)
+        return range.wrong("max_val",
+                           fmt::format("{} or more, as min_val says: export the program again", symbol.least));
     }
     return {};
   }

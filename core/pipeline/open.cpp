@@ -71,7 +71,10 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   info.hasLoss = options.loss && !info.isExported;
   info.logitsToKeep = options.logitsToKeep;
   if (info.isExported) CLEAVE_TRY_VOID(findWeights(model, options.weights));
-  info.hasWeights = model.folder.hasWeights();
+  const bool needsNone =
+      info.isExported && std::none_of(model.aten->nodes.begin(), model.aten->nodes.end(),
+                                      [](const auto& node) { return node.kind == graph::NodeKind::Parameter; });
+  info.hasWeights = needsNone || model.folder.hasWeights();
   return std::make_shared<const Model>(std::move(model));
 }
 

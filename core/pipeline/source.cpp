@@ -31,14 +31,17 @@ Result<fs::path> existingPath(const std::string& source) {
   if (source.find('\0') != std::string::npos)
     return fail(ErrorCode::BadInput, "The path {} holds a zero byte, which no path can.", quotedText(source));
   if (source.empty()) return fail(ErrorCode::BadUsage, "No model is given: name a model folder or a config.json.");
-  const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(path, ignored);
+  const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(fs::symlink_status(path, ignored));
   if (!isPath && looksLikeHubId(source)) {
     return fail(ErrorCode::BadInput,
                 "There is no folder {} here. If it is a Hub id, download it first (huggingface-cli download {}) and "
                 "give the folder's path.",
                 source, source);
   }
-  if (!fs::exists(path, ignored))
+  std::error_code wrong;
+  const bool isThere = fs::exists(path, wrong);
+  if (wrong) return fail(ErrorCode::BadInput, "{} cannot be read: {}.", source, wrong.message());
+  if (!isThere)
     return fail(ErrorCode::BadInput, "{} does not exist. A model is a folder with a config.json in it, or that file.",
                 source);
   return path;

@@ -115,6 +115,15 @@ class TestCliFiles : public QObject {
     QVERIFY2(!done.out.contains("passed") && !done.err.contains("running"), "the ranks ran first");
   }
 
+  void aLinkToItselfIsNamedSo() {
+    QTemporaryDir folder;
+    const QString loop = folder.filePath("model.pt2");
+    QVERIFY(QFile::link(loop, loop));
+    const Finished done = cli({"info", loop});
+    QCOMPARE(done.exitCode, 3);
+    QVERIFY2(done.err.contains("Too many levels of symbolic links"), done.err.constData());
+  }
+
   void aSnapshotOfTheHubCachePlansAndRuns() {
     QTemporaryDir cache;
     const QString snapshot = snapshotOf(cache);

@@ -154,6 +154,10 @@ class ExportedProgramTest : public QObject {
     row("a size that is no expression", "is no size in whole numbers and symbols", [](TinyProgram& t) {
       t.graph()["tensor_values"]["x"]["sizes"][0] = {{"as_expr", {{"expr_str", "__import__('os')"}}}};
     });
+    row("sizes from 50 to 3", "max_val", [](TinyProgram& t) {
+      t.graph()["tensor_values"]["x"]["sizes"][0] = {{"as_expr", {{"expr_str", "s0"}, {"hint", {{"as_int", 2}}}}}};
+      t.program["range_constraints"] = {{"s0", {{"min_val", 50}, {"max_val", 3}}}};
+    });
     row("no nodes", "nodes", [](TinyProgram& t) { t.graph().erase("nodes"); });
     row("nodes that are a number", "nodes", [](TinyProgram& t) { t.graph()["nodes"] = 3; });
   }

@@ -286,6 +286,13 @@ class TransposedProducts(nn.Module):
         return (narrow + wide @ self.up).reshape(x.shape)
 
 
+class NoParameters(nn.Module):
+    """Nothing to load."""
+
+    def forward(self, x):
+        return torch.softmax(x * 2 + 1, -1)
+
+
 class Encoder(nn.Module):
     """torch.nn.TransformerEncoder."""
 
@@ -354,6 +361,7 @@ MODULES = [
     Row("conv1d-like-dynamic", ConvolutionLikeProduct, (states(),), dynamic=TWO, bigger=(states(5, 3, WIDTH),)),
     Row("head-weights", HeadWeights, (states(),)),
     Row("einsum", Einsum, (states(),)),
+    Row("no-parameters", NoParameters, (states(),)),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),
     Row("encoder-batch-first", lambda: Encoder(True, False), (states(), PADDED), stacks=False),
