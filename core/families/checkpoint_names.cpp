@@ -34,7 +34,8 @@ std::vector<std::string> modelNames(const Family& family, const std::vector<std:
   for (const std::string& name : stored) {
     std::string other = replaced(family, name);
     if (isBare && !isOfHead(other)) other = prefix + other;
-    names.push_back(other != name && taken.insert(other).second ? std::move(other) : name);
+    const bool isNew = other != name && taken.insert(other).second;
+    names.push_back(isNew ? other : name);
   }
   return names;
 }

@@ -49,7 +49,7 @@ void addPartsOf(const ParameterShards& parameter, std::int64_t item, const Store
 }  // namespace
 
 std::vector<StoredRegion> storedRegions(const ParameterShards& parameter, int ranks, int rank) {
-  const std::vector<StoredRegion> whole = wholeRegions(parameter, ranks, rank);
+  std::vector<StoredRegion> whole = wholeRegions(parameter, ranks, rank);
   if (parameter.stacked == 0) return whole;
   std::vector<StoredRegion> found;
   const bool isByItem = !whole.empty() && whole.front().dim == 0;
