@@ -188,7 +188,8 @@ class StepCounter {
     for (int i = 0; i < 3; ++i) addCollective(CollectiveKind::AllReduce, m_facts.of(layer.target).count * real);
   }
 
-  /// Tokens are taken to spread evenly: each expert sees tokens * k / experts of them.
+  /// Tokens are taken to spread evenly: each expert sees tokens * k / experts of them; where that is less than one, so
+  /// much of the weights is read.
   void addExperts(const LayerShape& layer, const LayerStrategy& option) {
     const std::int64_t experts = m_graph.shapeOf(layer.weight)[0];
     if (experts == 0) return;
@@ -197,8 +198,8 @@ class StepCounter {
     const double weights = static_cast<double>(saturatingAdd(in, out));
     const double perExpert = static_cast<double>(m_facts.of(layer.target).count) / static_cast<double>(experts);
     const double tokens = 2.0 * static_cast<double>(m_facts.of(layer.input).count);
-    const double moved = tokens * m_facts.of(layer.weight).itemSize +
-                         static_cast<double>(saturatingAdd(held(layer.weight, in), held(layer.down, out)));
+    const double stored = static_cast<double>(saturatingAdd(held(layer.weight, in), held(layer.down, out)));
+    const double moved = tokens * m_facts.of(layer.weight).itemSize + std::min(1.0, perExpert) * stored;
     addCompute(2.0 * perExpert * weights, moved, m_facts.of(m_node).passes);
   }
 

@@ -8,8 +8,9 @@
 /// Time of an operator, on one rank's shard (replicated work counts in full on every rank):
 ///     compute = max(FLOPs / peak of its dtype, bytes read and written / memory bandwidth) FLOPs: 2·m·k·n for a
 ///     product (torch.utils.flop_counter counts the same); attention 2·b·h·s·t·(d + d_v), causal or not; any other
-///     operator one for each element of its largest tensor. An embedding reads the rows it looks up, no table. Views
-///     and aliases cost nothing. The bias of a row layer is an operator of its own, after the reduction. Backward
+///     operator one for each element of its largest tensor. An embedding reads the rows it looks up, no table; experts
+///     work on tokens that spread evenly over them, and read as much of their weights as get a token. Views and aliases
+///     cost nothing. The bias of a row layer is an operator of its own, after the reduction. Backward
 ///     (training), for results that need a gradient: a product once for each factor that needs one (so mostly twice
 ///     its forward), attention twice, anything else once.
 /// Time of a collective over n ranks, V bytes being the whole tensor (ring; Thakur et al., "Optimization of Collective

@@ -200,6 +200,50 @@ class TestTrainingCost : public QObject {
     QCOMPARE(costOf(inference, plan.solution).transientPeak, kTokens + forward);
   }
 
+  /// Mixtral 8x7B: an expert's products for one token are 2·(28672·4096 + 4096·14336) FLOPs, its weights half as many
+  /// bytes twice over. 8192 tokens make 16384 places: 2048 an expert, all weights read. One token makes 2: a fourth of
+  /// an expert's place, so a fourth of the weights. Tokens are read and written, 4096 of 2 bytes.
+  void expertsTakeTimeByTheirTokens_data() {
+    QTest::addColumn<QString>("strategy");
+    QTest::addColumn<int>("tokens");
+    QTest::addColumn<qint64>("flops");
+    QTest::addColumn<qint64>("bytes");
+    constexpr qint64 kPlace = 352'321'536, kExpert = 352'321'536, kToken = 2 * 4096 * kItem;
+    for (const char* split : {"by-expert", "in-expert"}) {
+      QTest::addRow("%s, many tokens", split) << split << 8192 << 2048 * kPlace << kExpert + 8192 * kToken;
+      QTest::addRow("%s, one token", split) << split << 1 << kPlace / 4 << kExpert / 4 + kToken;
+    }
+    QTest::newRow("replicated, many tokens") << "replicated" << 8192 << 16384 * kPlace << 8 * kExpert + 8192 * kToken;
+    QTest::newRow("replicated, one token") << "replicated" << 1 << 2 * kPlace << 2 * kExpert + kToken;
+  }
+  void expertsTakeTimeByTheirTokens() {
+    QFETCH(QString, strategy);
+    QFETCH(int, tokens);
+    QFETCH(qint64, flops);
+    QFETCH(qint64, bytes);
+    const std::string text = fmt::format(
+        "h: bf16[{0},4096] = input\nshares: bf16[{0},2] = input\nids: i64[{0},2] = input\n"
+        "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
+        "y: bf16[{0},4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\", None, 1.0, 0.0) "
+        "@mlp\n"
+        "return y=y\n",
+        tokens);
+    const Priced plan = priced(text, {"mlp=" + strategy.toStdString()}, Optimizer::None);
+    Problem problem = *plan.problem;
+    problem.cost.isTraining = false;
+    const Variables variables(problem);
+    const auto femtoseconds = [&](double flopsPerSecond, double bytesPerSecond) {
+      problem.cost.profile.halfFlopsPerSecond = flopsPerSecond;
+      problem.cost.profile.memoryBytesPerSecond = bytesPerSecond;
+      const NodeId experts = problem.graph->value(problem.graph->findValue("y")).producer;
+      return static_cast<qint64>(
+          CostModel(problem, variables).byNode(plan.solution)[experts.index()].computeFs.count());
+    };
+    constexpr double kOneAFemtosecond = 1e15, kForNothing = 1e30;
+    QCOMPARE(femtoseconds(kOneAFemtosecond, kForNothing), flops);
+    QCOMPARE(femtoseconds(kForNothing, kOneAFemtosecond), bytes);
+  }
+
   /// One KV head on 8 ranks: each computes the whole key for its own 4 query heads, so its gradient is a part, and so
   /// is that of what the projection reads: `memory`, which no split weight reads, is summed (8192·4096), and so is the
   /// weight's (128·4096).
