@@ -14,7 +14,7 @@ namespace cleave::pipeline {
 namespace {
 
 /// What opening reads of an exported program's weights: those of the archive that the graph takes, and what lies
-/// beside.
+/// beside. A graph without parameters lacks none.
 Result<void> findWeights(Model& model, const std::string& weights) {
   const graph::Graph& graph = *model.aten;
   formats::WeightSources& tensors = model.folder.tensors;
@@ -23,14 +23,19 @@ Result<void> findWeights(Model& model, const std::string& weights) {
     if (const auto found = model.exported->tensors.find(name); found != model.exported->tensors.end())
       tensors.insert(*found);
   };
+  bool needsSome = false;
   for (const graph::Node& node : graph.nodes) {
-    if (node.kind == graph::NodeKind::Parameter) take(graph.value(node.results[0]).name);
+    if (node.kind != graph::NodeKind::Parameter) continue;
+    needsSome = true;
+    take(graph.value(node.results[0]).name);
   }
   for (const auto& [parameter, others] : graph.tiedNames) std::for_each(others.begin(), others.end(), take);
   model.info.weights = weights;
-  if (weights.empty()) return {};
-  CLEAVE_TRY(const formats::WeightsBeside beside, formats::readWeightsBeside(weights));
-  for (const auto& [name, tensor] : beside.tensors) tensors[name] = tensor;
+  if (!weights.empty()) {
+    CLEAVE_TRY(const formats::WeightsBeside beside, formats::readWeightsBeside(weights));
+    for (const auto& [name, tensor] : beside.tensors) tensors[name] = tensor;
+  }
+  model.info.hasWeights = !needsSome || model.folder.hasWeights();
   return {};
 }
 
@@ -70,11 +75,8 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   info.hasTokenTypes = options.tokenTypes;
   info.hasLoss = options.loss && !info.isExported;
   info.logitsToKeep = options.logitsToKeep;
+  info.hasWeights = model.folder.hasWeights();
   if (info.isExported) CLEAVE_TRY_VOID(findWeights(model, options.weights));
-  const bool needsNone =
-      info.isExported && std::none_of(model.aten->nodes.begin(), model.aten->nodes.end(),
-                                      [](const auto& node) { return node.kind == graph::NodeKind::Parameter; });
-  info.hasWeights = needsNone || model.folder.hasWeights();
   return std::make_shared<const Model>(std::move(model));
 }
 
