@@ -188,8 +188,8 @@ class StepCounter {
     for (int i = 0; i < 3; ++i) addCollective(CollectiveKind::AllReduce, m_facts.of(layer.target).count * real);
   }
 
-  /// Tokens are taken to spread evenly: each expert sees tokens * k / experts of them; where that is less than one, so
-  /// much of the weights is read.
+  /// Tokens are taken to spread evenly: each expert sees tokens * k / experts of them; where that is less than one,
+  /// that part of the weights is read.
   void addExperts(const LayerShape& layer, const LayerStrategy& option) {
     const std::int64_t experts = m_graph.shapeOf(layer.weight)[0];
     if (experts == 0) return;

@@ -26,10 +26,18 @@ struct Priced {
   PlanCost cost;
 
   /// What a value's node costs, shared collectives included.
-  StepCost of(std::string_view value) const {
-    const Variables variables(*problem);
-    return CostModel(*problem, variables)
-        .byNode(solution)[problem->graph->value(problem->graph->findValue(value)).producer.index()];
+  StepCost of(std::string_view value) const { return of(value, *problem); }
+  /// The same in a problem with other settings of cost.
+  StepCost of(std::string_view value, const Problem& priced) const {
+    const Variables variables(priced);
+    return CostModel(priced, variables)
+        .byNode(solution)[priced.graph->value(priced.graph->findValue(value)).producer.index()];
+  }
+  /// The plan's problem for a forward pass alone.
+  Problem forward() const {
+    Problem forward = *problem;
+    forward.cost.isTraining = false;
+    return forward;
   }
 };
 
@@ -54,6 +62,18 @@ std::string linear(std::string_view result, std::string_view input, std::string_
   return fmt::format(
       "{2}.weight: bf16[{4},{3}] = parameter @{2}\n{0}: bf16[1,{5},{4}] = aten::linear({1}, {2}.weight, None) @{2}\n",
       result, input, layer, in, out, sequence);
+}
+
+/// y: the experts of Mixtral 8x7B for tokens `h`, of which each has 2 `ids` and `shares`.
+std::string mixtralExperts(int tokens) {
+  return fmt::format(
+      "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
+      "y: bf16[{},4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\", None, 1.0, 0.0) @mlp\n",
+      tokens);
+}
+std::string mixtralExpertsOfInputs(int tokens) {
+  return fmt::format("h: bf16[{0},4096] = input\nshares: bf16[{0},2] = input\nids: i64[{0},2] = input\n", tokens) +
+         mixtralExperts(tokens);
 }
 
 /// Two layers whose result lies on the sequence, and what follows.
@@ -150,11 +170,8 @@ class TestTrainingCost : public QObject {
         "router.weight: bf16[8,4096] = parameter @router\nl: bf16[8192,8] = aten::linear(h, router.weight, None) "
         "@router\n"
         "p: bf16[8192,8] = aten::_softmax(l, -1, false)\nshares: bf16[8192,2], ids: i64[8192,2] = aten::topk(p, 2, -1, "
-        "true, true)\n"
-        "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
-        "y: bf16[8192,4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\", None, 1.0, 0.0) "
-        "@mlp\n"
-        "loss: bf16[] = aten::sum(y)\nreturn loss=loss\n";
+        "true, true)\n" +
+        mixtralExperts(8192) + "loss: bf16[] = aten::sum(y)\nreturn loss=loss\n";
     const Priced plan = priced(text, {"in=replicated", "router=replicated", "mlp=" + strategy.toStdString()});
     QCOMPARE(plan.of("h").trafficBytes, sums * kHidden);
     QCOMPARE(plan.of("shares").trafficBytes, sums * 8192 * 2 * kItem);
@@ -162,11 +179,7 @@ class TestTrainingCost : public QObject {
     // weighed.
     QCOMPARE(plan.of("y").activations, kept);
     // Two products backward for each one forward, of the tokens and of the weights.
-    Problem forward = *plan.problem;
-    forward.cost.isTraining = false;
-    const Variables variables(forward);
-    const NodeId experts = forward.graph->value(forward.graph->findValue("y")).producer;
-    const Femtoseconds once = CostModel(forward, variables).byNode(plan.solution)[experts.index()].computeFs;
+    const Femtoseconds once = plan.of("y", plan.forward()).computeFs;
     const Femtoseconds apart = plan.of("y").computeFs - (once + once + once);
     QVERIFY(apart >= -3 && apart <= 3);
   }
@@ -187,17 +200,10 @@ class TestTrainingCost : public QObject {
     QFETCH(qint64, forward);
     QFETCH(qint64, backward);
     constexpr qint64 kTokens = 4096 * 4096 * kItem;  // 32 MiB: the result, and its gradient
-    const std::string text =
-        "h: bf16[4096,4096] = input\nshares: bf16[4096,2] = input\nids: i64[4096,2] = input\n"
-        "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
-        "y: bf16[4096,4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\", None, 1.0, 0.0) "
-        "@mlp\n"
-        "loss: bf16[] = aten::sum(y)\nreturn loss=loss\n";
+    const std::string text = mixtralExpertsOfInputs(4096) + "loss: bf16[] = aten::sum(y)\nreturn loss=loss\n";
     const Priced plan = priced(text, {"mlp=" + strategy.toStdString()}, Optimizer::None);
     QCOMPARE(plan.cost.transientPeak, kTokens + backward + kLossBytes);
-    Problem inference = *plan.problem;
-    inference.cost.isTraining = false;
-    QCOMPARE(costOf(inference, plan.solution).transientPeak, kTokens + forward);
+    QCOMPARE(costOf(plan.forward(), plan.solution).transientPeak, kTokens + forward);
   }
 
   /// Mixtral 8x7B: an expert's products for one token are 2·(28672·4096 + 4096·14336) FLOPs, its weights half as many
@@ -221,23 +227,13 @@ class TestTrainingCost : public QObject {
     QFETCH(int, tokens);
     QFETCH(qint64, flops);
     QFETCH(qint64, bytes);
-    const std::string text = fmt::format(
-        "h: bf16[{0},4096] = input\nshares: bf16[{0},2] = input\nids: i64[{0},2] = input\n"
-        "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
-        "y: bf16[{0},4096] = cleave::moe_experts(h, ids, shares, mlp.gate_up, mlp.down, \"silu\", None, 1.0, 0.0) "
-        "@mlp\n"
-        "return y=y\n",
-        tokens);
+    const std::string text = mixtralExpertsOfInputs(tokens) + "return y=y\n";
     const Priced plan = priced(text, {"mlp=" + strategy.toStdString()}, Optimizer::None);
-    Problem problem = *plan.problem;
-    problem.cost.isTraining = false;
-    const Variables variables(problem);
+    Problem problem = plan.forward();
     const auto femtoseconds = [&](double flopsPerSecond, double bytesPerSecond) {
       problem.cost.profile.halfFlopsPerSecond = flopsPerSecond;
       problem.cost.profile.memoryBytesPerSecond = bytesPerSecond;
-      const NodeId experts = problem.graph->value(problem.graph->findValue("y")).producer;
-      return static_cast<qint64>(
-          CostModel(problem, variables).byNode(plan.solution)[experts.index()].computeFs.count());
+      return static_cast<qint64>(plan.of("y", problem).computeFs.count());
     };
     constexpr double kOneAFemtosecond = 1e15, kForNothing = 1e30;
     QCOMPARE(femtoseconds(kOneAFemtosecond, kForNothing), flops);
