@@ -1,5 +1,6 @@
 #include "plan/repeated_blocks.h"
 
+#include "solve/problem/structure.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -19,8 +20,12 @@ std::string blockPath(const std::string& path) {
 
 }  // namespace
 
-RepeatedBlocks::RepeatedBlocks(const graph::Graph& graph)
-    : m_graph(graph), m_blocks(1), m_blockOf(graph.nodes.size(), 0), m_placeOf(graph.nodes.size(), 0) {
+RepeatedBlocks::RepeatedBlocks(const graph::Graph& graph, const solve::Variables& variables)
+    : m_graph(graph),
+      m_variables(variables),
+      m_blocks(1),
+      m_blockOf(graph.nodes.size(), 0),
+      m_placeOf(graph.nodes.size(), 0) {
   std::unordered_map<std::string, std::uint32_t> known{{"", 0}};
   std::vector<std::uint32_t> ofScope;
   for (const graph::Scope& scope : graph.scopes) {
@@ -34,34 +39,39 @@ RepeatedBlocks::RepeatedBlocks(const graph::Graph& graph)
     m_placeOf[node.index()] = static_cast<std::uint32_t>(block.calls.size());
     block.calls.push_back(node);
   }
-  std::unordered_map<std::string, std::size_t> firstOf;
-  for (std::size_t i = 0; i < m_blocks.size(); ++i)
-    m_blocks[i].first = i == 0 ? 0 : firstOf.try_emplace(textOf(m_blocks[i]), i).first->second;
+  std::unordered_map<std::size_t, std::vector<std::size_t>> firstOf;
+  for (std::size_t i = 1; i < m_blocks.size(); ++i) {
+    auto& firsts = firstOf[hashOf(m_blocks[i])];
+    const auto like = std::find_if(firsts.begin(), firsts.end(),
+                                   [&](std::size_t first) { return areEqual(m_blocks[first], m_blocks[i]); });
+    m_blocks[i].first = like == firsts.end() ? firsts.emplace_back(i) : *like;
+  }
 }
 
-/// What it computes, its own values by their places and others by their types.
-std::string RepeatedBlocks::textOf(const Block& block) const {
-  std::string text;
-  for (const NodeId id : block.calls) {
-    const graph::Node& node = m_graph.node(id);
-    text += m_graph.opName(node);
-    for (const graph::Argument& argument : node.args) {
-      if (const auto* value = std::get_if<ValueId>(&argument); value && value->isValid()) {
-        const NodeId producer = m_graph.value(*value).producer;
-        const bool isOwn = m_blockOf[producer.index()] == m_blockOf[id.index()] &&
-                           m_graph.node(producer).kind == graph::NodeKind::Call;
-        text += isOwn ? " v" + std::to_string(m_placeOf[producer.index()])
-                      : " x" + graph::toText(m_graph.value(*value).type);
-      } else if (const auto* numbers = std::get_if<std::vector<std::int64_t>>(&argument)) {
-        text += graph::toText(*numbers);
-      } else if (const auto* number = std::get_if<std::int64_t>(&argument)) {
-        text += ' ' + std::to_string(*number);
-      }
-    }
-    for (const ValueId result : node.results) text += " > " + graph::toText(m_graph.value(result).type);
-    text += '\n';
-  }
-  return text;
+bool RepeatedBlocks::isOwn(ValueId value, NodeId reader) const {
+  const NodeId producer = m_graph.value(value).producer;
+  return m_graph.node(producer).kind == graph::NodeKind::Call &&
+         m_blockOf[producer.index()] == m_blockOf[reader.index()];
+}
+
+std::size_t RepeatedBlocks::hashOf(const Block& block) const {
+  std::size_t hash = block.calls.size();
+  for (const NodeId node : block.calls) hash = hash * 31 + solve::structureHash(m_graph, m_variables, node);
+  return hash;
+}
+
+bool RepeatedBlocks::areEqual(const Block& a, const Block& b) const {
+  const auto placeOf = [&](ValueId value) {
+    const graph::Value& of = m_graph.value(value);
+    return std::pair(m_placeOf[of.producer.index()], of.resultIndex);
+  };
+  return std::equal(a.calls.begin(), a.calls.end(), b.calls.begin(), b.calls.end(), [&](NodeId x, NodeId y) {
+    if (!solve::sameStructure(m_graph, m_variables, x, y)) return false;
+    const auto ofX = graph::operandsOf(m_graph.node(x)), ofY = graph::operandsOf(m_graph.node(y));
+    return std::equal(ofX.begin(), ofX.end(), ofY.begin(), ofY.end(), [&](ValueId p, ValueId q) {
+      return isOwn(p, x) == isOwn(q, y) && (!isOwn(p, x) || placeOf(p) == placeOf(q));
+    });
+  });
 }
 
 RepeatedBlocks::Stand RepeatedBlocks::standOf(NodeId node) const {

@@ -5,7 +5,7 @@
 /// Whether a node can be split where any value may be gathered or cut is a question about its block alone: at its
 /// borders all can be whole. So it is asked of the first of equal blocks, with the values in and at it to be
 /// redistributed, instead of with all of a model of 60 blocks.
-#include "graph/graph.h"
+#include "solve/problem/variables.h"
 
 #include <string>
 #include <vector>
@@ -14,8 +14,8 @@ namespace cleave::plan {
 
 class RepeatedBlocks {
  public:
-  /// The graph must outlive it.
-  explicit RepeatedBlocks(const graph::Graph& graph);
+  /// Both must outlive it.
+  RepeatedBlocks(const graph::Graph& graph, const solve::Variables& variables);
 
   /// A node that stands for another: in the first of equal blocks; itself, where it is in no block.
   struct Stand {
@@ -35,9 +35,13 @@ class RepeatedBlocks {
     std::vector<graph::NodeId> calls;
     std::size_t first = 0;  ///< the first block that computes the same
   };
-  std::string textOf(const Block& block) const;
+  bool isOwn(graph::ValueId value, graph::NodeId reader) const;
+  std::size_t hashOf(const Block& block) const;
+  /// Whether they compute the same: steps that rules cannot tell apart, on each other's results in the same places.
+  bool areEqual(const Block& a, const Block& b) const;
 
   const graph::Graph& m_graph;
+  const solve::Variables& m_variables;
   std::vector<Block> m_blocks;           ///< [0]: what is in no block
   std::vector<std::uint32_t> m_blockOf;  ///< by NodeId
   std::vector<std::uint32_t> m_placeOf;  ///< by NodeId: in Block::calls

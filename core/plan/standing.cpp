@@ -2,14 +2,13 @@
 
 #include "base/quantities.h"
 #include "graph/attention.h"
-#include "plan/repeated_blocks.h"
+#include "plan/if_redistributed.h"
 #include "plan/shares.h"
 #include "plan/why_replicated.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
 #include <limits>
-#include <unordered_map>
 
 namespace cleave::plan {
 namespace {
@@ -18,9 +17,6 @@ using graph::NodeId;
 using solve::Change;
 using solve::ChangeKind;
 using solve::Choice;
-using Times = std::vector<std::optional<Femtoseconds>>;
-
-enum class Part { Weight, Work };
 
 /// Demands that are lifted one by one before all are.
 constexpr std::size_t kMostDemandsAlone = 8;
@@ -28,60 +24,6 @@ constexpr std::size_t kMostDemandsAlone = 8;
 /// Where no more layers than so many have split plans that are as fast, each is solved for to learn what such a plan
 /// holds.
 constexpr int kMostWeighed = 16;
-
-/// What all plans of a problem could split, budget or not.
-struct Possible {
-  bool isKnown = false;
-  Times weight, work;  ///< by NodeId: least time of the plans that split it; nullopt: none does
-  const Times& of(Part part) const { return part == Part::Weight ? weight : work; }
-
-  /// Searched for on purpose, not an engine's own plan.
-  struct Fastest {
-    solve::Problem problem;  ///< with the memory budget
-    solve::Solution solution;
-    Femtoseconds time;
-    std::int64_t bytes = 0;
-    std::optional<Femtoseconds> leastWithin;  ///< bound of plans within the budget; nullopt: not asked yet
-    struct Within {
-      solve::Solution solution;
-      Femtoseconds time;
-    };
-    std::optional<Within> within;  ///< the fastest of these, where that is proved
-  };
-  std::optional<Fastest> fastest;
-};
-
-Possible possibleBy(const solve::Optimum& optimum, int ranks) {
-  Possible possible;
-  possible.isKnown = optimum.knowsAllPlans();
-  possible.weight =
-      optimum.leastTimes([&](NodeId, const Choice& choice) { return choice.strategy && splitsWeight(choice, ranks); });
-  possible.work = optimum.leastTimes([&](NodeId, const Choice& choice) { return splitsWork(choice, ranks); });
-  return possible;
-}
-
-Possible possibleIn(solve::Problem problem, const Progress& progress) {
-  solve::Problem free = problem;
-  free.cost.memoryBudget = std::numeric_limits<std::int64_t>::max();
-  free.cost.slackPercent = 0;
-  const auto sink = solve::makeCountingSink();
-  auto result = solve::solve(free, solve::Engine::Optimal, *sink, progress);
-  if (result && result->optimum && result->solution) {
-    Possible possible = possibleBy(*result->optimum, problem.context.worldSize);
-    const solve::PlanCost& cost = result->optimum->cost();
-    possible.fastest = {std::move(problem), *std::move(result->solution), cost.femtoseconds(), cost.bytes(), {}, {}};
-    return possible;
-  }
-  Possible none;
-  none.isKnown = result && result->outcome == solve::Outcome::NoSolution;
-  none.weight.resize(problem.graph->nodes.size());
-  none.work.resize(problem.graph->nodes.size());
-  return none;
-}
-
-bool splits(const Choice& choice, Part part, int ranks) {
-  return part == Part::Weight ? splitsWeight(choice, ranks) : splitsWork(choice, ranks);
-}
 
 bool isFirstSolution(solve::Engine engine) { return engine != solve::Engine::Optimal; }
 
@@ -114,7 +56,8 @@ class Standings::Search {
         m_progress(progress),
         m_variables(problem),
         m_ranks(problem.context.worldSize),
-        m_whyReplicated(problem, solution) {}
+        m_whyReplicated(problem, solution),
+        m_ifRedistributed(problem, m_variables, progress) {}
 
   Standing of(NodeId node, Part part) {
     const Choice choice = solve::choiceOf(m_variables, m_problem, m_solution, node);
@@ -289,7 +232,7 @@ class Standings::Search {
                          node, part);
     }
     if (!isKnown) return NotKnown{};
-    Cannot cannot{refusal(node, part)};
+    Cannot cannot{m_whyReplicated.of(node, part)};
     cannot.isUnlessRedistributed = redistributionSplits(node, part, cannot.withThat);
     return cannot;
   }
@@ -323,9 +266,7 @@ class Standings::Search {
     const auto& all = m_problem.redistributable;
     if (std::find(all.begin(), all.end(), "*") != all.end() || !hasSplitStrategy(node, part)) return false;
     const auto answerWith = [&](const std::vector<Change>& others) {
-      const auto [possible, stand] = redistributed(others, node);
-      if (!possible->of(part).empty() && possible->of(part)[stand.index()]) return solve::Answer::Holds;
-      return possible->isKnown ? solve::Answer::Fails : solve::Answer::Unknown;
+      return m_ifRedistributed.splits(node, part, others);
     };
     solve::Answer withLess = answerWith({});
     if (withLess == solve::Answer::Holds) return true;
@@ -342,32 +283,6 @@ class Standings::Search {
       if (answer == solve::Answer::Unknown) withLess = answer;
     }
     return true;
-  }
-
-  /// The answer after these changes where values may be gathered and cut, and the node to look at in it: all values, or
-  /// in a model of many blocks those of the node's own. Demands may speak of one of equal blocks.
-  std::pair<const Possible*, NodeId> redistributed(const std::vector<Change>& others, NodeId node) {
-    const bool isDemanded = !allDemands().empty() || !m_problem.redistributable.empty();
-    if (!m_blocks) m_blocks.emplace(*m_problem.graph);
-    if (isDemanded || !m_blocks->hasMany()) {
-      std::vector<Change> changes{{ChangeKind::Redistribute, "*"}};
-      changes.insert(changes.end(), others.begin(), others.end());
-      return {&as(changes), node};
-    }
-    const RepeatedBlocks::Stand stand = m_blocks->standOf(node);
-    std::string key = fmt::format("block {}\n", stand.block);
-    for (const Change& change : others) key += solve::toText(change) + '\n';
-    const auto [entry, isNew] = m_possible.try_emplace(std::move(key));
-    if (!isNew) return {&entry->second, stand.node};
-    solve::Problem changed = m_problem;
-    changed.redistributable = m_blocks->valuesOf(stand.block);
-    for (const Change& change : others) {
-      auto next = solve::applied(changed, change);
-      if (!next) return {&entry->second, stand.node};
-      changed = *std::move(next);
-    }
-    entry->second = possibleIn(std::move(changed), m_progress);
-    return {&entry->second, stand.node};
   }
 
   /// Whether its own sizes admit a split, whatever it reads.
@@ -387,8 +302,8 @@ class Standings::Search {
     const bool isOfDemands = std::all_of(changes.begin(), changes.end(), [](const Change& c) {
       return c.kind == ChangeKind::LiftPin || c.kind == ChangeKind::RuleOn;
     });
-    if (!isOfDemands) return refusal(node, part);
-    return m_variables.layer(node) ? m_whyReplicated.refusal(node) : std::string();
+    if (!isOfDemands) return m_whyReplicated.of(node, part);
+    return m_variables.layer(node) ? m_whyReplicated.ofLayer(node) : std::string();
   }
 
   std::vector<Change> demandsOf(NodeId node) const {
@@ -411,66 +326,6 @@ class Standings::Search {
     return changes;
   }
 
-  /// What stands in the way here, heads before all else: everything between the projections follows from them.
-  std::string refusal(NodeId node, Part part) {
-    if (std::string heads = headsRefusal(node); !heads.empty()) return heads;
-    if (part == Part::Weight || m_variables.layer(node)) return m_whyReplicated.refusal(node);
-    const graph::Node& call = m_problem.graph->node(node);
-    if (call.kind == graph::NodeKind::Call && !rules::hasRule(m_problem.graph->opName(call)))
-      return fmt::format("there is {}, so it reads and writes whole tensors", rules::noRule(*m_problem.graph, node));
-    const std::string& onSequence = sequenceRefusal();
-    return "what its operators read, and what reads their results, leaves them no strategy that splits them" +
-           (onSequence.empty() ? "" : fmt::format(", and sequence parallelism none either, as {}", onSequence));
-  }
-
-  /// "the sequence of 128 does not divide by 3 ranks", where that refuses all layers their strategies along it; else
-  /// empty.
-  const std::string& sequenceRefusal() {
-    if (m_sequenceRefusal) return *m_sequenceRefusal;
-    m_sequenceRefusal.emplace();
-    rules::StrategyContext context = m_problem.context;
-    context.sequenceParallel = rules::SequenceParallel::On;
-    std::string refusal;
-    for (NodeId node : idRange<NodeId>(m_problem.graph->nodes.size())) {
-      const auto& layer = m_variables.layer(node);
-      if (!layer) continue;
-      const auto isOnSequence = [](const auto& form) { return form.strategy == rules::Strategy::ReplicatedOnSequence; };
-      const rules::LayerStrategies options = rules::layerStrategies(*m_problem.graph, node, *layer, context);
-      if (std::any_of(options.offered.begin(), options.offered.end(), isOnSequence)) return *m_sequenceRefusal;
-      const auto refused = std::find_if(options.refused.begin(), options.refused.end(), isOnSequence);
-      if (refused != options.refused.end() && refusal.empty()) refusal = refused->reason;
-    }
-    return *(m_sequenceRefusal = std::move(refusal));
-  }
-
-  /// "28 heads do not divide by 8 ranks", of the attention in the node's module or between the projections that a layer
-  /// is one of; empty: they do, or it is elsewhere.
-  std::string headsRefusal(NodeId node) {
-    const graph::Graph& graph = *m_problem.graph;
-    graph::ScopeId scope = graph.node(node).scope;
-    while (scope.isValid()) {
-      if (const auto found = headsRefusals().find(graph.scope(scope).path); found != headsRefusals().end())
-        return found->second;
-      const graph::ScopeId parent = graph.scope(scope).parent;
-      const bool isOuter = parent.isValid() && !graph.scope(parent).path.empty();
-      scope = m_variables.layer(node) && isOuter ? parent : graph::ScopeId();
-    }
-    return {};
-  }
-
-  /// By the path of the module whose attention does not go by copies of KV heads; empty text: its heads divide.
-  const std::unordered_map<std::string, std::string>& headsRefusals() {
-    if (m_headsRefusals) return *m_headsRefusals;
-    m_headsRefusals.emplace();
-    const graph::Graph& graph = *m_problem.graph;
-    for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
-      const auto heads = graph::headsOf(graph, node);
-      if (heads && !sharesKvHeads(*heads, m_problem.context))
-        m_headsRefusals->try_emplace(graph.scope(graph.node(node).scope).path, headsText(*heads, m_ranks));
-    }
-    return *m_headsRefusals;
-  }
-
   const solve::Problem& m_problem;
   const solve::Solution& m_solution;
   const solve::Engine m_engine;
@@ -478,13 +333,11 @@ class Standings::Search {
   const Progress m_progress;
   const solve::Variables m_variables;
   const int m_ranks;
-  const WhyReplicated m_whyReplicated;
+  WhyReplicated m_whyReplicated;
+  IfRedistributed m_ifRedistributed;
   std::optional<solve::PlanCost> m_cost;  ///< of the plan
   std::optional<bool> m_weighsLayers;
   std::optional<bool> m_isBudgetBeyondAll;
-  std::optional<std::string> m_sequenceRefusal;
-  std::optional<std::unordered_map<std::string, std::string>> m_headsRefusals;
-  std::optional<RepeatedBlocks> m_blocks;
   std::vector<bool> m_isFixed;                 ///< by NodeId, as far as asked
   std::map<std::string, Possible> m_possible;  ///< by the changes' texts
 };

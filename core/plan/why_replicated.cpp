@@ -1,7 +1,6 @@
 #include "plan/why_replicated.h"
 
 #include "graph/layers.h"
-#include "plan/standing.h"
 
 #include <fmt/format.h>
 
@@ -114,7 +113,7 @@ std::string withoutFullStop(std::string text) {
 }  // namespace
 
 WhyReplicated::WhyReplicated(const solve::Problem& problem, const solve::Solution& solution)
-    : m_problem(problem), m_solution(solution) {
+    : m_problem(problem), m_solution(solution), m_variables(problem) {
   for (const solve::Pin& pin : problem.pins) m_targets.push_back(solve::targetsOf(pin, *problem.graph));
 }
 
@@ -135,7 +134,7 @@ std::vector<std::string> WhyReplicated::demanded(NodeId layer) const {
   return texts;
 }
 
-std::string WhyReplicated::refusal(NodeId node) const {
+std::string WhyReplicated::ofLayer(NodeId node) const {
   const Graph& graph = *m_problem.graph;
   const auto layer = graph::layerShape(graph, node);
   const ValueId result = graph.node(node).results[0];
@@ -157,6 +156,61 @@ std::string WhyReplicated::refusal(NodeId node) const {
   if (input.isReplicated() && layer->kind == graph::LayerKind::CrossEntropy) return "its logits are replicated";
   return fmt::format("its input is {}, and no strategy that splits it and takes that is compatible with what follows",
                      input.text());
+}
+
+std::string WhyReplicated::of(NodeId node, Part part) {
+  if (std::string heads = ofHeads(node); !heads.empty()) return heads;
+  if (part == Part::Weight || m_variables.layer(node)) return ofLayer(node);
+  const graph::Node& call = m_problem.graph->node(node);
+  if (call.kind == graph::NodeKind::Call && !rules::hasRule(m_problem.graph->opName(call)))
+    return fmt::format("there is {}, so it reads and writes whole tensors", rules::noRule(*m_problem.graph, node));
+  const std::string& onSequence = ofSequence();
+  return "what its operators read, and what reads their results, leaves them no strategy that splits them" +
+         (onSequence.empty() ? "" : fmt::format(", and sequence parallelism none either, as {}", onSequence));
+}
+
+const std::string& WhyReplicated::ofSequence() {
+  if (m_ofSequence) return *m_ofSequence;
+  m_ofSequence.emplace();
+  rules::StrategyContext context = m_problem.context;
+  context.sequenceParallel = rules::SequenceParallel::On;
+  std::string refusal;
+  for (NodeId node : idRange<NodeId>(m_problem.graph->nodes.size())) {
+    const auto& layer = m_variables.layer(node);
+    if (!layer) continue;
+    const auto isOnSequence = [](const auto& form) { return form.strategy == Strategy::ReplicatedOnSequence; };
+    const rules::LayerStrategies options = rules::layerStrategies(*m_problem.graph, node, *layer, context);
+    if (std::any_of(options.offered.begin(), options.offered.end(), isOnSequence)) return *m_ofSequence;
+    const auto refused = std::find_if(options.refused.begin(), options.refused.end(), isOnSequence);
+    if (refused != options.refused.end() && refusal.empty()) refusal = refused->reason;
+  }
+  return *(m_ofSequence = std::move(refusal));
+}
+
+std::string WhyReplicated::ofHeads(NodeId node) {
+  const Graph& graph = *m_problem.graph;
+  graph::ScopeId scope = graph.node(node).scope;
+  while (scope.isValid()) {
+    if (const auto found = headsByModule().find(graph.scope(scope).path); found != headsByModule().end())
+      return found->second;
+    const graph::ScopeId parent = graph.scope(scope).parent;
+    const bool isOuter = parent.isValid() && !graph.scope(parent).path.empty();
+    scope = m_variables.layer(node) && isOuter ? parent : graph::ScopeId();
+  }
+  return {};
+}
+
+const std::unordered_map<std::string, std::string>& WhyReplicated::headsByModule() {
+  if (m_headsByModule) return *m_headsByModule;
+  m_headsByModule.emplace();
+  const Graph& graph = *m_problem.graph;
+  for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+    const auto heads = graph::headsOf(graph, node);
+    if (heads && !sharesKvHeads(*heads, m_problem.context))
+      m_headsByModule->try_emplace(graph.scope(graph.node(node).scope).path,
+                                   headsText(*heads, m_problem.context.worldSize));
+  }
+  return *m_headsByModule;
 }
 
 }  // namespace cleave::plan

@@ -47,7 +47,8 @@ class TestRepeatedBlocks : public QObject {
     test::LlamaSizes sizes;
     sizes.layers = 12;
     const auto graph = test::llamaGraph(sizes);
-    const RepeatedBlocks blocks(*graph);
+    const solve::Variables variables(solve::Problem{graph, context(2), {}});
+    const RepeatedBlocks blocks(*graph, variables);
     QVERIFY(blocks.hasMany());
     const auto nodeOf = [&](const std::string& layer) {
       for (const auto node : idRange<graph::NodeId>(graph->nodes.size())) {
@@ -61,7 +62,8 @@ class TestRepeatedBlocks : public QObject {
     const auto values = blocks.valuesOf(stand.block);
     QVERIFY(values.size() > 20 && values.size() < graph->values.size() / 3);
     sizes.layers = 2;
-    QVERIFY(!RepeatedBlocks(*test::llamaGraph(sizes)).hasMany());
+    const solve::Problem small{test::llamaGraph(sizes), context(2), {}};
+    QVERIFY(!RepeatedBlocks(*small.graph, solve::Variables(small)).hasMany());
   }
 
   /// Three heads on two ranks: a model of two blocks is asked as a whole, one of twelve block by block.

@@ -100,9 +100,41 @@ class Relaxation::Taken {
   std::uint32_t m_state = 0;
   std::span<const std::uint32_t> m_before;
   std::span<const PlacementId> m_operands, m_writes;
+  const CandidateRow* m_row = nullptr;
+};
+
+/// Takes a kept node by some of its candidates.
+class Relaxation::Narrowed : public Relaxation::Taken {
+ public:
+  Narrowed(Relaxation& owner, const FrontierStep& step, const Narrowing& narrowing)
+      : Taken(owner, step), m_narrowing(narrowing), m_choices(step.operands.size()) {
+    for (const std::uint32_t operand : step.fresh) {
+      for (const PlacementId id : Taken::choicesOf(operand)) {
+        if (narrowing.mayLie(owner.m_table.placement(id))) m_choices[operand].push_back(id);
+      }
+    }
+  }
+
+  bool canLie() const {
+    return std::none_of(m_step.fresh.begin(), m_step.fresh.end(),
+                        [&](std::uint32_t o) { return m_choices[o].empty(); });
+  }
+  std::span<const PlacementId> choicesOf(std::uint32_t operand) const { return m_choices[operand]; }
+  bool place(std::span<const PlacementId> operands) {
+    if (!Taken::place(operands)) return false;
+    m_taken.clear();
+    for (std::uint32_t ordinal = 0; ordinal < m_row->open.size(); ++ordinal) {
+      if (m_narrowing.mayTake(m_step.node, m_row->open[ordinal])) m_taken.push_back(ordinal);
+    }
+    return true;
+  }
+  std::uint32_t candidates() const { return static_cast<std::uint32_t>(m_taken.size()); }
+  void weigh(std::uint32_t candidate) { Taken::weigh(m_taken[candidate]); }
 
  private:
-  const CandidateRow* m_row = nullptr;
+  const Narrowing& m_narrowing;
+  std::vector<Words> m_choices;  ///< by operand; of fresh ones
+  Words m_taken;                 ///< as ordinals of the row's candidates
 };
 
 /// Looks at the observed node, which is let go: its results may be placed in any way.
@@ -177,6 +209,8 @@ class Relaxation::Sweep {
     }
   }
 
+  void narrow(const Narrowing& narrowing) { m_narrowing = &narrowing; }
+
   Answer run() {
     Frontier frontier(m_owner.m_variables, m_owner.m_graph.values.size(), m_order);
     const auto isCarried = [this](ValueId value) { return m_owner.domainOf(value).choices.size() > 1; };
@@ -185,7 +219,9 @@ class Relaxation::Sweep {
       const FrontierStep& step = frontier.next(isCarried);
       for (const std::uint32_t operand : step.fresh)
         m_isPartial = m_isPartial || !m_owner.m_domains.isComplete(step.operands[operand].value);
-      const auto level = step.node == m_observed ? observedLevel(step, *states) : levelFor(step, *states);
+      const auto level = step.node == m_observed ? observedLevel(step, *states)
+                         : m_narrowing           ? narrowedLevel(step, *states)
+                                                 : levelFor(step, *states);
       if (!level) return Answer::Unknown;
       if (level->exit->count == 0) return m_isPartial ? Answer::Unknown : Answer::Fails;
       states = level->exit;
@@ -227,9 +263,15 @@ class Relaxation::Sweep {
     return node.finished();
   }
 
+  std::shared_ptr<const Level> narrowedLevel(const FrontierStep& step, const StateSet& entry) {
+    Narrowed node(m_owner, step, *m_narrowing);
+    return !node.canLie() || takeStep(step, entry, node) ? node.finished() : nullptr;
+  }
+
   Relaxation& m_owner;
   const NodeId m_observed;
-  const Words m_preferred;  ///< for operands of `m_observed` that nobody else places
+  const Words m_preferred;                 ///< for operands of `m_observed` that nobody else places
+  const Narrowing* m_narrowing = nullptr;  ///< null: nothing is left out
   std::vector<NodeId> m_order;
   bool m_isPartial = false;  ///< a fresh value has a domain that is not known: failing proves nothing
   Words m_kind;
@@ -240,6 +282,13 @@ class Relaxation::Sweep {
 Answer Relaxation::check(const std::vector<bool>& kept) {
   if (m_work.isOver()) return Answer::Unknown;
   return Sweep(*this, kept).run();
+}
+
+Answer Relaxation::check(const std::vector<bool>& kept, const Narrowing& narrowing) {
+  if (m_work.isOver()) return Answer::Unknown;
+  Sweep sweep(*this, kept);
+  sweep.narrow(narrowing);
+  return sweep.run();
 }
 
 std::optional<Witness> Relaxation::witness(const std::vector<bool>& kept, NodeId observed) {

@@ -10,11 +10,19 @@
 #include "solve/candidates/domains.h"
 #include "solve/candidates/level_store.h"
 
+#include <functional>
+
 namespace cleave::solve {
 
 /// How the operands and results of one node are placed in an assignment that every kept node agrees with.
 struct Witness {
   std::vector<Placement> reads, writes;  ///< in the order of Variables::reads and writes
+};
+
+/// What may be left out of what kept nodes could take and of how free values may lie; each is asked of everything.
+struct Narrowing {
+  std::function<bool(NodeId, const Choice&)> mayTake;
+  std::function<bool(const Placement&)> mayLie;  ///< a value that no kept node places
 };
 
 class Relaxation {
@@ -24,6 +32,8 @@ class Relaxation {
 
   /// `kept`: by NodeId. Unknown: too many states, a domain that is not known, or the work ended.
   Answer check(const std::vector<bool>& kept);
+  /// The same with less to choose from.
+  Answer check(const std::vector<bool>& kept, const Narrowing& narrowing);
   /// An assignment of the kept nodes as `observed`, a node that is let go, sees it; nullopt when there is none or it is
   /// not known.
   std::optional<Witness> witness(const std::vector<bool>& kept, NodeId observed);
@@ -38,7 +48,8 @@ class Relaxation {
     std::uint64_t memoryBytes() const { return sizeof(Level) + from.size() * sizeof(std::uint32_t); }
   };
   class Taken;  // the weight of a kept node
-  class Seen;   // the weight of the observed node
+  class Narrowed;
+  class Seen;  // the weight of the observed node
   class Sweep;
 
   /// What a value may be that nobody has placed; `number` is equal for equal domains.
