@@ -1,6 +1,7 @@
 #include "solve/optimal/bounds.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace cleave::solve::optimal {
 namespace {
@@ -144,6 +145,22 @@ Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Res
     (next->second.bytes <= limitBytes ? within : over) = next->second;
   }
   return weights;
+}
+
+std::int64_t leastPeak(const Elimination& elimination) {
+  std::vector<std::int64_t> behind(elimination.statesBefore(elimination.places()), 0);
+  for (std::size_t place = elimination.places(); place-- > 0;) {
+    const Level& level = elimination.level(place);
+    std::vector<std::int64_t> here(level.entry->count, std::numeric_limits<std::int64_t>::max());
+    for (std::uint32_t state = 0; state < level.entry->count; ++state) {
+      for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
+        const Transition& transition = level.transitions[t];
+        here[state] = std::min(here[state], std::max(transition.transientBytes, behind[transition.to]));
+      }
+    }
+    behind = std::move(here);
+  }
+  return behind.front();
 }
 
 }  // namespace cleave::solve::optimal

@@ -57,6 +57,9 @@ PathCost costOf(const Elimination& elimination, const Path& path);
 /// No path costs more; fixed steps not counted.
 PathCost mostOf(const Elimination& elimination);
 
+/// The transient peak that every plan has at least: by what single steps need alone.
+std::int64_t leastPeak(const Elimination& elimination);
+
 /// Least weight from each state to the end; at Elimination::offsets. Fixed steps are not counted. Empty when cancelled.
 std::vector<Wide> backward(const Elimination& elimination, Weights weights, const Restriction& restriction,
                            const Progress& progress);

@@ -15,23 +15,6 @@ constexpr int kMostDivisions = 24;
 constexpr int kMostBroken = 200;  ///< signatures that bounds promise more of than there is, after that
 constexpr std::size_t kMostAlike = 8, kMostAlikeLookedAt = 64;
 
-/// No path has a step less than that.
-std::int64_t leastPeak(const Elimination& elimination) {
-  std::vector<std::int64_t> behind(elimination.statesBefore(elimination.places()), 0);
-  for (std::size_t place = elimination.places(); place-- > 0;) {
-    const Level& level = elimination.level(place);
-    std::vector<std::int64_t> here(level.entry->count, Chain::kAnyPeak);
-    for (std::uint32_t state = 0; state < level.entry->count; ++state) {
-      for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
-        const Transition& transition = level.transitions[t];
-        here[state] = std::min(here[state], std::max(transition.transientBytes, behind[transition.to]));
-      }
-    }
-    behind = std::move(here);
-  }
-  return behind.front();
-}
-
 }  // namespace
 
 /// Signatures come by lower bounds; of each the fastest plan within the budget is found, and listed once no signature

@@ -57,7 +57,8 @@ Found Eliminated::fastestWithin(const Restriction& restriction, Limits limits, c
 /// Instead of a plan within binding limits, the first in candidate order of those that are as fast.
 void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits, Found& found,
                            const Progress& progress) const {
-  const PathCost most{found.cost.femtoseconds().count(), std::min(limits.total, limits.additive)};
+  const std::int64_t mostBytes = std::min(limits.total - leastPeak(m_elimination), limits.additive);
+  const PathCost most{found.cost.femtoseconds().count(), mostBytes};
   FirstInOrder paths(m_elimination, most, restriction, progress);
   for (std::uint64_t i = 0; i < limits.plans; ++i) {
     const Path* path = paths.next();
