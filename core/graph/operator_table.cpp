@@ -39,6 +39,9 @@ constexpr std::array<ArgumentRow, 10> kExpertsArguments{{{"hidden", Tensor},
                                                          {"limit", Number},
                                                          {"experts", Integer}}};
 
+constexpr std::array<ArgumentRow, 3> kGroupedProductArguments{
+    {{"input", Tensor}, {"weight", Tensor}, {"ends", Tensor}}};
+
 constexpr Operator keeps(std::string_view name, Saves saves) { return {.name = name, .saves = saves}; }
 constexpr Operator constant(std::string_view name) { return {.name = name, .stopsGradient = true}; }
 constexpr Operator attention(std::string_view name) {
@@ -416,6 +419,11 @@ constexpr Operator kOperators[] = {
      .saves = Saves::Experts,
      .own = ParallelOp::LocalExperts,
      .arguments = kExpertsArguments},
+    {.name = kGroupedProduct,
+     .cost = CostClass::Product,
+     .saves = Saves::Factors,
+     .own = ParallelOp::GroupedProduct,
+     .arguments = kGroupedProductArguments},
     {.name = kGradAllReduce,
      .cost = CostClass::Nothing,
      .holds = Holds::View,

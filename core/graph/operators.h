@@ -79,14 +79,16 @@ enum class ParallelOp : std::uint8_t {
   VocabEmbedding,     ///< rows of this rank's part of the vocabulary (rank r holds rows from r * weight.size(0)),
                       ///< zeros for other ids: a partial sum
   VocabCrossEntropy,  ///< the loss from logits [N, local] split on the vocabulary; columns from vocab on are padding
-  MoeExperts,     ///< for each token the sum over its experts e of share · down[e] · (activation(gate) · up), where
-                  ///< gate and up are the halves of gate_up[e] · hidden + gate_up_bias[e]; on a part of each expert's
-                  ///< features a partial sum. With activation clamped_swiglu gate_up is [experts, hidden, 2 features],
-                  ///< gate and up in turn, and down [experts, features, hidden]: then share · ((up + 1) · gate ·
-                  ///< sigmoid(alpha · gate)) · down[e], gate at most limit, up within ±limit
-  LocalExperts,   ///< the same with this rank's experts out of `experts` (rank r holds those from
-                  ///< r * gate_up.size(0)): a partial sum
-  GradAllReduce,  ///< (x): the identity; backward an all-reduce of the gradient (Megatron's f)
+  MoeExperts,      ///< for each token the sum over its experts e of share · down[e] · (activation(gate) · up), where
+                   ///< gate and up are the halves of gate_up[e] · hidden + gate_up_bias[e]; on a part of each expert's
+                   ///< features a partial sum. With activation clamped_swiglu gate_up is [experts, hidden, 2 features],
+                   ///< gate and up in turn, and down [experts, features, hidden]: then share · ((up + 1) · gate ·
+                   ///< sigmoid(alpha · gate)) · down[e], gate at most limit, up within ±limit
+  LocalExperts,    ///< the same with this rank's experts out of `experts` (rank r holds those from
+                   ///< r * gate_up.size(0)): a partial sum
+  GroupedProduct,  ///< input [rows, in], weight [groups, in, out], ends [groups] → [rows, out]: rows from ends[g - 1]
+                   ///< (0 for the first group) to ends[g] times weight[g]; those behind the last are zero
+  GradAllReduce,   ///< (x): the identity; backward an all-reduce of the gradient (Megatron's f)
 };
 
 enum class ArgumentKind : std::uint8_t { Tensor, TensorOrNone, Integer, Number, Absent, Text };
@@ -120,6 +122,7 @@ inline constexpr std::string_view kVocabEmbedding = "cleave::vocab_embedding";
 inline constexpr std::string_view kVocabCrossEntropy = "cleave::vocab_cross_entropy";
 inline constexpr std::string_view kMoeExperts = "cleave::moe_experts";
 inline constexpr std::string_view kLocalExperts = "cleave::local_experts";
+inline constexpr std::string_view kGroupedProduct = "cleave::grouped_product";
 inline constexpr std::string_view kGradAllReduce = "cleave::grad_all_reduce";
 
 inline constexpr std::string_view kClampedSwiglu = "clamped_swiglu";  ///< an activation of experts

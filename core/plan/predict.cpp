@@ -73,6 +73,7 @@ std::int64_t workspaceOf(const Graph& program, const Node& node) {
     case ParallelOp::AllReduce:
     case ParallelOp::Shard:
     case ParallelOp::VocabEmbedding:
+    case ParallelOp::GroupedProduct:
     case ParallelOp::GradAllReduce: return 0;
   }
   return 0;

@@ -86,6 +86,17 @@ bool areLocalExperts(const Graph& program, const Node& node, int ranks) {
   return areExperts(program, node) && checkedMul(typeAt(program, node, 3).shape[0], ranks) == integerOf(node, 9);
 }
 
+/// input [rows, in], weight [groups, in, out], ends [groups].
+bool isGroupedProduct(const Graph& program, const Node& node) {
+  const auto& input = typeAt(program, node, 0);
+  const Shape& weight = typeAt(program, node, 1).shape;
+  const auto& ends = typeAt(program, node, 2);
+  if (input.shape.size() != 2 || weight.size() != 3 || weight[1] != input.shape[1]) return false;
+  const graph::TensorType result{input.dtype, {input.shape[0], weight[2]}};
+  return ends.shape == Shape{weight[0]} && !graph::isFloatingPoint(ends.dtype) &&
+         program.value(node.results[0]).type == result;
+}
+
 bool fits(const Graph& program, const Node& node, int ranks) {
   const auto op = graph::parallelOp(program.opName(node));
   if (!op || node.results.size() != 1 || !graph::checkArguments(*op, node)) return false;
@@ -100,6 +111,7 @@ bool fits(const Graph& program, const Node& node, int ranks) {
     case ParallelOp::VocabEmbedding: return isVocabEmbedding(program, node);
     case ParallelOp::VocabCrossEntropy: return isVocabCrossEntropy(program, node);
     case ParallelOp::MoeExperts: return areExperts(program, node);
+    case ParallelOp::GroupedProduct: return isGroupedProduct(program, node);
     case ParallelOp::LocalExperts: return areLocalExperts(program, node, ranks);
   }
   return false;

@@ -33,6 +33,7 @@ std::vector<Collective> collectivesOf(const graph::Graph& program, graph::NodeId
     case ParallelOp::VocabCrossEntropy: return ofVocabCrossEntropy(program, node);
     case ParallelOp::Shard:
     case ParallelOp::VocabEmbedding:
+    case ParallelOp::GroupedProduct:
     case ParallelOp::MoeExperts:
     case ParallelOp::LocalExperts:
     case ParallelOp::GradAllReduce: return {};

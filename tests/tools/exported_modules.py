@@ -306,6 +306,27 @@ class Encoder(nn.Module):
         return self.encoder(src, src_key_padding_mask=src_key_padding_mask)
 
 
+@torch.library.custom_op("demo::halve", mutates_args=())
+def halve(x: torch.Tensor) -> torch.Tensor:
+    return x / 2
+
+
+@halve.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+class OperatorOfOthers(nn.Module):
+    """Calls an operator that only this file has."""
+
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        return self.out(halve(x))
+
+
 @dataclass
 class Row:
     """`dynamic` is torch.export's dynamic_shapes; `bigger` are inputs of other sizes, which the program takes then."""
@@ -362,6 +383,7 @@ MODULES = [
     Row("head-weights", HeadWeights, (states(),)),
     Row("einsum", Einsum, (states(),)),
     Row("no-parameters", NoParameters, (states(),)),
+    Row("operator-of-others", OperatorOfOthers, (states(),), traces=True),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),
     Row("encoder-batch-first", lambda: Encoder(True, False), (states(), PADDED), stacks=False),

@@ -74,7 +74,7 @@ def is_encoder(family):
     return family in ("bert", "roberta")
 
 
-def family_program(family, is_dynamic=False, experts="batched_mm", ending=""):
+def family_program(family, is_dynamic=False, experts="batched_mm", ending="", decomposed=False, dtype=None):
     variant = family_variant(family)
     model = make_fixtures.make_model(variant, make_fixtures.attention_kinds(variant)[0])
     if any("Experts" in type(module).__name__ for module in model.modules()):
@@ -89,7 +89,8 @@ def family_program(family, is_dynamic=False, experts="batched_mm", ending=""):
         bigger = {**{key: torch.cat([value, value.flip(0)[:1]])[:, -9:] for key, value in inputs.items()}, **others}
     name = family + ("-dynamic" if is_dynamic else ending)
     has_stacks = family in STACKS and not is_dynamic
-    return Program(name, model, (), {**inputs, **others}, dynamic, bigger, stacks=has_stacks)
+    return Program(name, model.to(dtype) if dtype else model, (), {**inputs, **others}, dynamic, bigger,
+                   stacks=has_stacks, decomposed=decomposed)
 
 
 def randomized(module, name):
@@ -141,7 +142,13 @@ def programs():
     """name -> a function that makes it."""
     table = {family: lambda family=family: family_program(family) for family in FAMILIES}
     table |= {f"{family}-dynamic": lambda family=family: family_program(family, True) for family in DYNAMIC}
-    table["qwen3_moe-grouped"] = lambda: family_program("qwen3_moe", experts="grouped_mm", ending="-grouped")
+    grouped = dict(experts="grouped_mm", ending="-grouped")  # as transformers has it where nobody asks otherwise
+    table["qwen3_moe-grouped"] = lambda: family_program("qwen3_moe", **grouped)
+    table["gpt_oss-grouped"] = lambda: family_program("gpt_oss", **grouped)
+    table["mixtral-grouped-decomposed"] = lambda: family_program(
+        "mixtral", experts="grouped_mm", ending="-grouped-decomposed", decomposed=True)
+    table["mixtral-grouped-half"] = lambda: family_program(
+        "mixtral", experts="grouped_mm", ending="-grouped-half", dtype=torch.bfloat16)
     table |= {"vit": vision_program, "t5-encoder": t5_program}
     return table | {row.name: lambda row=row: module_program(row) for row in MODULES}
 

@@ -1,9 +1,13 @@
 #include "libtorch/bridge/operators.h"
 
+#include "graph/operators.h"
+#include "libtorch/bridge/grouped_product.h"
+
 namespace cleave::bridge {
 
 std::optional<c10::OperatorHandle> findOperator(std::string_view name) {
   const std::size_t dot = name.find('.');
+  if (name == graph::kGroupedProduct) registerGroupedProduct();
   const std::string_view overload = dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
   return c10::Dispatcher::singleton().findSchema({std::string(name.substr(0, dot)), std::string(overload)});
 }

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/quantities.h"
+#include "graph/operators.h"
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
 
@@ -32,9 +33,10 @@ using graph::ValueId;
 constexpr std::int64_t kLargestConstant = 64 << 10;
 constexpr int kProgressEvery = 256;
 
-/// "aten::add.Tensor" of "torch.ops.aten.add.Tensor"; empty for other targets.
-std::string atenName(std::string_view target) {
+/// "aten::add.Tensor" of "torch.ops.aten.add.Tensor"; empty for operators that neither LibTorch nor Cleave has.
+std::string operatorName(std::string_view target) {
   constexpr std::string_view kPrefix = "torch.ops.aten.", kDefault = ".default";
+  if (target == "torch.ops.transformers.grouped_mm_fallback.default") return std::string(graph::kGroupedProduct);
   if (!target.starts_with(kPrefix)) return {};
   target.remove_prefix(kPrefix.size());
   if (target.ends_with(kDefault)) target.remove_suffix(kDefault.size());
@@ -189,7 +191,7 @@ void ExportedReplay::runNumberOperator(const ExportedNode& node) {
 
 /// Questions about shapes, and assertions.
 bool ExportedReplay::runWithoutDispatcher(const ExportedNode& node) {
-  const std::string op = atenName(node.target);
+  const std::string op = operatorName(node.target);
   if (isAssertion(op)) return true;
   if (op == "aten::_assert_scalar") {
     const ExportedArgument* condition = findArgument(node, "self");
@@ -231,7 +233,7 @@ ExportedReplay::Operator& ExportedReplay::operatorOf(const ExportedNode& node) {
   const auto [entry, isNew] = m_operators.try_emplace(node.target);
   Operator& op = entry->second;
   if (isNew) {
-    op.name = atenName(node.target);
+    op.name = operatorName(node.target);
     if (!op.name.empty()) op.handle = bridge::findOperator(op.name);
     if (op.handle && !readsData(op.name)) {
       const auto& arguments = op.handle->schema().arguments();

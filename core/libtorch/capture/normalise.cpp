@@ -1,5 +1,6 @@
 #include "libtorch/capture/normalise.h"
 
+#include "graph/operators.h"
 #include "libtorch/bridge/operators.h"
 
 #include <algorithm>
@@ -121,6 +122,16 @@ Values split(const RecordedCall& call) {
   return call.append("aten::split_with_sizes", {call.args[0], std::move(sizes), dim});
 }
 
+/// `_grouped_mm(self, mat2, offs, bias, out_dtype)` of rows and a matrix for each group: the CPU's kernel wants sizes
+/// that are multiples of 16 bytes.
+Values groupedProduct(const RecordedCall& call) {
+  const auto isGiven = [&](std::size_t index) {
+    return call.args.size() > index && !std::holds_alternative<std::monostate>(call.args[index]);
+  };
+  if (!isGiven(2) || isGiven(3) || isGiven(4)) return asItIs(call);
+  return call.append(std::string(graph::kGroupedProduct), {call.args[0], call.args[1], call.args[2]});
+}
+
 struct Row {
   std::string_view op;
   Normaliser normaliser;
@@ -144,6 +155,7 @@ constexpr Row kRows[] = {
     {"aten::rsub.Scalar", reversedSubtraction},
     {"aten::unbind.int", unbind},
     {"aten::split.Tensor", split},
+    {"aten::_grouped_mm", groupedProduct},
     {"aten::lift_fresh_copy", asItIs},  // a constant that enters the graph, no view of a value
 };
 

@@ -2,6 +2,7 @@
 
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
+#include "libtorch/capture/mixtures.h"
 #include "libtorch/capture/products.h"
 
 #include <ATen/EmptyTensor.h>
@@ -379,6 +380,7 @@ Result<RecordedGraphs> Recorder::finish() && {
     if (node.origin.isValid()) node.source = graphs.captured.node(node.origin).source;
   }
   makeLinear(graphs.aten);
+  makeExperts(graphs.aten);
   return graphs;
 }
 

@@ -303,6 +303,15 @@ MetaTensors embeddingBackward(ShapeArguments args) {
   return {empty({args[2].toInt(), gradient.size(-1)}, gradient.scalar_type())};
 }
 
+/// input [rows, in], weight [groups, in, out], offs [groups], ... → [rows, out]
+MetaTensors groupedProduct(ShapeArguments args) {
+  const Tensor& input = args[0].toTensor();
+  const Tensor& weight = args[1].toTensor();
+  TORCH_CHECK(input.dim() == 2 && weight.dim() == 3 && input.size(1) == weight.size(1), "grouped products of ",
+              input.sizes(), " and ", weight.sizes(), " are not planned");
+  return {empty({input.size(0), weight.size(2)}, input.scalar_type())};
+}
+
 MetaTensors dependsOnValues(ShapeArguments) {
   TORCH_CHECK(false, "its result's shape or value depends on the tensor's values, which planning does not know");
 }
@@ -318,6 +327,8 @@ constexpr Entry kLeaves[] = {
     {"aten::scaled_dot_product_attention", attention},
     {"aten::cross_entropy_loss", crossEntropy},
     {"cleave::moe_experts", sameAsFirst},
+    {"cleave::grouped_product", groupedProduct},
+    {"aten::_grouped_mm", groupedProduct},
 };
 
 constexpr Entry kMetaKernels[] = {

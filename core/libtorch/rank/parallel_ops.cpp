@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "graph/arguments.h"
 #include "libtorch/bridge/experts.h"
+#include "libtorch/bridge/grouped_product.h"
 #include "libtorch/bridge/types.h"
 
 namespace cleave::torch_rank {
@@ -132,6 +133,8 @@ Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& argume
     case ParallelOp::GradAllReduce: return arguments[0].toTensor();
     case ParallelOp::MoeExperts: return experts(arguments, /*isLocal=*/false, collectives.rank());
     case ParallelOp::Shard: return shard(arguments[0].toTensor(), arguments[1].toInt(), collectives);
+    case ParallelOp::GroupedProduct:
+      return bridge::groupedProduct(arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toTensor());
     case ParallelOp::LocalExperts: return experts(arguments, /*isLocal=*/true, collectives.rank());
   }
   return fail(ErrorCode::BadInput, "An operator of no kind.");

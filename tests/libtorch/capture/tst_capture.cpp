@@ -1,5 +1,7 @@
 // Model folder → captured graph and ATen graph: what is in them, how they hang together, and what is refused.
 #include "libtorch/capture/capture.h"
+#include "libtorch/capture/mixtures.h"
+#include "libtorch/capture/products.h"
 #include "tests/support/cases.h"
 
 #include <QtTest>
@@ -40,11 +42,24 @@ std::string graphOf(const test::Case& asked) {
   return graph::toText(depth == "aten" ? *captured.aten : *captured.captured);
 }
 
+/// A graph after the passes that look for layers in what is spelled out.
+std::string layersOf(const test::Case& asked) {
+  auto graph = graph::parseGraph(asked.question);
+  if (!graph) qFatal("%s: %s", asked.title.c_str(), graph.error().message.c_str());
+  const std::string before = graph::toText(*graph);
+  torch_capture::makeLinear(*graph);
+  torch_capture::makeExperts(*graph);
+  const auto sound = graph::verify(*graph);
+  if (!sound) return sound.error().message;
+  const std::string after = graph::toText(*graph);
+  return after == before ? "as it was\n" : after;
+}
+
 }  // namespace
 
 class TestCapture : public QObject {
   Q_OBJECT
-  const test::Cases m_cases{"libtorch/capture", {{"graphs", graphOf}}};
+  const test::Cases m_cases{"libtorch/capture", {{"graphs", graphOf}, {"layers", layersOf}}};
 
  private slots:
   void answersAsWritten_data() { m_cases.list(); }

@@ -1,0 +1,43 @@
+#pragma once
+/// Changes to a verified graph, collected and then made at once: calls that become others, calls put in, and those out
+/// that nothing reads any more because of it. What was never read stays, but for views of what goes.
+///
+///     Rewrite rewrite(graph);
+///     rewrite.replace(product, "aten::linear", {x, weight});
+///     std::move(rewrite).apply();                      // ids that were handed out before are of no use now
+#include "graph/graph.h"
+
+namespace cleave::graph {
+
+class Rewrite {
+ public:
+  /// The graph must outlive it, and nothing else may change it meanwhile.
+  explicit Rewrite(Graph& graph);
+
+  /// The call computes its one result otherwise; the operands come before it. The result is named after the operator.
+  void replace(NodeId call, std::string_view op, std::vector<Argument> args);
+  /// A call right in front of `before`, in its module; its result is valid as an operand from here on.
+  ValueId insert(NodeId before, std::string_view op, std::vector<Argument> args, TensorType result);
+  /// False where nothing was asked for: the graph is as it was, ids included.
+  bool apply() &&;
+
+ private:
+  struct Inserted {
+    NodeId before;
+    Node node;
+    Value value;
+  };
+
+  OpId opNamed(std::string_view op);
+  std::string freshName(std::string_view op);
+  std::vector<bool> gone() const;
+
+  Graph& m_graph;
+  std::vector<bool> m_wasRead;  ///< by ValueId, by more than idle views
+  std::vector<bool> m_isIdle;   ///< by NodeId: views that nothing reads
+  std::vector<Inserted> m_inserted;
+  std::unordered_map<std::string, std::uint32_t> m_names;  ///< operators' short names → the next number
+  bool m_isChanged = false;
+};
+
+}  // namespace cleave::graph
