@@ -93,6 +93,42 @@ class CanvasModel : public QObject {
     QCOMPARE(all.module(all.root()).members.size(), std::size_t(5));
   }
 
+  /// What an exported program computes for nothing stands beside the model as islands.
+  void whatNobodyReadsIsNoise() {
+    GraphBuilder b("m");
+    const auto x = b.addInput("x", kRow);
+    const auto relu = b.addCall("aten::relu", {x}, {kRow})[0];
+    const auto first = b.addCall("aten::arange", {std::int64_t(2)}, {kRow})[0];
+    const auto unread = b.addCall("aten::neg", {first}, {kRow})[0];
+    b.addOutput("y", relu);
+    const auto graph = finish(std::move(b));
+    const GraphModel folded(treeOf(graph));
+    QCOMPARE(folded.noiseCount(), std::size_t(2));
+    QCOMPARE(titles(folded, folded.root()), (QStringList{"x", "relu_0", "->y"}));
+    QVERIFY(!folded.shownNode(graph->value(unread).producer).isValid());
+    const GraphModel all(treeOf(graph), {.foldNoise = false});
+    QCOMPARE(all.module(all.root()).members.size(), std::size_t(5));
+  }
+
+  /// T5's blocks are nothing but a list of two sublayers each: the blocks are what repeats.
+  void layersThatOnlyHoldAListKeepTheirBox() {
+    GraphBuilder b("m");
+    auto x = b.addInput("x", kRow);
+    for (int layer = 0; layer < 3; ++layer) {
+      for (int part = 0; part < 2; ++part) {
+        const auto scope = b.scope(fmt::format("encoder.block.{}.layer.{}", layer, part));
+        const auto relu = b.addCall("aten::relu", {x}, {kRow}, scope)[0];
+        x = b.addCall("aten::add", {x, relu}, {kRow}, scope)[0];
+      }
+    }
+    b.addOutput("y", x);
+    const GraphModel model(treeOf(finish(std::move(b))));
+    QCOMPARE(titles(model, model.root()), (QStringList{"x", "block.0", "block.1", "block.2", "->y"}));
+    const auto& members = model.module(model.root()).members;
+    QVERIFY(model.continuesStack(members[1].module, members[2].module));
+    QCOMPARE(titles(model, members[1].module), (QStringList{"layer.0", "layer.1"}));
+  }
+
   void everyShownNodeIsAMemberExactlyOnce() {
     for (const bool fold : {true, false}) {
       const auto graph = cleave::test::llamaGraph({.layers = 3});

@@ -182,6 +182,15 @@ void GraphModelBuilder::makeModules() {
   }
 }
 
+/// A layer: one of several numbered modules.
+bool GraphModelBuilder::isOneOfAList(ScopeId scope) const {
+  const ScopeId list = g().scope(scope).parent;
+  const auto isNumbered = [&](ScopeId s) { return listIndexOf(lastPart(g().scope(s).path)) >= 0; };
+  if (!list.isValid() || !isNumbered(scope)) return false;
+  const auto& siblings = m_scopeChildren[list.index()];
+  return std::count_if(siblings.begin(), siblings.end(), isNumbered) > 1;
+}
+
 void GraphModelBuilder::openScope(ScopeId scope, ModuleId parent, const std::string& prefix,
                                   std::vector<PendingScope>& pending) {
   const std::string title = prefix + std::string(lastPart(g().scope(scope).path));
@@ -193,7 +202,8 @@ void GraphModelBuilder::openScope(ScopeId scope, ModuleId parent, const std::str
   }
   const bool isList = std::all_of(children.begin(), children.end(),
                                   [&](ScopeId c) { return listIndexOf(lastPart(g().scope(c).path)) >= 0; });
-  const bool isHollow = m_scopeDirect[scope.index()] == 0 && !children.empty() && (isList || children.size() == 1);
+  const bool isHollow = m_scopeDirect[scope.index()] == 0 && !children.empty() && (isList || children.size() == 1) &&
+                        !isOneOfAList(scope);
   if (isHollow || m.module(parent).depth + 1 >= kMaxDepth) {
     m.m_scopeModule[scope.index()] = parent;
     for (const ScopeId child : children) pending.push_back({child, parent, title + "."});

@@ -17,6 +17,7 @@ class GraphModelBuilder {
   // graph_model.cpp: modules, members, edges
   void countOperators();
   void makeModules();
+  bool isOneOfAList(ScopeId scope) const;
   void openScope(ScopeId scope, ModuleId parent, const std::string& prefix, std::vector<struct PendingScope>& pending);
   ModuleId addModule(ModuleKind kind, ScopeId scope, ModuleId parent, std::string title);
   void placeNodes();
@@ -28,6 +29,7 @@ class GraphModelBuilder {
 
   // graph_model_fold.cpp: noise, hubs, helpers
   void findNoise();
+  void findUnread();
   void findReaders();
   void findHubs();
   bool isSpreadOut(ValueId value) const;

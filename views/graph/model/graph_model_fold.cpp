@@ -43,7 +43,25 @@ void GraphModelBuilder::findNoise() {
       }
     }
     m.m_isNoise[n.index()] = isNoise;
-    m.m_noiseCount += isNoise;
+  }
+  findUnread();
+  m.m_noiseCount = static_cast<std::size_t>(std::count(m.m_isNoise.begin(), m.m_isNoise.end(), true));
+}
+
+/// Calls that lead to no output: exported programs keep what their code computed and never used.
+void GraphModelBuilder::findUnread() {
+  if (g().outputs.empty()) return;
+  std::vector<bool> isRead(g().values.size(), false);
+  for (const graph::Output& output : g().outputs) isRead[output.value.index()] = true;
+  for (std::size_t i = g().nodes.size(); i-- > 0;) {
+    const graph::Node& node = g().nodes[i];
+    if (node.kind != NodeKind::Call) continue;
+    const bool leadsOn =
+        std::any_of(node.results.begin(), node.results.end(), [&](ValueId result) { return isRead[result.index()]; });
+    if (leadsOn)
+      graph::forEachOperand(node, [&](ValueId operand) { isRead[operand.index()] = true; });
+    else
+      m.m_isNoise[i] = true;
   }
 }
 
