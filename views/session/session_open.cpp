@@ -61,6 +61,13 @@ void Session::recapture(const torch_capture::CaptureOptions& options, const pipe
            });
 }
 
+void Session::recaptureAndRun(const torch_capture::CaptureOptions& options, int ranks, launch::Backend backend) {
+  pipeline::SolveOptions settings = m_settings.options();
+  settings.ranks = ranks;
+  recapture(options, settings);
+  m_runs.runOnceSolved(ranks, backend);
+}
+
 void Session::postOpen(const QString& path, Load load) {
   m_jobs.cancel();
   m_runs.dropWanted();
@@ -69,6 +76,7 @@ void Session::postOpen(const QString& path, Load load) {
 }
 
 void Session::failOpen(const Error& error) {
+  m_runs.dropWanted();
   m_notices.say(toQ(error.message), Severity::Failure);
   m_jobs.end(Activity::Opening, false, toQ(error.message));
 }

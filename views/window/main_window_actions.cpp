@@ -386,6 +386,17 @@ void MainWindow::runRanks() {
   m_message->show(refusal, Severity::Failure);
 }
 
+void MainWindow::askForWeights(int ranks, launch::Backend backend) {
+  const auto model = m_session.opened().model();
+  if (m_runsAtRandom.lock() != model) {
+    const auto options = views::askForWeights(*model, this);
+    if (!options) return;
+    if (!options->weights.empty()) return m_session.recaptureAndRun(*options, ranks, backend);
+    m_runsAtRandom = model;
+  }
+  m_runPanel->start(ranks);
+}
+
 void MainWindow::askForPin() {
   const QString text = QInputDialog::getText(
       this, tr("Pin a placement"),

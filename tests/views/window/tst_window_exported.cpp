@@ -139,6 +139,20 @@ void openArchive(MainWindow& window, const QString& path) {
                            kPatience);
 }
 
+/// Presses Run and answers the dialog that it opens, if any; whether that was accepted.
+bool answerRun(MainWindow& window, const std::function<void(QDialog&)>& answer) {
+  bool isAccepted = false;
+  QTimer::singleShot(0, &window, [&] {
+    auto* dialog = qobject_cast<QDialog*>(QApplication::activeModalWidget());
+    if (!dialog) return;
+    answer(*dialog);
+    isAccepted = dialog->result() == QDialog::Accepted;
+  });
+  window.findChild<QAction*>(QStringLiteral("run"))->trigger();
+  QCoreApplication::processEvents();
+  return isAccepted;
+}
+
 std::vector<graph::NodeId> found(MainWindow& window, const char* text) {
   return test::need(SearchQuery::parse(QString::fromUtf8(text))).hits(*window.session().opened().graph());
 }
@@ -211,6 +225,35 @@ class TestWindowExported : public QObject {
     QVERIFY(wasAsked);
     QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().model()->info.hasWeights && window.isSettled(), kPatience);
     QVERIFY(window.session().plans().plan()->model.weights.ends_with("tiny.weights.safetensors"));
+  }
+
+  /// Random numbers in a model's place are no surprise: who runs is asked first, and the run goes on with the answer.
+  void aRunAsksForTheWeightsThatAnArchiveLacks() {
+    SessionWindow window;
+    openArchive(window, QStringLiteral(CLEAVE_TEST_DATA "/torch-versions/tiny-2.6.0.pt2"));
+    Session& session = window.session();
+    QVERIFY(!answerRun(window, [](QDialog& dialog) { dialog.reject(); }));
+    QVERIFY(!session.runs().state() && session.jobs().activity() == Activity::Idle);
+    QVERIFY(answerRun(window, [](QDialog& dialog) {
+      dialog.findChild<QLineEdit*>(QStringLiteral("weights"))
+          ->setText(QStringLiteral(CLEAVE_TEST_DATA "/torch-versions/tiny.weights.safetensors"));
+      dialog.accept();
+    }));
+    QTRY_VERIFY_WITH_TIMEOUT(session.runs().state() && session.runs().state()->report, kPatience);
+    QVERIFY(session.runs().state()->plan->model.weights.ends_with("tiny.weights.safetensors"));
+    QVERIFY(session.runs().state()->report->verdict == pipeline::RunVerdict::Passed);
+  }
+
+  void whoWantsRandomWeightsIsAskedOnce() {
+    SessionWindow window;
+    openArchive(window, QStringLiteral(CLEAVE_TEST_DATA "/exported/fake-weights.pt2"));
+    Session& session = window.session();
+    QVERIFY(answerRun(window, [](QDialog& dialog) { dialog.accept(); }));
+    QTRY_VERIFY_WITH_TIMEOUT(session.runs().state() && session.runs().state()->report && window.isSettled(), kPatience);
+    bool isAskedAgain = false;
+    answerRun(window, [&](QDialog& dialog) { isAskedAgain = true, dialog.reject(); });
+    QVERIFY(!isAskedAgain);
+    QTRY_VERIFY_WITH_TIMEOUT(session.runs().state()->report && window.isSettled(), kPatience);
   }
 
   void eightyLayersOpenAsOneStack() {
