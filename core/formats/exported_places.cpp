@@ -126,10 +126,45 @@ class Placer {
   }
 
  private:
+  /// The names of what is stored once, and the calls that read it.
+  struct Tied {
+    std::vector<int> places;
+    std::vector<std::ptrdiff_t> readers;
+  };
+
+  /// By call: of tied parameters with as many readers as names, the first reader has the first name (an embedding), and
+  /// so on; the program has one of the names for all of them.
+  std::map<std::ptrdiff_t, int> placesOfTied() {
+    std::map<std::string, Tied> all;
+    std::unordered_map<std::uint32_t, Tied*> tiedOf;  // by value
+    for (const ExportedInput& input : m_program.inputs) {
+      const auto stored = m_program.tensors.find(input.name);
+      if (input.kind != ExportedInputKind::Parameter || stored == m_program.tensors.end()) continue;
+      const WeightSource& source = stored->second;
+      if (source.bytes == 0) continue;
+      Tied& tied = all[fmt::format("{} {} {}", source.offset, graph::toText(source.type),
+                                   graph::toText(graph::Shape(source.strides)))];
+      tied.places.push_back(m_places.ofParameter(input.name));
+      tiedOf[input.value.raw()] = &tied;
+    }
+    for (std::ptrdiff_t call = 0; call < m_calls; ++call) {
+      forEachRead(nodeOf(call), [&](ExportedId id) {
+        if (const auto tied = tiedOf.find(id.raw()); tied != tiedOf.end()) tied->second->readers.push_back(call);
+      });
+    }
+    std::map<std::ptrdiff_t, int> places;
+    for (const auto& [bytes, tied] : all) {
+      if (tied.places.size() < 2 || tied.places.size() != tied.readers.size()) continue;
+      for (std::size_t i = 0; i < tied.places.size(); ++i) places.emplace(tied.readers[i], tied.places[i]);
+    }
+    return places;
+  }
+
   void findAnchors() {
     std::vector<int> madeOf(m_program.values.size(), kNowhere);
     for (const ExportedInput& input : m_program.inputs)
       if (input.kind == ExportedInputKind::Parameter) madeOf[input.value.index()] = m_places.ofParameter(input.name);
+    const auto tied = placesOfTied();
     for (std::ptrdiff_t call = 0; call < m_calls; ++call) {
       int place = kNowhere, reads = 0;
       forEachRead(nodeOf(call), [&](ExportedId id) {
@@ -137,6 +172,7 @@ class Placer {
         if (read != kNowhere) place = place == kNowhere ? read : m_places.joined(place, read);
         ++reads;
       });
+      if (const auto own = tied.find(call); own != tied.end()) place = own->second;
       if (isNamed(call)) anchor(call, m_places.ofModules(modulesOf(call)));
       if (place == kNowhere) continue;
       if (!isNamed(call)) anchor(call, place);

@@ -4,7 +4,8 @@
 ///
 /// - A call that reads a parameter, or what was made of one alone (transposed, cast), stands in that parameter's
 /// module;
-///   of two in the inner one, or in the nearest around both.
+///   of two in the inner one, or in the nearest around both. Of tied parameters each reader has a name of its own where
+///   there are as many of both: the embedding's, then the head's.
 /// - What lies between two calls that have a module, in the program's order, stands in the nearest one around both. A
 ///   buffer that it reads may say more.
 /// - Members of a numbered list follow each other, and what lies between two of them is cut where the fewest values

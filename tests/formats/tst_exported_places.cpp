@@ -110,6 +110,18 @@ class ExportedPlaces : public QObject {
     QCOMPARE(draft.placed(), (QStringList{"cos @rotary", "linear @attn.q", "mul @attn", "linear @attn.o", "add @"}));
   }
 
+  void readersOfATiedTableHaveANameEach() {
+    Draft draft;
+    const ExportedId ids = draft.stored("ids", ExportedInputKind::User);
+    draft.stored("model.tokens.weight");
+    const ExportedId table = draft.stored("head.weight");
+    for (const char* name : {"model.tokens.weight", "head.weight"})
+      draft.program.tensors[name] = {{graph::DType::Float32, {4, 2}}, {}, {}, 64, 32};
+    const ExportedId x = draft.call("embedding", {table, ids});
+    draft.program.outputs = {draft.call("linear", {x, table})};
+    QCOMPARE(draft.placed(), (QStringList{"embedding @model.tokens", "linear @head"}));
+  }
+
   void whatTheArchiveSaysStays() {
     Draft draft;
     const ExportedId x = draft.stored("x", ExportedInputKind::User);
