@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "pipeline/check_plan.h"
+#include "pipeline/describe_model.h"
 #include "pipeline/source.h"
 #include "program/rank_program.h"
 #include "views/base/text.h"
@@ -101,7 +102,7 @@ void Session::takeOpened(const Arrival& arrival) {
   m_runs.announce();
   const pipeline::Model& model = *arrival.model;
   m_notices.log(QStringLiteral("%1: %2, captured in %3 ms, decomposed in %4 ms")
-                    .arg(title(), countedText(model.aten->nodes.size(), "operator"),
+                    .arg(title(), countedText(pipeline::countOperators(*model.aten), "operator"),
                          QString::number(model.timings.captureMs, 'f', 1),
                          QString::number(model.timings.decomposeMs, 'f', 1)));
 }
