@@ -129,6 +129,34 @@ class CanvasModel : public QObject {
     QCOMPARE(titles(model, members[1].module), (QStringList{"layer.0", "layer.1"}));
   }
 
+  /// An encoder beside a decoder: neither is a wrapper around almost everything, and both are stacks of layers.
+  void twoStacksStandBesideEachOtherByTheirNames() {
+    GraphBuilder b("m");
+    const auto x = b.addInput("x", kRow);
+    auto y = x;
+    for (const auto& [stack, layers] : {std::pair("encoder", 2), std::pair("decoder", 3)}) {
+      for (int layer = 0; layer < layers; ++layer) {
+        const auto scope = b.scope(fmt::format("model.{}.layers.{}", stack, layer));
+        y = b.addCall("aten::add", {y, b.addCall("aten::relu", {y}, {kRow}, scope)[0]}, {kRow}, scope)[0];
+      }
+      y = b.addCall("aten::neg", {y}, {kRow}, b.scope(fmt::format("model.{}.norm", stack)))[0];
+    }
+    b.addOutput("y", y);
+    const GraphModel model(treeOf(finish(std::move(b))));
+    const QStringList wanted{"x",
+                             "encoder.layers.0",
+                             "encoder.layers.1",
+                             "neg_0",
+                             "decoder.layers.0",
+                             "decoder.layers.1",
+                             "decoder.layers.2",
+                             "neg_1",
+                             "->y"};
+    QCOMPARE(titles(model, model.root()), wanted);
+    const auto norm = model.graph().value(model.graph().findValue("neg_1")).producer;
+    QCOMPARE(model.trimmings(norm).tail, std::string("decoder.norm"));
+  }
+
   void everyShownNodeIsAMemberExactlyOnce() {
     for (const bool fold : {true, false}) {
       const auto graph = cleave::test::llamaGraph({.layers = 3});

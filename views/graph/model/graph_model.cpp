@@ -147,6 +147,7 @@ void GraphModelBuilder::makeModules() {
   ScopeId wrapper(0);
   for (bool descended = true; descended;) {
     descended = false;
+    if (openStacks(wrapper, pending)) break;
     ScopeId next;
     for (const ScopeId child : m_scopeChildren[wrapper.index()]) {
       const bool isMost = m_scopeOperators[child.index()] * 2 > m_scopeOperators[0];
@@ -180,6 +181,36 @@ void GraphModelBuilder::makeModules() {
     while (up.isValid() && !m.m_scopeModule[up.index()].isValid()) up = g().scope(up).parent;
     m.m_scopeModule[s.index()] = up.isValid() ? m.m_scopeModule[up.index()] : root;
   }
+}
+
+/// A list of modules and nothing else, such as `decoder.layers`.
+bool GraphModelBuilder::isListOfModules(ScopeId scope) const {
+  const auto& children = m_scopeChildren[scope.index()];
+  return m_scopeDirect[scope.index()] == 0 && children.size() > 1 &&
+         std::all_of(children.begin(), children.end(),
+                     [&](ScopeId c) { return listIndexOf(lastPart(g().scope(c).path)) >= 0; });
+}
+
+/// An encoder beside a decoder: what is in them stands side by side, each under its name. False: there is one of them
+/// at most, and nothing was done.
+bool GraphModelBuilder::openStacks(ScopeId wrapper, std::vector<PendingScope>& pending) {
+  const auto& children = m_scopeChildren[wrapper.index()];
+  const auto isStack = [&](ScopeId scope) {
+    const auto& inside = m_scopeChildren[scope.index()];
+    return listIndexOf(lastPart(g().scope(scope).path)) < 0 &&
+           std::any_of(inside.begin(), inside.end(), [&](ScopeId s) { return isListOfModules(s); });
+  };
+  if (std::count_if(children.begin(), children.end(), isStack) < 2) return false;
+  for (const ScopeId child : children) {
+    if (!isStack(child)) {
+      pending.push_back({child, m.root(), {}});
+      continue;
+    }
+    m.m_scopeModule[child.index()] = m.root();
+    for (const ScopeId inside : m_scopeChildren[child.index()])
+      pending.push_back({inside, m.root(), std::string(lastPart(g().scope(child).path)) + "."});
+  }
+  return true;
 }
 
 /// A layer: one of several numbered modules.

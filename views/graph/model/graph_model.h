@@ -3,8 +3,9 @@
 /// modules.
 ///
 /// - Modules come from the scopes. Wrappers around almost everything (`model`) and pure lists (`model.layers`) dissolve
-///   into their parent, so that the first picture is the model; a list's members never do, they are what repeats. A
-///   module of one operator is that operator with the module's name as its `tail`.
+///   into their parent, so that the first picture is the model; a list's members never do, they are what repeats. Of an
+///   encoder beside a decoder both dissolve, and their names stand before what was in them. A module of one operator is
+///   that operator with the module's name as its `tail`.
 /// - Equal neighbours of a list may be drawn as one stack: which are equal, the module tree says (module_tree.h).
 /// - A *hub* (cos, sin, mask, a tied weight: read all over the model) is no edge but a chip at each reader; a weight or
 ///   constant with one reader is docked to it. Long edges from hubs are what makes layered layout slow and pictures
