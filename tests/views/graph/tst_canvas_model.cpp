@@ -132,14 +132,18 @@ class CanvasModel : public QObject {
   /// An encoder beside a decoder: neither is a wrapper around almost everything, and both are stacks of layers.
   void twoStacksStandBesideEachOtherByTheirNames() {
     GraphBuilder b("m");
-    const auto x = b.addInput("x", kRow);
-    auto y = x;
+    auto y = b.addInput("x", kRow);
+    const auto weight = b.addParameter("model.weight", {graph::DType::Float32, {8, 8}});
+    graph::ValueId memory;
     for (const auto& [stack, layers] : {std::pair("encoder", 2), std::pair("decoder", 3)}) {
       for (int layer = 0; layer < layers; ++layer) {
         const auto scope = b.scope(fmt::format("model.{}.layers.{}", stack, layer));
-        y = b.addCall("aten::add", {y, b.addCall("aten::relu", {y}, {kRow}, scope)[0]}, {kRow}, scope)[0];
+        const auto read = memory.isValid() ? memory : y;
+        y = b.addCall("aten::add", {y, b.addCall("aten::linear", {read, weight, {}}, {kRow}, scope)[0]}, {kRow},
+                      scope)[0];
       }
       y = b.addCall("aten::neg", {y}, {kRow}, b.scope(fmt::format("model.{}.norm", stack)))[0];
+      if (!memory.isValid()) memory = y;  // all of the decoder's layers read it
     }
     b.addOutput("y", y);
     const GraphModel model(treeOf(finish(std::move(b))));
@@ -155,6 +159,8 @@ class CanvasModel : public QObject {
     QCOMPARE(titles(model, model.root()), wanted);
     const auto norm = model.graph().value(model.graph().findValue("neg_1")).producer;
     QCOMPARE(model.trimmings(norm).tail, std::string("decoder.norm"));
+    QVERIFY(model.isHub(memory));
+    QCOMPARE(model.hubName(memory), std::string("encoder.norm"));
   }
 
   void everyShownNodeIsAMemberExactlyOnce() {

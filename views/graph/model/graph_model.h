@@ -109,7 +109,8 @@ class GraphModel {
   /// The value that `value` is when noise is left out.
   ValueId source(ValueId value) const { return m_source[value.index()]; }
   std::size_t noiseCount() const { return m_noiseCount; }
-  /// Short name for a chip: "cos", "mask", "embed_tokens.weight", or the value's name.
+  /// Short name for a chip: "cos", "mask", "embed_tokens.weight", the one-operator module that makes it, or the
+  /// value's.
   std::string hubName(ValueId value) const;
   /// Operators that read the value, noise passed through, ascending.
   const std::vector<NodeId>& readers(ValueId source) const { return m_readers[source.index()]; }

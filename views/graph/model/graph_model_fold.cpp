@@ -3,6 +3,7 @@
 #include <array>
 #include <set>
 
+#include "graph/layers.h"
 #include "views/graph/model/graph_model_builder.h"
 
 namespace cleave::views {
@@ -240,7 +241,8 @@ void GraphModelBuilder::groupShared() {
   for (const graph::Output& output : g().outputs) isOutput[m.m_source[output.value.index()].index()] = true;
   for (std::size_t i = g().nodes.size(); i-- > 0;) {
     const NodeId n(i);
-    if (!isShownCall(n)) continue;
+    // An encoder that a decoder reads all over is a model, not what prepares one.
+    if (!isShownCall(n) || graph::layerShape(g(), n)) continue;
     const auto& results = g().node(n).results;
     prepares[i] = std::all_of(results.begin(), results.end(), [&](ValueId v) {
       const auto& readers = m.m_readers[v.index()];
@@ -298,7 +300,8 @@ std::string GraphModel::hubName(ValueId value) const {
       break;
     at = operands[0];
   }
-  return v.name;
+  const std::string& module = trimmings(v.producer).tail;
+  return module.empty() ? v.name : module;
 }
 
 }  // namespace cleave::views
