@@ -86,7 +86,7 @@ int main(int argc, char** argv) {
   Options options;
   std::string platform;
   cli.set_version_flag("--version", std::string(cleave::version()));
-  cli.add_option("model", options.model, "Model folder, plan or recorded search to open");
+  cli.add_option("model", options.model, "Model folder, exported program (.pt2), plan or recorded search to open");
   cli.add_option("--script", options.script, "Drive the window by this file, one command a line, then end");
   cli.add_option("--screenshot", options.screenshots, "Folder for the script's screenshots")->needs("--script");
   cli.add_option("--platform", platform, "Qt platform, as QT_QPA_PLATFORM");

@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "formats/exported_arguments.h"
 #include "formats/exported_graph.h"
+#include "formats/exported_places.h"
 #include "formats/exported_weights.h"
 
 #include <nlohmann/json.hpp>
@@ -79,6 +80,7 @@ class ProgramReader {
     CLEAVE_TRY(const auto results, reader.read(*graph));
     CLEAVE_TRY_VOID(readSignature(module, reader.names(), results));
     CLEAVE_TRY_VOID(readSymbols(fields));
+    placeByParameters(m_program);
     return std::move(m_program);
   }
 

@@ -9,7 +9,8 @@
 ///
 /// An entry of weights holds a *storage*, of which tensors are views by strides and an offset; two parameters that are
 /// the same view are tied. Entries of fake tensors are empty, and torch 2.8 and older pickled all weights into one
-/// entry (pytorch#160394): such a program has its graph, and lacks its weights.
+/// entry (pytorch#160394): such a program has its graph, and lacks its weights. Where an archive says of no call which
+/// module it is in, the parameters' names do (exported_places.h).
 /// Format: torch/_export/serde/schema.py, torch/export/pt2_archive/.
 ///
 ///     CLEAVE_TRY(const ExportedProgram program, openExportedProgram("llama.pt2"));
@@ -76,7 +77,7 @@ struct ExportedNode {
 /// The modules around a call, outermost first: the model itself, then those inside.
 struct ExportedModule {
   std::string path;       ///< "model.layers.0.self_attn"; empty: the model
-  std::string className;  ///< "LlamaAttention"
+  std::string className;  ///< "LlamaAttention"; empty: not known
 };
 using ExportedModules = std::vector<ExportedModule>;
 

@@ -80,6 +80,11 @@ void Rewrite::replace(NodeId call, std::string_view op, std::vector<Argument> ar
   m_isChanged = true;
 }
 
+void Rewrite::moveTo(NodeId call, ScopeId scope) {
+  m_graph.nodes[call.index()].scope = scope;
+  m_isChanged = true;
+}
+
 ValueId Rewrite::insert(NodeId before, std::string_view op, std::vector<Argument> args, TensorType result) {
   const Node& at = m_graph.node(before);
   const ValueId id(static_cast<std::uint32_t>(m_graph.values.size() + m_inserted.size()));

@@ -214,7 +214,7 @@ void describeExported(const Model& model, ModelDescription& made) {
                             fmt::format("{}, {}", size, rangeOf(program.symbols.at(symbol))));
   }
   const auto ofClass = [](const std::string& /*name*/, const std::string& className) {
-    return className.empty() ? std::string_view("no module") : std::string_view(className);
+    return className.empty() ? std::string_view("class unknown") : std::string_view(className);
   };
   countParameters(model, ofClass, made);
   made.inputs.emplace_back("arguments", formats::inputsInWords(program, model.info.sizes));
@@ -250,6 +250,10 @@ ParameterCount ModelDescription::all() const {
   return sum;
 }
 
+std::size_t countOperators(const graph::Graph& graph) {
+  return static_cast<std::size_t>(std::ranges::count(graph.nodes, graph::NodeKind::Call, &graph::Node::kind));
+}
+
 Result<ModelDescription> describeModel(const Model& model) {
   ModelDescription made;
   made.info = model.info;
@@ -268,9 +272,8 @@ Result<ModelDescription> describeModel(const Model& model) {
     for (const std::string& other : others) made.tied.emplace_back(other, parameter);
   }
   std::ranges::sort(made.tied);
-  made.capturedOperators = model.captured->nodes.size();
-  made.atenOperators =
-      static_cast<std::size_t>(std::ranges::count(model.aten->nodes, graph::NodeKind::Call, &graph::Node::kind));
+  made.capturedOperators = countOperators(*model.captured);
+  made.atenOperators = countOperators(*model.aten);
   return made;
 }
 

@@ -40,6 +40,9 @@ struct ModelDescription {
 /// BadInput for a model that came without its folder.
 Result<ModelDescription> describeModel(const Model& model);
 
+/// Calls alone: the inputs, parameters and constants of a graph are no operators.
+std::size_t countOperators(const graph::Graph& graph);
+
 std::string toText(const ModelDescription& description);
 /// Schema "cleave.info/1".
 std::string toJson(const ModelDescription& description);

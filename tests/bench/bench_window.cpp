@@ -16,6 +16,7 @@
 #include "solve/trace/recorder.h"
 #include "solve/trace/trace.h"
 #include "tests/bench/bench.h"
+#include "tests/support/deep_program.h"
 #include "tests/support/llama_graph.h"
 #include "tests/support/session_window.h"
 #include "views/base/text.h"
@@ -256,6 +257,21 @@ BENCH_CASE("view/080-layers") {
   const Program program;
   const QTemporaryDir folder;
   useAll(bench, modelOf(folder, bench.isSmoke() ? 8 : 80), kOpenLimit);
+}
+
+/// As many operators as torch.export makes of a Llama of 80 layers.
+BENCH_CASE("view/exported") {
+  const Program program;
+  const QTemporaryDir folder;
+  const QString path = folder.filePath(QStringLiteral("deep.pt2"));
+  QFile file(path);
+  bench::need(file.open(QFile::WriteOnly), "the archive cannot be written");
+  file.write(QByteArray::fromStdString(test::DeepProgram(CLEAVE_SOURCE_DIR "/tests/data/torch-versions/tiny-2.11.0.pt2")
+                                           .bytes(bench.isSmoke() ? 8 : 215)));
+  file.close();
+  SessionWindow window;
+  open(bench, window, path, kOpenLimit);
+  bench.report("nodes", window.session().opened().graph()->nodes.size());
 }
 
 BENCH_CASE("view/010k-nodes") {

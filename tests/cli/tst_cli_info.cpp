@@ -98,6 +98,16 @@ class TestCliInfo : public QObject {
     QVERIFY(cli({"info", folder.path()}).out.contains("ignored        sliding_window: llama models do not read it"));
   }
 
+  /// Parameters and inputs are nodes of a graph, and no operators.
+  void countsOperatorsAndNothingElse() {
+    const QString archive = QStringLiteral(CLEAVE_SOURCE_DIR "/tests/data/exported/encoder-batch-first.pt2");
+    const QJsonObject said = info(archive), operators = said["operators"].toObject();
+    QCOMPARE(operators["captured"].toInt(), 80);
+    QVERIFY(operators["aten"].toInt() >= 80);
+    QCOMPARE(said["by_module"][0]["module"].toString(), QString("class unknown"));
+    QVERIFY(cli({"info", archive}).out.contains("torch 2.11.0+cu130, 80 calls"));
+  }
+
   void aClassifierAndItsLoss() {
     const QJsonObject said = info(kFamilies + "bert-classification");
     QVERIFY(said["task"].toString().startsWith("classifier of sequences"));

@@ -285,8 +285,20 @@ QString RunPanel::run(int ranks) {
   m_ranks->setValue(ranks);
   if (m_insist->isVisibleTo(this) && !m_insist->isChecked())
     return tr("%1 To run all the same, tick “%2” in the panel Run.").arg(m_insist->toolTip(), m_insist->text());
-  m_runs.run(ranks, backend(), insists());
+  if (lacksWeights(ranks))
+    emit weightsWanted(ranks, backend());
+  else
+    start(ranks);
   return {};
+}
+
+void RunPanel::start(int ranks) { m_runs.run(ranks, backend(), insists()); }
+
+/// A folder without weights is a configuration, and meant so; an archive has lost them.
+bool RunPanel::lacksWeights(int ranks) const {
+  const auto& model = m_opened.model();
+  return model && model->exported && !model->info.hasWeights && !m_opened.folder().isEmpty() &&
+         m_runs.whyNot(ranks).isEmpty() && m_jobs.activity() != Activity::Running;
 }
 
 bool RunPanel::insists() const { return m_insist->isVisibleTo(this) && m_insist->isChecked(); }

@@ -46,6 +46,12 @@ class RunPanel : public QWidget {
   /// As its button does, on so many ranks. Nothing is started that memory does not suffice for, unless the user insists
   /// here: then what to do is returned; else nothing.
   QString run(int ranks);
+  /// The same, whatever weights there are.
+  void start(int ranks);
+
+ signals:
+  /// Instead of a run: the open archive lacks its weights, and who runs may know where they are.
+  void weightsWanted(int ranks, launch::Backend backend);
 
  protected:
   void changeEvent(QEvent* event) override;
@@ -57,6 +63,7 @@ class RunPanel : public QWidget {
   void refreshResult();
   void showLog(int rank);
   launch::Backend backend() const;
+  bool lacksWeights(int ranks) const;
   bool insists() const;  ///< that ranks run which do not fit
   void exportRun();
   const OpenedModel& m_opened;

@@ -42,6 +42,7 @@ class Runs : public QObject {
   void stop() { m_jobs.stop(); }
 
   // For the session.
+  void runOnceSolved(int ranks, launch::Backend backend) { m_afterSolve = {ranks, backend}; }
   void dropWanted() { m_afterSolve.reset(); }  ///< what waits for a solve does not run after all
   void goOnAfterSolve(const QString& solved);  ///< `solved`: how it went
   void forget();                               ///< another model is open; everyone is told by `announce`

@@ -3,6 +3,7 @@
 
 #include "base/files.h"
 #include "pipeline/check_plan.h"
+#include "pipeline/describe_model.h"
 #include "pipeline/source.h"
 #include "program/rank_program.h"
 #include "views/base/text.h"
@@ -61,6 +62,13 @@ void Session::recapture(const torch_capture::CaptureOptions& options, const pipe
            });
 }
 
+void Session::recaptureAndRun(const torch_capture::CaptureOptions& options, int ranks, launch::Backend backend) {
+  pipeline::SolveOptions settings = m_settings.options();
+  settings.ranks = ranks;
+  recapture(options, settings);
+  m_runs.runOnceSolved(ranks, backend);
+}
+
 void Session::postOpen(const QString& path, Load load) {
   m_jobs.cancel();
   m_runs.dropWanted();
@@ -69,6 +77,7 @@ void Session::postOpen(const QString& path, Load load) {
 }
 
 void Session::failOpen(const Error& error) {
+  m_runs.dropWanted();
   m_notices.say(toQ(error.message), Severity::Failure);
   m_jobs.end(Activity::Opening, false, toQ(error.message));
 }
@@ -93,7 +102,7 @@ void Session::takeOpened(const Arrival& arrival) {
   m_runs.announce();
   const pipeline::Model& model = *arrival.model;
   m_notices.log(QStringLiteral("%1: %2, captured in %3 ms, decomposed in %4 ms")
-                    .arg(title(), countedText(model.aten->nodes.size(), "operator"),
+                    .arg(title(), countedText(pipeline::countOperators(*model.aten), "operator"),
                          QString::number(model.timings.captureMs, 'f', 1),
                          QString::number(model.timings.decomposeMs, 'f', 1)));
 }

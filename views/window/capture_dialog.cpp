@@ -61,8 +61,8 @@ Fields makeFields(QFormLayout& form, const torch_capture::CaptureOptions& now) {
 }
 
 /// Where the weights lie that an archive lacks: a safetensors file, or a folder of them.
-QLineEdit* addWeights(QFormLayout& form, const QString& now, QWidget* parent) {
-  auto* path = new QLineEdit(now);
+QLineEdit* addWeights(QFormLayout& form, const pipeline::Model& model, QWidget* parent) {
+  auto* path = new QLineEdit(toQ(model.info.weights));
   path->setObjectName(QStringLiteral("weights"));
   path->setMinimumWidth(path->fontMetrics().averageCharWidth() * 44);
   path->setPlaceholderText(words("none: random weights"));
@@ -75,17 +75,29 @@ QLineEdit* addWeights(QFormLayout& form, const QString& now, QWidget* parent) {
     });
     row->addWidget(button);
   };
-  addButton(words("File…"), [path, parent] {
-    return QFileDialog::getOpenFileName(parent, words("Weights"), path->text(),
+  const QString beside = toQ(model.exported->path.parent_path().string());
+  const auto from = [path, beside] { return path->text().isEmpty() ? beside : path->text(); };
+  addButton(words("File…"), [from, parent] {
+    return QFileDialog::getOpenFileName(parent, words("Weights"), from(),
                                         words("safetensors (*.safetensors);;All files (*)"));
   });
   addButton(words("Folder…"),
-            [path, parent] { return QFileDialog::getExistingDirectory(parent, words("Weights"), path->text()); });
+            [from, parent] { return QFileDialog::getExistingDirectory(parent, words("Weights"), from()); });
   form.addRow(
       new QLabel(words("The archive has no weights that can be read. Those of a safetensors file, or of a "
                        "folder of them, go by the parameters' names.")));
   form.addRow(words("Weights"), row);
   return path;
+}
+
+/// Shows the dialog with its buttons below the fields; `go`: what is written on the one that accepts.
+bool isAccepted(QDialog& dialog, QFormLayout& form, const QString& go = {}) {
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
+  if (!go.isEmpty()) buttons->button(QDialogButtonBox::Ok)->setText(go);
+  form.addRow(buttons);
+  QObject::connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
+  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
+  return dialog.exec() == QDialog::Accepted;
 }
 }  // namespace
 
@@ -94,11 +106,7 @@ std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::
   dialog.setWindowTitle(words("Capture options"));
   auto* form = new QFormLayout(&dialog);
   const Fields fields = makeFields(*form, now);
-  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
-  form->addRow(buttons);
-  QObject::connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
-  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
-  if (dialog.exec() != QDialog::Accepted) return std::nullopt;
+  if (!isAccepted(dialog, *form)) return std::nullopt;
   torch_capture::CaptureOptions options = now;
   options.batch = fields.batch->value();
   options.sequence = fields.sequence->value();
@@ -130,15 +138,22 @@ std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& 
     boxes.emplace_back(symbol, box);
   }
   const bool lacksWeights = !program.whyWithoutWeights.empty();
-  QLineEdit* weights = lacksWeights ? addWeights(*form, toQ(model.info.weights), &dialog) : nullptr;
-  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
-  form->addRow(buttons);
-  QObject::connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
-  QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
-  if (dialog.exec() != QDialog::Accepted) return std::nullopt;
+  QLineEdit* weights = lacksWeights ? addWeights(*form, model, &dialog) : nullptr;
+  if (!isAccepted(dialog, *form)) return std::nullopt;
   torch_capture::CaptureOptions options = pipeline::captureOptionsOf(model.info);
   for (const auto& [symbol, box] : boxes) options.asked.symbols[symbol] = box->value();
   if (weights) options.weights = toStd(weights->text().trimmed());
+  return options;
+}
+
+std::optional<torch_capture::CaptureOptions> askForWeights(const pipeline::Model& model, QWidget* parent) {
+  QDialog dialog(parent);
+  dialog.setWindowTitle(words("Weights for the run"));
+  auto* form = new QFormLayout(&dialog);
+  const QLineEdit* weights = addWeights(*form, model, &dialog);
+  if (!isAccepted(dialog, *form, words("Run"))) return std::nullopt;
+  torch_capture::CaptureOptions options = pipeline::captureOptionsOf(model.info);
+  options.weights = toStd(weights->text().trimmed());
   return options;
 }
 

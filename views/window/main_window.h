@@ -84,6 +84,7 @@ class MainWindow : public QMainWindow {
   void updateBranchActions();
   void fillPinsMenu(QMenu* menu);
   void runRanks();
+  void askForWeights(int ranks, launch::Backend backend);
   void askForPin();
   void askForCapture();
   void exportPlan();
@@ -111,6 +112,7 @@ class MainWindow : public QMainWindow {
   GraphArea* m_graph = nullptr;
   MessageBar* m_message = nullptr;
   RunPanel* m_runPanel = nullptr;
+  std::weak_ptr<const pipeline::Model> m_runsAtRandom;  ///< what the user runs without its weights
   QToolBar* m_toolBar = nullptr;
   QSpinBox* m_ranks = nullptr;
   QComboBox* m_engine = nullptr;

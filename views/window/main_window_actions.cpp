@@ -5,6 +5,7 @@
 #include <QDockWidget>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QHBoxLayout>
 #include <QInputDialog>
 #include <QLabel>
 #include <QLineEdit>
@@ -225,13 +226,17 @@ void MainWindow::makeToolBar() {
   m_stepLabel->setMinimumWidth(fontMetrics().horizontalAdvance(QStringLiteral("step 00,000 of 00,000")) + 12);
   m_stepLabel->setAlignment(Qt::AlignCenter);
   m_search = new QLineEdit;
+  m_search->setObjectName(QStringLiteral("search"));
   m_search->setPlaceholderText(tr("Search: op:mm axis:1 in:layers.3 shape:*x4096"));
   m_search->setAccessibleName(tr("Search the graph"));
   m_search->setToolTip(
-      tr("Words, op:mm, axis:1, in:layers.3, shape:*x4096, /regex/. Enter goes to the next hit, Shift+Enter to the one "
+      tr("Words, op:mm, axis:1, in:layers.3, shape:*x4096, source:norm.py, /regex/. Enter goes to the next hit, "
+         "Shift+Enter to the one "
          "before."));
   m_search->setClearButtonEnabled(true);
-  m_search->setMaximumWidth(320);
+  // A line of code is long: as wide as the hint where there is room.
+  m_search->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  m_search->setMaximumWidth(fontMetrics().horizontalAdvance(m_search->placeholderText()) + 60);
   m_search->setMinimumWidth(120);
   m_hits = new QLabel;
 
@@ -246,11 +251,13 @@ void MainWindow::makeToolBar() {
   m_toolBar->addSeparator();
   m_toolBar->addAction(action(QStringLiteral("run")));
   m_toolBar->addAction(action(QStringLiteral("stop")));
-  auto* spacer = new QWidget;
-  spacer->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Preferred);
-  m_toolBar->addWidget(spacer);
-  m_toolBar->addWidget(m_hits);
-  m_toolBar->addWidget(m_search);
+  auto* searching = new QWidget;
+  auto* row = new QHBoxLayout(searching);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->addStretch(1);
+  row->addWidget(m_hits);
+  row->addWidget(m_search, 100);  // all the room up to its width, and the stretch what is left
+  m_toolBar->addWidget(searching);
   for (const char* name : {"solve", "run"})
     if (auto* button = qobject_cast<QToolButton*>(m_toolBar->widgetForAction(action(QLatin1String(name)))))
       button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
@@ -384,6 +391,17 @@ void MainWindow::runRanks() {
   if (refusal.isEmpty()) return;
   raiseDock(QStringLiteral("Run"));
   m_message->show(refusal, Severity::Failure);
+}
+
+void MainWindow::askForWeights(int ranks, launch::Backend backend) {
+  const auto model = m_session.opened().model();
+  if (m_runsAtRandom.lock() != model) {
+    const auto options = views::askForWeights(*model, this);
+    if (!options) return;
+    if (!options->weights.empty()) return m_session.recaptureAndRun(*options, ranks, backend);
+    m_runsAtRandom = model;
+  }
+  m_runPanel->start(ranks);
 }
 
 void MainWindow::askForPin() {

@@ -72,6 +72,7 @@ void MainWindow::makeDocks() {
   addDock(kLayers, new LayersPanel(s.opened(), s.plans(), s.jobs(), s.selection()), Qt::BottomDockWidgetArea);
   addDock(kNodes, new NodesPanel(s.opened(), s.plans(), s.splits(), s.selection()), Qt::BottomDockWidgetArea);
   m_runPanel = new RunPanel(s.opened(), s.settings(), s.plans(), s.runs(), s.jobs(), s.files());
+  connect(m_runPanel, &RunPanel::weightsWanted, this, &MainWindow::askForWeights);
   addDock(kRun, m_runPanel, Qt::BottomDockWidgetArea);
   addDock(kLog, new LogPanel(s.notices()), Qt::BottomDockWidgetArea);
 }

@@ -232,6 +232,7 @@ void makeExperts(Graph& graph) {
     const bool isHalf = graph.value(mixture.tokens).type.dtype != graph.value(mixture.shares).type.dtype;
     if (mixture.down.bias.isValid() && isHalf) continue;
     const graph::TensorType type = graph.value(mixture.tokens).type;
+    rewrite.moveTo(result, graph.node(graph.value(mixture.up.weight).producer).scope);
     std::vector<Argument> args{mixture.tokens,
                                mixture.rows.ids,
                                mixture.shares,

@@ -244,23 +244,13 @@ constexpr Column kColumns[] = {{"split layers", splitLayers}, {"logits", run},  
                                {"training", training},        {"fused", fused},         {"experts", experts},
                                {"padding", padding},          {"half precision", half}, {".pt2", archive}};
 
-constexpr const char* kTied =
-    "The program has one table for embedding and head and says no modules: both go by the head's name.";
-
 /// Why a cell is not what it should be: by the column's title, and the family ("" for all).
 const std::map<std::pair<std::string, std::string>, std::string> kReasons = {
     {{"split layers", "qwen2_moe"}, "The gate of the shared experts has one output: there is nothing to divide."},
     {{"split layers", "roberta"}, "The table of token types has one row: there is nothing to divide."},
     {{".pt2", "bloom"}, "The program computes the bias of positions on every rank: there it would have to be cut."},
-    {{".pt2", "cohere"}, kTied},
     {{".pt2", "falcon"}, "The program picks the head of keys and that of values by an index."},
-    {{".pt2", "gemma"}, kTied},
-    {{".pt2", "gemma2"}, kTied},
-    {{".pt2", "gemma3_text"}, kTied},
     {{".pt2", "ministral"}, "No exported program of it is among the tests' data."},
-    {{".pt2", "roberta"}, kTied},
-    {{".pt2", "smollm3"}, kTied},
-    {{".pt2", "starcoder2"}, kTied},
 };
 
 /// nullopt: nobody has explained it, which is a failure.

@@ -93,6 +93,76 @@ class CanvasModel : public QObject {
     QCOMPARE(all.module(all.root()).members.size(), std::size_t(5));
   }
 
+  /// What an exported program computes for nothing stands beside the model as islands.
+  void whatNobodyReadsIsNoise() {
+    GraphBuilder b("m");
+    const auto x = b.addInput("x", kRow);
+    const auto relu = b.addCall("aten::relu", {x}, {kRow})[0];
+    const auto first = b.addCall("aten::arange", {std::int64_t(2)}, {kRow})[0];
+    const auto unread = b.addCall("aten::neg", {first}, {kRow})[0];
+    b.addOutput("y", relu);
+    const auto graph = finish(std::move(b));
+    const GraphModel folded(treeOf(graph));
+    QCOMPARE(folded.noiseCount(), std::size_t(2));
+    QCOMPARE(titles(folded, folded.root()), (QStringList{"x", "relu_0", "->y"}));
+    QVERIFY(!folded.shownNode(graph->value(unread).producer).isValid());
+    const GraphModel all(treeOf(graph), {.foldNoise = false});
+    QCOMPARE(all.module(all.root()).members.size(), std::size_t(5));
+  }
+
+  /// T5's blocks are nothing but a list of two sublayers each: the blocks are what repeats.
+  void layersThatOnlyHoldAListKeepTheirBox() {
+    GraphBuilder b("m");
+    auto x = b.addInput("x", kRow);
+    for (int layer = 0; layer < 3; ++layer) {
+      for (int part = 0; part < 2; ++part) {
+        const auto scope = b.scope(fmt::format("encoder.block.{}.layer.{}", layer, part));
+        const auto relu = b.addCall("aten::relu", {x}, {kRow}, scope)[0];
+        x = b.addCall("aten::add", {x, relu}, {kRow}, scope)[0];
+      }
+    }
+    b.addOutput("y", x);
+    const GraphModel model(treeOf(finish(std::move(b))));
+    QCOMPARE(titles(model, model.root()), (QStringList{"x", "block.0", "block.1", "block.2", "->y"}));
+    const auto& members = model.module(model.root()).members;
+    QVERIFY(model.continuesStack(members[1].module, members[2].module));
+    QCOMPARE(titles(model, members[1].module), (QStringList{"layer.0", "layer.1"}));
+  }
+
+  /// An encoder beside a decoder: neither is a wrapper around almost everything, and both are stacks of layers.
+  void twoStacksStandBesideEachOtherByTheirNames() {
+    GraphBuilder b("m");
+    auto y = b.addInput("x", kRow);
+    const auto weight = b.addParameter("model.weight", {graph::DType::Float32, {8, 8}});
+    graph::ValueId memory;
+    for (const auto& [stack, layers] : {std::pair("encoder", 2), std::pair("decoder", 3)}) {
+      for (int layer = 0; layer < layers; ++layer) {
+        const auto scope = b.scope(fmt::format("model.{}.layers.{}", stack, layer));
+        const auto read = memory.isValid() ? memory : y;
+        y = b.addCall("aten::add", {y, b.addCall("aten::linear", {read, weight, {}}, {kRow}, scope)[0]}, {kRow},
+                      scope)[0];
+      }
+      y = b.addCall("aten::neg", {y}, {kRow}, b.scope(fmt::format("model.{}.norm", stack)))[0];
+      if (!memory.isValid()) memory = y;  // all of the decoder's layers read it
+    }
+    b.addOutput("y", y);
+    const GraphModel model(treeOf(finish(std::move(b))));
+    const QStringList wanted{"x",
+                             "encoder.layers.0",
+                             "encoder.layers.1",
+                             "neg_0",
+                             "decoder.layers.0",
+                             "decoder.layers.1",
+                             "decoder.layers.2",
+                             "neg_1",
+                             "->y"};
+    QCOMPARE(titles(model, model.root()), wanted);
+    const auto norm = model.graph().value(model.graph().findValue("neg_1")).producer;
+    QCOMPARE(model.trimmings(norm).tail, std::string("decoder.norm"));
+    QVERIFY(model.isHub(memory));
+    QCOMPARE(model.hubName(memory), std::string("encoder.norm"));
+  }
+
   void everyShownNodeIsAMemberExactlyOnce() {
     for (const bool fold : {true, false}) {
       const auto graph = cleave::test::llamaGraph({.layers = 3});

@@ -1,5 +1,6 @@
 // The window as a person uses it: folders dropped on it, keys, and closing while work runs.
 #include <QLabel>
+#include <QLineEdit>
 #include <QSemaphore>
 #include <QStatusBar>
 #include <QTemporaryDir>
@@ -157,6 +158,22 @@ class TestWindowUse : public QObject {
     });
     window.reset();
     QCOMPARE(left, QStringList());
+  }
+
+  /// In the program's own style, which is no other test's: this one comes last.
+  void theSearchShowsItsWholeHintWhereThereIsRoom() {
+    applyTheme(false);
+    SessionWindow window;
+    window.resize(1440, 900);
+    openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+    const auto* search = window.findChild<QLineEdit*>(QStringLiteral("search"));
+    QVERIFY(search);
+    const int hint = search->fontMetrics().horizontalAdvance(search->placeholderText());
+    QTRY_VERIFY2(search->isVisible() && search->width() > hint,
+                 qPrintable(QStringLiteral("%1 of %2").arg(search->width()).arg(hint)));
+    window.resize(1280, 800);
+    QTRY_COMPARE(window.width(), 1280);
+    QTRY_VERIFY(search->isVisible() && search->mapTo(&window, search->rect().bottomRight()).x() < window.width());
   }
 };
 

@@ -147,6 +147,7 @@ void GraphModelBuilder::makeModules() {
   ScopeId wrapper(0);
   for (bool descended = true; descended;) {
     descended = false;
+    if (openStacks(wrapper, pending)) break;
     ScopeId next;
     for (const ScopeId child : m_scopeChildren[wrapper.index()]) {
       const bool isMost = m_scopeOperators[child.index()] * 2 > m_scopeOperators[0];
@@ -182,6 +183,45 @@ void GraphModelBuilder::makeModules() {
   }
 }
 
+/// A list of modules and nothing else, such as `decoder.layers`.
+bool GraphModelBuilder::isListOfModules(ScopeId scope) const {
+  const auto& children = m_scopeChildren[scope.index()];
+  return m_scopeDirect[scope.index()] == 0 && children.size() > 1 &&
+         std::all_of(children.begin(), children.end(),
+                     [&](ScopeId c) { return listIndexOf(lastPart(g().scope(c).path)) >= 0; });
+}
+
+/// An encoder beside a decoder: what is in them stands side by side, each under its name. False: there is one of them
+/// at most, and nothing was done.
+bool GraphModelBuilder::openStacks(ScopeId wrapper, std::vector<PendingScope>& pending) {
+  const auto& children = m_scopeChildren[wrapper.index()];
+  const auto isStack = [&](ScopeId scope) {
+    const auto& inside = m_scopeChildren[scope.index()];
+    return listIndexOf(lastPart(g().scope(scope).path)) < 0 &&
+           std::any_of(inside.begin(), inside.end(), [&](ScopeId s) { return isListOfModules(s); });
+  };
+  if (std::count_if(children.begin(), children.end(), isStack) < 2) return false;
+  for (const ScopeId child : children) {
+    if (!isStack(child)) {
+      pending.push_back({child, m.root(), {}});
+      continue;
+    }
+    m.m_scopeModule[child.index()] = m.root();
+    for (const ScopeId inside : m_scopeChildren[child.index()])
+      pending.push_back({inside, m.root(), std::string(lastPart(g().scope(child).path)) + "."});
+  }
+  return true;
+}
+
+/// A layer: one of several numbered modules.
+bool GraphModelBuilder::isOneOfAList(ScopeId scope) const {
+  const ScopeId list = g().scope(scope).parent;
+  const auto isNumbered = [&](ScopeId s) { return listIndexOf(lastPart(g().scope(s).path)) >= 0; };
+  if (!list.isValid() || !isNumbered(scope)) return false;
+  const auto& siblings = m_scopeChildren[list.index()];
+  return std::count_if(siblings.begin(), siblings.end(), isNumbered) > 1;
+}
+
 void GraphModelBuilder::openScope(ScopeId scope, ModuleId parent, const std::string& prefix,
                                   std::vector<PendingScope>& pending) {
   const std::string title = prefix + std::string(lastPart(g().scope(scope).path));
@@ -193,7 +233,8 @@ void GraphModelBuilder::openScope(ScopeId scope, ModuleId parent, const std::str
   }
   const bool isList = std::all_of(children.begin(), children.end(),
                                   [&](ScopeId c) { return listIndexOf(lastPart(g().scope(c).path)) >= 0; });
-  const bool isHollow = m_scopeDirect[scope.index()] == 0 && !children.empty() && (isList || children.size() == 1);
+  const bool isHollow = m_scopeDirect[scope.index()] == 0 && !children.empty() && (isList || children.size() == 1) &&
+                        !isOneOfAList(scope);
   if (isHollow || m.module(parent).depth + 1 >= kMaxDepth) {
     m.m_scopeModule[scope.index()] = parent;
     for (const ScopeId child : children) pending.push_back({child, parent, title + "."});

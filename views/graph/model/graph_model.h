@@ -3,15 +3,15 @@
 /// modules.
 ///
 /// - Modules come from the scopes. Wrappers around almost everything (`model`) and pure lists (`model.layers`) dissolve
-///   into their parent, so that the first picture is the model; a module of one operator is that operator with the
-///   module's name as its `tail`.
+///   into their parent, so that the first picture is the model; a list's members never do, they are what repeats. Of an
+///   encoder beside a decoder both dissolve, and their names stand before what was in them. A module of one operator is
+///   that operator with the module's name as its `tail`.
 /// - Equal neighbours of a list may be drawn as one stack: which are equal, the module tree says (module_tree.h).
 /// - A *hub* (cos, sin, mask, a tied weight: read all over the model) is no edge but a chip at each reader; a weight or
 ///   constant with one reader is docked to it. Long edges from hubs are what makes layered layout slow and pictures
 ///   black.
-/// - *Noise* (aliases, casts and views that change nothing) is passed through: its readers see its input. Rotary
-/// helpers
-///   become one module, and so does what only prepares hubs.
+/// - *Noise* (aliases, casts and views that change nothing) is passed through: its readers see its input. What leads to
+///   no output is noise too, and drawn nowhere. Rotary helpers become one module, and so does what only prepares hubs.
 ///
 /// Immutable once built; one pass over nodes and edges. Ids of nodes, values and scopes are the graph's own.
 ///
@@ -109,7 +109,8 @@ class GraphModel {
   /// The value that `value` is when noise is left out.
   ValueId source(ValueId value) const { return m_source[value.index()]; }
   std::size_t noiseCount() const { return m_noiseCount; }
-  /// Short name for a chip: "cos", "mask", "embed_tokens.weight", or the value's name.
+  /// Short name for a chip: "cos", "mask", "embed_tokens.weight", the one-operator module that makes it, or the
+  /// value's.
   std::string hubName(ValueId value) const;
   /// Operators that read the value, noise passed through, ascending.
   const std::vector<NodeId>& readers(ValueId source) const { return m_readers[source.index()]; }

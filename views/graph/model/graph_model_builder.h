@@ -17,6 +17,9 @@ class GraphModelBuilder {
   // graph_model.cpp: modules, members, edges
   void countOperators();
   void makeModules();
+  bool openStacks(ScopeId wrapper, std::vector<struct PendingScope>& pending);
+  bool isListOfModules(ScopeId scope) const;
+  bool isOneOfAList(ScopeId scope) const;
   void openScope(ScopeId scope, ModuleId parent, const std::string& prefix, std::vector<struct PendingScope>& pending);
   ModuleId addModule(ModuleKind kind, ScopeId scope, ModuleId parent, std::string title);
   void placeNodes();
@@ -28,6 +31,7 @@ class GraphModelBuilder {
 
   // graph_model_fold.cpp: noise, hubs, helpers
   void findNoise();
+  void findUnread();
   void findReaders();
   void findHubs();
   bool isSpreadOut(ValueId value) const;

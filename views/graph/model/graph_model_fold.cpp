@@ -3,6 +3,7 @@
 #include <array>
 #include <set>
 
+#include "graph/layers.h"
 #include "views/graph/model/graph_model_builder.h"
 
 namespace cleave::views {
@@ -43,7 +44,25 @@ void GraphModelBuilder::findNoise() {
       }
     }
     m.m_isNoise[n.index()] = isNoise;
-    m.m_noiseCount += isNoise;
+  }
+  findUnread();
+  m.m_noiseCount = static_cast<std::size_t>(std::count(m.m_isNoise.begin(), m.m_isNoise.end(), true));
+}
+
+/// Calls that lead to no output: exported programs keep what their code computed and never used.
+void GraphModelBuilder::findUnread() {
+  if (g().outputs.empty()) return;
+  std::vector<bool> isRead(g().values.size(), false);
+  for (const graph::Output& output : g().outputs) isRead[output.value.index()] = true;
+  for (std::size_t i = g().nodes.size(); i-- > 0;) {
+    const graph::Node& node = g().nodes[i];
+    if (node.kind != NodeKind::Call) continue;
+    const bool leadsOn =
+        std::any_of(node.results.begin(), node.results.end(), [&](ValueId result) { return isRead[result.index()]; });
+    if (leadsOn)
+      graph::forEachOperand(node, [&](ValueId operand) { isRead[operand.index()] = true; });
+    else
+      m.m_isNoise[i] = true;
   }
 }
 
@@ -222,7 +241,8 @@ void GraphModelBuilder::groupShared() {
   for (const graph::Output& output : g().outputs) isOutput[m.m_source[output.value.index()].index()] = true;
   for (std::size_t i = g().nodes.size(); i-- > 0;) {
     const NodeId n(i);
-    if (!isShownCall(n)) continue;
+    // An encoder that a decoder reads all over is a model, not what prepares one.
+    if (!isShownCall(n) || graph::layerShape(g(), n)) continue;
     const auto& results = g().node(n).results;
     prepares[i] = std::all_of(results.begin(), results.end(), [&](ValueId v) {
       const auto& readers = m.m_readers[v.index()];
@@ -280,7 +300,8 @@ std::string GraphModel::hubName(ValueId value) const {
       break;
     at = operands[0];
   }
-  return v.name;
+  const std::string& module = trimmings(v.producer).tail;
+  return module.empty() ? v.name : module;
 }
 
 }  // namespace cleave::views
