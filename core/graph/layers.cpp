@@ -105,13 +105,17 @@ std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
 
 std::string layerName(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
-  if (node.scope.index() != 0) return graph.scope(node.scope).path;
-  if (const auto layer = layerShape(graph, id); layer && layer->weight.isValid()) {
-    const std::string& weight = graph.value(layer->weight).name;
-    const auto dot = weight.rfind('.');
-    return dot == std::string::npos ? weight : weight.substr(0, dot);
+  const std::string& scope = graph.scope(node.scope).path;
+  const auto layer = layerShape(graph, id);
+  if (!layer || !layer->weight.isValid()) {
+    if (!scope.empty()) return scope;
+    return node.results.empty() ? std::string() : graph.value(node.results[0]).name;
   }
-  return node.results.empty() ? std::string() : graph.value(node.results[0]).name;
+  const std::string& weight = graph.value(layer->weight).name;
+  const auto dot = weight.rfind('.');
+  const std::string owner = dot == std::string::npos ? weight : weight.substr(0, dot);
+  // A module may compute with the weights of one inside it, without calling that (torch.nn.MultiheadAttention).
+  return scope.empty() || owner.starts_with(scope + '.') ? owner : scope;
 }
 
 }  // namespace cleave::graph

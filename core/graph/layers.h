@@ -37,8 +37,8 @@ bool areInTurn(const LayerShape& experts);
 /// Graph::ops.
 bool mayBeLayer(std::string_view op);
 
-/// Name users know the layer by: its module's scope ("model.layers.0.mlp.up_proj"), or the weight's name without its
-/// last part, or the result's name.
+/// Name users know the layer by: its module's scope ("model.layers.0.mlp.up_proj"); where that is empty, or the weight
+/// belongs to a module inside it, the weight's name without its last part; or the result's name.
 std::string layerName(const Graph& graph, NodeId node);
 
 }  // namespace cleave::graph

@@ -123,6 +123,77 @@ std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value) {
   return end == size ? pieces : std::map<std::int64_t, OutputPart>();
 }
 
+/// A dimension of a value on its way through operators that move it and nothing else.
+struct Moved {
+  ValueId value;
+  int dim = 0;
+};
+
+/// Where the dimension is behind this call; nullopt: it does more than move it.
+std::optional<Moved> movedBy(const Graph& graph, const Node& node, const Moved& from) {
+  const std::string& op = graph.opName(node);
+  const ValueId to = node.results.front();
+  const int rank = static_cast<int>(graph.shapeOf(from.value).size());
+  if (op == "aten::clone" || op == "aten::alias") return Moved{to, from.dim};
+  if (op == "aten::permute") {
+    const auto* order = graph::integersAt(node, 1);
+    for (std::size_t i = 0; order && i < order->size(); ++i) {
+      if (graph::wrapDim((*order)[i], rank) == from.dim) return Moved{to, static_cast<int>(i)};
+    }
+    return std::nullopt;
+  }
+  const bool isPut = op == "aten::unsqueeze";
+  if (!isPut && op != "aten::squeeze.dim") return std::nullopt;
+  const auto dim = graph::wrapDim(graph::integerAt(node, 1).value_or(0), isPut ? rank + 1 : rank);
+  if (!dim || (!isPut && (*dim == from.dim || sizeAt(graph.shapeOf(from.value), *dim) != 1))) return std::nullopt;
+  return Moved{to, from.dim + (isPut ? (*dim <= from.dim ? 1 : 0) : (*dim < from.dim ? -1 : 0))};
+}
+
+/// The pieces of a dimension that selections and nothing else read, by their index; empty: it is read otherwise.
+std::map<std::int64_t, ValueId> selectedOf(const Graph& graph, Moved at) {
+  for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
+    std::map<std::int64_t, ValueId> selected;
+    const auto& users = graph.value(at.value).users;
+    for (const NodeId user : users) {
+      const Node& node = graph.node(user);
+      const int rank = static_cast<int>(graph.shapeOf(at.value).size());
+      const std::int64_t size = sizeAt(graph.shapeOf(at.value), at.dim);
+      if (graph.opName(node) != "aten::select.int" ||
+          graph::wrapDim(graph::integerAt(node, 1).value_or(0), rank) != at.dim)
+        break;
+      const std::int64_t index = graph::integerAt(node, 2).value_or(0);
+      selected[index < 0 ? index + size : index] = node.results.front();
+    }
+    if (!selected.empty()) return selected;
+    const auto moved = users.size() == 1 ? movedBy(graph, graph.node(users.front()), at) : std::nullopt;
+    if (!moved) return {};
+    at = *moved;
+  }
+  return {};
+}
+
+/// Equal pieces of the last dimension that a view makes a dimension of, [.., k · n] → [.., k, n], out of which each is
+/// selected (torch.nn.MultiheadAttention).
+std::map<std::int64_t, OutputPart> unflattenedOf(const Graph& graph, ValueId value) {
+  const auto& users = graph.value(value).users;
+  const Shape& shape = graph.shapeOf(value);
+  if (users.size() != 1 || shape.empty() || graph.opName(graph.node(users.front())) != "aten::view") return {};
+  const ValueId view = graph.node(users.front()).results.front();
+  const Shape& to = graph.shapeOf(view);
+  if (to.size() != shape.size() + 1 || !std::equal(shape.begin(), shape.end() - 1, to.begin())) return {};
+  const std::int64_t count = to[to.size() - 2], each = to.back();
+  const auto selected = selectedOf(graph, {view, static_cast<int>(to.size()) - 2});
+  if (static_cast<std::int64_t>(selected.size()) != count) return {};
+  std::map<std::int64_t, OutputPart> pieces;
+  for (const auto& [index, piece] : selected) pieces[index * each] = {each, piece};
+  return pieces;
+}
+
+std::map<std::int64_t, OutputPart> fusedOf(const Graph& graph, ValueId value) {
+  auto pieces = piecesOf(graph, value);
+  return pieces.size() >= 2 ? pieces : unflattenedOf(graph, value);
+}
+
 /// The same features under other leading sizes, [batch · sequence, f] → [batch, sequence, f], as a product of
 /// matrices has them (Conv1D): the last one that is cut into pieces or heads. A view that makes one head of all
 /// features is no such regrouping, though it looks like one. The value itself where something else reads it too.
@@ -135,7 +206,7 @@ ValueId behindViews(const Graph& graph, ValueId made) {
     const bool isView = node.kind == graph::NodeKind::Call && graph.opName(node) == "aten::view";
     if (!isView || lastSize(graph, node.results.front()) != lastSize(graph, value)) break;
     value = node.results.front();
-    if (piecesOf(graph, value).size() >= 2 || headsBehind(graph, value) > 0) found = value;
+    if (fusedOf(graph, value).size() >= 2 || headsBehind(graph, value) > 0) found = value;
   }
   return found;
 }
@@ -145,7 +216,7 @@ ValueId behindViews(const Graph& graph, ValueId made) {
 std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int worldSize) {
   const Placement last = Placement::split(static_cast<int>(graph.shapeOf(made).size()) - 1);
   const ValueId result = behindViews(graph, made);
-  const auto pieces = piecesOf(graph, result);
+  const auto pieces = fusedOf(graph, result);
   if (pieces.size() < 2) {
     const int replicas = replicasFor(headsBehind(graph, result), worldSize);
     return replicas > 1 ? std::optional(last.withReplicas(replicas)) : std::nullopt;
