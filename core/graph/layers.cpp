@@ -39,9 +39,13 @@ bool isScaled(const Node& node, int factor) {
   return numberAt(node, first).value_or(1) != 1 || numberAt(node, first + 1).value_or(1) != 1;
 }
 
+/// Linear, with a matrix for each item of a batch: [batch, in, out].
+bool isOfMatrices(const LayerShape& layer) { return layer.outAxis == 2; }
+
 bool isProduct(const Graph& graph, const LayerShape& layer) {
   if (!layer.input.isValid() || !isParameter(graph, layer.weight) || isParameter(graph, layer.input)) return false;
-  if (rankOf(graph, layer.weight) != 2 || rankOf(graph, layer.input) == 0) return false;
+  const std::size_t rank = isOfMatrices(layer) ? 3 : 2;
+  if (rankOf(graph, layer.weight) != rank || rankOf(graph, layer.input) == 0) return false;
   return !layer.bias.isValid() || (isParameter(graph, layer.bias) && rankOf(graph, layer.bias) == 1);
 }
 
@@ -74,6 +78,10 @@ bool isLayer(const Graph& graph, const LayerShape& layer) {
 
 }  // namespace
 
+std::int64_t matricesOf(const Graph& graph, const LayerShape& linear) {
+  return isOfMatrices(linear) ? graph.shapeOf(linear.weight)[0] : 1;
+}
+
 bool areInTurn(const LayerShape& experts) { return experts.outAxis == 2; }
 
 bool mayBeLayer(std::string_view op) { return layerOf(op) != nullptr; }
@@ -93,7 +101,7 @@ std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
                    .target = operand(row->target),
                    .shares = operand(row->shares),
                    .outAxis = row->outAxis,
-                   .inAxis = 1 - row->outAxis};
+                   .inAxis = row->outAxis == 0 ? 1 : row->outAxis - 1};
   if (layer.kind == LayerKind::Experts) {
     const bool inTurn =
         node.args.size() > kActivation && node.args[kActivation] == Argument(std::string(kClampedSwiglu));

@@ -30,6 +30,9 @@ struct LayerShape {
 /// The layer that this node is, or nullopt. Products (`aten::linear`, `aten::mm`, ...) count only when the matrix is a
 /// Parameter and is used in place (not through a view).
 std::optional<LayerShape> layerShape(const Graph& graph, NodeId node);
+/// Of Linear: 1, or how many matrices its weight is, [matrices, in, out], of which each multiplies an item of the
+/// input's first dimension (`aten::bmm`).
+std::int64_t matricesOf(const Graph& graph, const LayerShape& linear);
 /// Of Experts: whether gate and up lie in turn, as ParallelOp::MoeExperts has them with clamped_swiglu; else gate
 /// first.
 bool areInTurn(const LayerShape& experts);

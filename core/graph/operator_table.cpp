@@ -9,6 +9,7 @@ namespace {
 
 constexpr LayerArguments kLinear{.bias = 2};
 constexpr LayerArguments kMatrix{.outAxis = 1};
+constexpr LayerArguments kMatrices{.outAxis = 2};
 constexpr LayerArguments kAddmm{
     .input = 1, .weight = 2, .bias = 0, .outAxis = 1, .factor = 3, .withoutBias = "aten::mm"};
 constexpr LayerArguments kEmbedding{.kind = LayerKind::Embedding, .input = 1, .weight = 0};
@@ -62,7 +63,11 @@ constexpr Operator kOperators[] = {
      .saves = Saves::Factors,
      .dims = DimsFrom::Product,
      .summed = 1},
-    {.name = "aten::bmm", .cost = CostClass::Product, .saves = Saves::Factors, .dims = DimsFrom::Product},
+    {.name = "aten::bmm",
+     .cost = CostClass::Product,
+     .saves = Saves::Factors,
+     .dims = DimsFrom::Product,
+     .layer = kMatrices},
     {.name = "aten::dot", .cost = CostClass::Product, .saves = Saves::Factors},
     {.name = "aten::einsum", .cost = CostClass::Product, .saves = Saves::Factors, .summed = kSummedByEquation},
     {.name = "aten::linear", .cost = CostClass::Product, .saves = Saves::Factors, .layer = kLinear},

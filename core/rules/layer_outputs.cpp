@@ -2,6 +2,7 @@
 
 #include "graph/arguments.h"
 #include "graph/layers.h"
+#include "graph/operators.h"
 
 #include <algorithm>
 #include <limits>
@@ -194,17 +195,31 @@ std::map<std::int64_t, OutputPart> fusedOf(const Graph& graph, ValueId value) {
   return pieces.size() >= 2 ? pieces : unflattenedOf(graph, value);
 }
 
-/// The same features under other leading sizes, [batch · sequence, f] → [batch, sequence, f], as a product of
-/// matrices has them (Conv1D): the last one that is cut into pieces or heads. A view that makes one head of all
-/// features is no such regrouping, though it looks like one. The value itself where something else reads it too.
-ValueId behindViews(const Graph& graph, ValueId made) {
+/// Whether the last dimension of `value` is that of the call's result too, and means the same: under other leading
+/// sizes, or with something of a source's added to it (a bias apart), multiplied by it (a scale).
+bool keepsFeatures(const Graph& graph, const Node& node, ValueId value) {
+  if (node.kind != graph::NodeKind::Call || lastSize(graph, node.results.front()) != lastSize(graph, value))
+    return false;
+  if (graph.opName(node) == "aten::view") return true;
+  const bool isElementwise = graph::operatorOf(graph.opName(node)).cost == graph::CostClass::Elementwise;
+  if (!isElementwise || graph.shapeOf(node.results.front()) != graph.shapeOf(value)) return false;
+  const auto operands = graph::operandsOf(node);
+  return std::all_of(operands.begin(), operands.end(), [&](ValueId operand) {
+    return operand == value || graph.shapeOf(operand).empty() || isOfSource(graph, operand);
+  });
+}
+
+/// The same features further on: under other leading sizes, [batch · sequence, f] → [batch, sequence, f], as a product
+/// of matrices has them (Conv1D), or with a bias that is added apart: the last value that is cut into pieces or heads.
+/// A view that makes one head of all features is no such regrouping, though it looks like one. The value itself where
+/// something else reads it too.
+ValueId featuresBehind(const Graph& graph, ValueId made) {
   ValueId found = made, value = made;
   for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
     const auto& users = graph.value(value).users;
     if (users.size() != 1) break;
     const Node& node = graph.node(users.front());
-    const bool isView = node.kind == graph::NodeKind::Call && graph.opName(node) == "aten::view";
-    if (!isView || lastSize(graph, node.results.front()) != lastSize(graph, value)) break;
+    if (!keepsFeatures(graph, node, value)) break;
     value = node.results.front();
     if (fusedOf(graph, value).size() >= 2 || headsBehind(graph, value) > 0) found = value;
   }
@@ -215,7 +230,7 @@ ValueId behindViews(const Graph& graph, ValueId made) {
 
 std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int worldSize) {
   const Placement last = Placement::split(static_cast<int>(graph.shapeOf(made).size()) - 1);
-  const ValueId result = behindViews(graph, made);
+  const ValueId result = featuresBehind(graph, made);
   const auto pieces = fusedOf(graph, result);
   if (pieces.size() < 2) {
     const int replicas = replicasFor(headsBehind(graph, result), worldSize);
@@ -226,6 +241,16 @@ std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int wor
     blocks.push_back({piece.size, replicasFor(headsBehind(graph, piece.value), worldSize)});
   }
   return last.withBlocks(std::move(blocks));
+}
+
+bool isOfSource(const Graph& graph, ValueId value) {
+  for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
+    const Node& node = graph.node(graph.value(value).producer);
+    if (node.kind != graph::NodeKind::Call) return node.kind != graph::NodeKind::Input;
+    if (!graph::isView(graph.opName(node)) || graph::operandsOf(node).size() != 1) return false;
+    value = graph::operandsOf(node).front();
+  }
+  return false;
 }
 
 bool makesClasses(const Graph& graph, ValueId result) { return reachesLoss(graph, result); }

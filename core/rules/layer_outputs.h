@@ -13,6 +13,9 @@ namespace cleave::rules {
 /// The split of the last dimension of `result` that what follows asks for, other than the plain one; nullopt: none.
 std::optional<Placement> columnsBehind(const graph::Graph& graph, graph::ValueId result, int worldSize);
 
+/// True for a parameter, a constant, or a view of one.
+bool isOfSource(const graph::Graph& graph, graph::ValueId value);
+
 /// True when the last dimension of `result` is a vocabulary: it reaches the loss or an output of the graph and nothing
 /// on the way changes its size. Such a dimension may be padded, as the loss and the gather at the end leave the padding
 /// out.

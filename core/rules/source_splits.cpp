@@ -3,6 +3,7 @@
 #include "graph/arguments.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
+#include "rules/layer_outputs.h"
 
 #include <algorithm>
 #include <array>
@@ -63,28 +64,67 @@ bool isHeadsOfFeatures(const Graph& graph, ValueId value, int dim) {
   return false;
 }
 
+/// The linear layers whose output features the last dimension of `value` is, whole or a part of them: what elementwise
+/// operators make of their results and of sources alone. Empty: something else is in it.
+std::vector<ValueId> layersBefore(const Graph& graph, ValueId value) {
+  std::vector<ValueId> way{value}, layers;
+  for (std::size_t at = 0; at < way.size(); ++at) {
+    const NodeId id = graph.value(way[at]).producer;
+    const Node& node = graph.node(id);
+    if (node.kind != graph::NodeKind::Call || way.size() > kLongestWay) return {};
+    if (const auto layer = graph::layerShape(graph, id)) {
+      if (layer->kind != graph::LayerKind::Linear) return {};
+      layers.push_back(way[at]);
+      continue;
+    }
+    const std::string& op = graph.opName(node);
+    const Shape& shape = graph.shapeOf(way[at]);
+    // The same features under other leading sizes; a part of them.
+    const bool isView = op == "aten::view", isPiece = op == "aten::split_with_sizes" || op == "aten::slice.Tensor";
+    if (!isView && !isPiece && graph::operatorOf(op).cost != graph::CostClass::Elementwise) return {};
+    for (const ValueId operand : graph::operandsOf(node)) {
+      const Shape& from = graph.shapeOf(operand);
+      const bool isAlong = from == shape || (isView && !from.empty() && from.back() == shape.back()) ||
+                           (isPiece && from.size() == shape.size() && from.back() != shape.back());
+      const bool isSource = isOfSource(graph, operand);
+      if (!isAlong && !isSource && !from.empty()) return {};
+      if (isAlong && !isSource && std::find(way.begin(), way.end(), operand) == way.end()) way.push_back(operand);
+    }
+  }
+  return layers;
+}
+
+/// What tells the dimension of a source.
+struct Meaning {
+  bool isHeads = false;
+  std::vector<ValueId> features;  ///< of these layers' results
+};
+
 class Tracer {
  public:
   explicit Tracer(const Graph& graph) : m_graph(graph) {}
 
-  bool areHeads(ValueId source, int dim) {
+  Meaning of(ValueId source, int dim) {
+    Meaning meaning;
     m_way.assign(1, {source, dim});
     for (std::size_t at = 0; at < m_way.size(); ++at) {
       const auto [value, here] = m_way[at];
       for (const NodeId user : m_graph.value(value).users) {
-        if (meetsHeads(user, value, here)) return true;
+        if (meets(user, value, here, meaning)) return meaning;
       }
     }
-    return false;
+    return meaning;
   }
 
  private:
-  bool meetsHeads(NodeId user, ValueId value, int dim) {
+  bool meets(NodeId user, ValueId value, int dim, Meaning& meaning) {
     const Node& node = m_graph.node(user);
     if (node.kind != graph::NodeKind::Call || node.results.empty()) return false;
     const int rank = static_cast<int>(m_graph.shapeOf(value).size());
     if (m_graph.opName(node) == kAttention) {
-      return graph::operandAt(node, kMaskOfAttention) == value && rank == kScoresRank && dim == kHeadsOfScores;
+      meaning.isHeads =
+          graph::operandAt(node, kMaskOfAttention) == value && rank == kScoresRank && dim == kHeadsOfScores;
+      return meaning.isHeads;
     }
     if (graph::layerShape(m_graph, user)) return false;
     const int behind = dimBehind(m_graph, node, value, dim);
@@ -94,7 +134,11 @@ class Tracer {
       if (other == value || m_graph.shapeOf(other).size() != m_graph.shapeOf(result).size()) continue;
       if (sizeAt(m_graph.shapeOf(other), behind) != sizeAt(m_graph.shapeOf(value), dim)) continue;
       const bool areScores = m_graph.shapeOf(other).size() == kScoresRank && behind == kHeadsOfScores;
-      if (areScores || isHeadsOfFeatures(m_graph, other, behind)) return true;
+      meaning.isHeads = areScores || isHeadsOfFeatures(m_graph, other, behind);
+      if (meaning.isHeads) return true;
+      if (behind + 1 != static_cast<int>(m_graph.shapeOf(other).size())) continue;
+      meaning.features = layersBefore(m_graph, other);
+      if (!meaning.features.empty()) return true;
     }
     if (m_way.size() < kLongestWay) m_way.emplace_back(result, behind);
     return false;
@@ -116,10 +160,25 @@ std::vector<SourceSplit> sourceSplits(const Graph& graph, NodeId source, const S
   const Shape& shape = graph.shapeOf(value);
   std::vector<SourceSplit> splits;
   for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
-    const std::int64_t heads = sizeAt(shape, dim);
-    if (heads < context.worldSize || heads % context.worldSize != 0 || !Tracer(graph).areHeads(value, dim)) continue;
-    splits.push_back({Placement::split(dim), fmt::format("each rank holds what belongs to its {} of {} heads",
-                                                         heads / context.worldSize, heads)});
+    const std::int64_t size = sizeAt(shape, dim);
+    if (size < context.worldSize) continue;
+    const Meaning meaning = Tracer(graph).of(value, dim);
+    const auto add = [&](Placement placement, std::string_view what) {
+      if (!placement.localShape(shape, context.worldSize)) return;
+      const auto isKnown = [&](const SourceSplit& split) { return split.placement == placement; };
+      if (std::any_of(splits.begin(), splits.end(), isKnown)) return;
+      const std::int64_t own = sizeAt(*placement.localShape(shape, context.worldSize), dim);
+      splits.push_back(
+          {std::move(placement), fmt::format("each rank holds what belongs to its {} of {} {}", own, size, what)});
+    };
+    if (meaning.isHeads) add(Placement::split(dim), "heads");
+    for (const ValueId layer : meaning.features) {
+      const int last = static_cast<int>(graph.shapeOf(layer).size()) - 1;
+      const bool isWhole = sizeAt(graph.shapeOf(layer), last) == size;
+      const auto lane = isWhole ? columnsBehind(graph, layer, context.worldSize) : std::nullopt;
+      if (lane && !lane->isReplicatedOn(context.worldSize)) add(lane->shifted(dim - last), "features");
+      add(Placement::split(dim), "features");
+    }
   }
   return splits;
 }

@@ -1,7 +1,8 @@
 #pragma once
-/// Parameters and constants that no layer owns and that have something for each attention head: sinks, slopes of linear
-/// biases, norms with weights for each head. Where heads are split each rank needs its heads' part alone, which it can
-/// hold from the start: nothing has to be cut for that.
+/// Parameters and constants that no layer owns and that have something for each attention head (sinks, slopes of linear
+/// biases, norms with weights for each head) or for each output feature of a linear layer (a bias that is added apart,
+/// a scale). Where these are split each rank needs its part alone, which it can hold from the start: nothing has to be
+/// cut for that.
 #include "graph/graph.h"
 #include "rules/strategies.h"
 
@@ -16,7 +17,8 @@ struct SourceSplit {
 
 /// How such a source may be split beside being replicated, best first; empty for all others, and under the candidate
 /// set Optimum. A dimension is one of heads where the source meets the features of a layer that were cut into heads, or
-/// attention scores. Pure and thread-safe; looks at a few operators behind the source.
+/// attention scores; one of features where it meets what elementwise operators make of linear layers' results. Pure and
+/// thread-safe; looks at a few operators behind the source.
 std::vector<SourceSplit> sourceSplits(const graph::Graph& graph, graph::NodeId source, const StrategyContext& context);
 
 }  // namespace cleave::rules

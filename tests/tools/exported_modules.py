@@ -306,6 +306,37 @@ class Encoder(nn.Module):
         return self.encoder(src, src_key_padding_mask=src_key_padding_mask)
 
 
+class ScaledFeatures(nn.Module):
+    """Products whose biases are added apart, and a scale on their features."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.shift = nn.Parameter(torch.empty(WIDTH, 64)), nn.Parameter(torch.empty(64))
+        self.down, self.scale = nn.Linear(64, WIDTH), nn.Parameter(torch.ones(64))
+
+    def forward(self, x):
+        return self.down(torch.nn.functional.gelu(x @ self.up + self.shift) * self.scale)
+
+
+class DenseExperts(nn.Module):
+    """Every expert computes every token: batches of matrices."""
+
+    def __init__(self, experts=4, features=8):
+        super().__init__()
+        self.router = nn.Linear(WIDTH, experts)
+        self.gate_up = nn.Parameter(torch.empty(experts, WIDTH, 2 * features))
+        self.gate_up_bias = nn.Parameter(torch.empty(experts, 2 * features))
+        self.down = nn.Parameter(torch.empty(experts, features, WIDTH))
+
+    def forward(self, x):
+        tokens = x.reshape(-1, WIDTH)
+        shares = self.router(tokens).softmax(-1)
+        for_all = tokens.repeat(self.down.shape[0], 1).view(self.down.shape[0], -1, WIDTH)
+        gate, up = (torch.bmm(for_all, self.gate_up) + self.gate_up_bias[:, None, :]).chunk(2, -1)
+        out = torch.bmm(torch.nn.functional.silu(gate) * up, self.down)
+        return (out * shares.t()[:, :, None]).sum(0).view(x.shape)
+
+
 @torch.library.custom_op("demo::halve", mutates_args=())
 def halve(x: torch.Tensor) -> torch.Tensor:
     return x / 2
@@ -383,6 +414,8 @@ MODULES = [
     Row("head-weights", HeadWeights, (states(),)),
     Row("einsum", Einsum, (states(),)),
     Row("no-parameters", NoParameters, (states(),)),
+    Row("scaled-features", ScaledFeatures, (states(),)),
+    Row("dense-experts", DenseExperts, (states(),)),
     Row("operator-of-others", OperatorOfOthers, (states(),), traces=True),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),

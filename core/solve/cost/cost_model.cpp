@@ -146,11 +146,13 @@ class StepCounter {
     const graph::Shape& sizes = m_graph.shapeOf(layer.weight);
     const std::int64_t out = sizes[static_cast<std::size_t>(layer.outAxis)];
     const bool isInSplit = option.weight.touches(layer.inAxis);
-    const std::int64_t in = isInSplit ? (out == 0 ? 0 : weight / out) : sizes[static_cast<std::size_t>(layer.inAxis)];
+    const std::int64_t matrices = graph::matricesOf(m_graph, layer);
+    if (out == 0 || matrices == 0) return;
+    const std::int64_t in = isInSplit ? weight / out / matrices : sizes[static_cast<std::size_t>(layer.inAxis)];
     if (in == 0) return;
     const std::int64_t input = option.before ? m_facts.of(layer.input).count : elements(layer.input, option.input);
-    const std::int64_t rows = input / in;
-    const std::int64_t part = rows * (weight / in);  // of the result, before a collective
+    const std::int64_t rows = input / in / matrices;  // of each
+    const std::int64_t part = rows * (weight / in);   // of the result, before a collective
     const double itemSize = m_facts.of(result).itemSize;
     const bool isBiasLate = layer.bias.isValid() && option.after && *option.after != CollectiveKind::AllGather;
     const std::int64_t bias = layer.bias.isValid() ? elements(layer.bias, option.bias) : 0;

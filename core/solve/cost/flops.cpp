@@ -59,7 +59,8 @@ double layerFlops(const Graph& graph, const LayerShape& layer) {
   switch (layer.kind) {
     case graph::LayerKind::Linear: {
       const std::int64_t in = graph.shapeOf(layer.weight)[static_cast<std::size_t>(layer.inAxis)];
-      return in == 0 ? 0 : 2 * (count(graph, layer.input) / static_cast<double>(in)) * count(graph, layer.weight);
+      const auto each = static_cast<double>(in * graph::matricesOf(graph, layer));
+      return each == 0 ? 0 : 2 * (count(graph, layer.input) / each) * count(graph, layer.weight);
     }
     case graph::LayerKind::Embedding: return 0;
     case graph::LayerKind::CrossEntropy: return count(graph, layer.input);
