@@ -6,8 +6,8 @@
 namespace cleave::torch_capture {
 
 /// `mm(x, permute(W, [1, 0]))` becomes `linear(x, W)`, and `addmm(b, x, permute(W, [1, 0]))` with factors of 1
-/// `linear(x, W, b)`, for parameters W [out, in]. A permute that nothing reads any more is gone; later nodes and values
-/// move up.
+/// `linear(x, W, b)`, for parameters W [out, in]. `bmm` with one such matrix, or one [in, out], expanded for the whole
+/// batch becomes `linear` or `mm`. What nothing reads any more is gone; later nodes and values move up.
 void makeLinear(graph::Graph& aten);
 
 }  // namespace cleave::torch_capture
