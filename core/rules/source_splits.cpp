@@ -35,6 +35,13 @@ int onlyDim(const Shape& shape, std::int64_t size) {
 int dimBehind(const Graph& graph, const Node& node, ValueId operand, int dim) {
   const Shape &from = graph.shapeOf(operand), &to = graph.shapeOf(node.results.front());
   const std::int64_t size = sizeAt(from, dim);
+  if (graph.opName(node) == "aten::permute") {
+    const auto* order = graph::integersAt(node, 1);
+    for (std::size_t i = 0; order && i < order->size(); ++i) {
+      if (graph::wrapDim((*order)[i], static_cast<int>(from.size())) == dim) return static_cast<int>(i);
+    }
+    return -1;
+  }
   const int aligned = dim + static_cast<int>(to.size()) - static_cast<int>(from.size());
   switch (graph::operatorOf(graph.opName(node)).dims) {
     case DimsFrom::Aligned:
@@ -149,6 +156,8 @@ class Tracer {
 };
 
 }  // namespace
+
+bool meansHeads(const Graph& graph, ValueId value, int dim) { return Tracer(graph).of(value, dim).isHeads; }
 
 std::vector<SourceSplit> sourceSplits(const Graph& graph, NodeId source, const StrategyContext& context) {
   const Node& node = graph.node(source);

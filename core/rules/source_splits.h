@@ -21,4 +21,7 @@ struct SourceSplit {
 /// thread-safe; looks at a few operators behind the source.
 std::vector<SourceSplit> sourceSplits(const graph::Graph& graph, graph::NodeId source, const StrategyContext& context);
 
+/// True when dimension `dim` of a value is one of attention heads, as above.
+bool meansHeads(const graph::Graph& graph, graph::ValueId value, int dim);
+
 }  // namespace cleave::rules

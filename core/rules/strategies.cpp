@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "graph/arguments.h"
 #include "rules/layer_outputs.h"
+#include "rules/source_splits.h"
 #include "rules/strategy_collectives.h"
 
 #include <fmt/format.h>
@@ -83,7 +84,25 @@ class Offers {
     const bool isSplit = vocab(Strategy::Vocab);
     if (!isScatterFirst) vocab(Strategy::VocabScatter);
     if (!isSplit || m_context.candidateSet == CandidateSet::Full) whole("every rank holds the entire table");
+    if (m_context.candidateSet == CandidateSet::Full && meansHeads(m_graph, m_node.results.front(), lastDim()))
+      headsOfTable();
     return std::move(m_options);
+  }
+
+  /// A table with something for each attention head (T5's bias of relative positions): each rank has its heads'
+  /// columns.
+  void headsOfTable() {
+    const std::int64_t heads = sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.inAxis);
+    const int ranks = m_context.worldSize;
+    if (heads % ranks != 0) return refuse(Strategy::Column, doesNotDivide(heads, "head", ranks));
+    offer({Strategy::Column,
+           {},
+           Placement::split(m_layer.inAxis),
+           {},
+           Placement::split(lastDim()),
+           {},
+           {},
+           fmt::format("the columns of {} heads split over {} ranks, {} each", heads, ranks, heads / ranks)});
   }
 
   LayerStrategies crossEntropy() {

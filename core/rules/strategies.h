@@ -6,7 +6,7 @@
 /// | strategy               | input   | weight (Linear)      | result      | collective                               |
 /// |------------------------|---------|----------------------|-------------|------------------------------------------|
 /// | replicated             | R       | R                    | R           |                                          |
-/// | column                 | R       | split on outAxis     | S(last)     |                                          |
+/// | column                 | R       | split on outAxis     | S(last)     | (Embedding of heads: split on inAxis)    |
 /// | column+gather          | R       | split on outAxis     | R           | all-gather after                         |
 /// | row                    | S(last) | split on inAxis      | R           | all-reduce after                         |
 /// | row+scatter            | S(last) | split on inAxis      | S(sequence) | reduce-scatter after                     |
