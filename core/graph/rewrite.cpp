@@ -80,6 +80,15 @@ void Rewrite::replace(NodeId call, std::string_view op, std::vector<Argument> ar
   m_isChanged = true;
 }
 
+void Rewrite::replaceByConstant(NodeId call, std::vector<std::byte> data) {
+  Node& node = m_graph.nodes[call.index()];
+  node.kind = NodeKind::Constant;
+  node.op = {};
+  node.args.clear();
+  m_graph.constants[call.raw()] = std::move(data);
+  m_isChanged = true;
+}
+
 void Rewrite::moveTo(NodeId call, ScopeId scope) {
   m_graph.nodes[call.index()].scope = scope;
   m_isChanged = true;

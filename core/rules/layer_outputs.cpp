@@ -88,30 +88,32 @@ bool reachesLoss(const Graph& graph, ValueId value) {
 struct OutputPart {
   std::int64_t size = 0;
   ValueId value;
+  std::int64_t heads = 0;  ///< that it is already; 0: ask headsBehind
 };
 
-/// Pieces of the last dimension of `value` by their start, when slices or one split cover all of it; else empty.
-std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value) {
+/// Pieces of a dimension of `value` by their start, when slices or one split cover all of it; else empty.
+std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value, int dim) {
   std::map<std::int64_t, OutputPart> pieces;
-  const auto rank = static_cast<std::int64_t>(graph.shapeOf(value).size());
-  const std::int64_t size = lastSize(graph, value);
-  const auto isLast = [&](std::int64_t dim) { return dim == -1 || dim == rank - 1; };
+  const int rank = static_cast<int>(graph.shapeOf(value).size());
+  const std::int64_t size = sizeAt(graph.shapeOf(value), dim);
+  const auto isThat = [&](std::int64_t asked) { return graph::wrapDim(asked, rank) == dim; };
+  const auto sizeOf = [&](ValueId piece) { return sizeAt(graph.shapeOf(piece), dim); };
   for (const NodeId user : graph.value(value).users) {
     const Node& node = graph.node(user);
     const std::string& op = graph.opName(node);
     const bool isSplit = op == "aten::split.Tensor" || op == "aten::split_with_sizes" || op == "aten::chunk" ||
                          op == "aten::split.sizes";
-    if (isSplit && isLast(graph::integerAt(node, 2).value_or(0))) {
+    if (isSplit && isThat(graph::integerAt(node, 2).value_or(0))) {
       std::int64_t start = 0;
       for (const ValueId piece : node.results) {
-        pieces[start] = {lastSize(graph, piece), piece};
-        start += lastSize(graph, piece);
+        pieces[start] = {sizeOf(piece), piece};
+        start += sizeOf(piece);
       }
-    } else if (op == "aten::slice.Tensor" && isLast(graph::integerAt(node, 1).value_or(0)) &&
+    } else if (op == "aten::slice.Tensor" && isThat(graph::integerAt(node, 1).value_or(0)) &&
                graph::integerAt(node, 4).value_or(1) == 1) {
       std::int64_t start = graph::integerAt(node, 2).value_or(0);
       if (start < 0) start += size;
-      pieces[start] = {lastSize(graph, node.results.front()), node.results.front()};
+      pieces[start] = {sizeOf(node.results.front()), node.results.front()};
     } else {
       return {};
     }
@@ -190,9 +192,25 @@ std::map<std::int64_t, OutputPart> unflattenedOf(const Graph& graph, ValueId val
   return pieces;
 }
 
+/// Pieces of the heads that a view makes of the last dimension, [.., h · e] → [.., h, e]: of queries, keys and values.
+std::map<std::int64_t, OutputPart> headsApart(const Graph& graph, ValueId value) {
+  const auto& users = graph.value(value).users;
+  const Shape& shape = graph.shapeOf(value);
+  if (users.size() != 1 || shape.empty() || graph.opName(graph.node(users.front())) != "aten::view") return {};
+  const ValueId view = graph.node(users.front()).results.front();
+  const Shape& to = graph.shapeOf(view);
+  if (to.size() != shape.size() + 1 || !std::equal(shape.begin(), shape.end() - 1, to.begin())) return {};
+  std::map<std::int64_t, OutputPart> pieces;
+  for (const auto& [start, piece] : piecesOf(graph, view, static_cast<int>(to.size()) - 2))
+    pieces[start * to.back()] = {piece.size * to.back(), piece.value, piece.size};
+  return pieces;
+}
+
 std::map<std::int64_t, OutputPart> fusedOf(const Graph& graph, ValueId value) {
-  auto pieces = piecesOf(graph, value);
-  return pieces.size() >= 2 ? pieces : unflattenedOf(graph, value);
+  const int last = static_cast<int>(graph.shapeOf(value).size()) - 1;
+  auto pieces = last < 0 ? std::map<std::int64_t, OutputPart>() : piecesOf(graph, value, last);
+  if (pieces.size() < 2) pieces = unflattenedOf(graph, value);
+  return pieces.size() < 2 ? headsApart(graph, value) : pieces;
 }
 
 /// Whether the last dimension of `value` is that of the call's result too, and means the same: under other leading
@@ -238,7 +256,8 @@ std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int wor
   }
   std::vector<Block> blocks;
   for (const auto& [start, piece] : pieces) {
-    blocks.push_back({piece.size, replicasFor(headsBehind(graph, piece.value), worldSize)});
+    const std::int64_t heads = piece.heads > 0 ? piece.heads : headsBehind(graph, piece.value);
+    blocks.push_back({piece.size, replicasFor(heads, worldSize)});
   }
   return last.withBlocks(std::move(blocks));
 }

@@ -6,7 +6,9 @@
 #include "rules/layer_outputs.h"
 
 #include <algorithm>
-#include <array>
+#include <functional>
+#include <numeric>
+#include <tuple>
 
 namespace cleave::rules {
 namespace {
@@ -25,6 +27,27 @@ constexpr std::size_t kMaskOfAttention = 3;
 /// [batch, heads, queries, keys]
 constexpr int kScoresRank = 4, kHeadsOfScores = 1;
 
+std::int64_t sizeBefore(const Shape& shape, int dim) {
+  return std::accumulate(shape.begin(), shape.begin() + dim, std::int64_t{1}, std::multiplies<>());
+}
+
+/// Where a view has dimension `dim` of `from`: as it is, or as the inner part of one that it was merged into. -1: cut.
+int dimBehindView(const Shape& from, const Shape& to, int dim) {
+  const std::int64_t before = sizeBefore(from, dim), size = sizeAt(from, dim);
+  for (int d = 0; d < static_cast<int>(to.size()); ++d) {
+    const std::int64_t outer = sizeBefore(to, d);
+    if (sizeAt(to, d) > 1 && outer <= before && outer * sizeAt(to, d) == before * size) return d;
+  }
+  return -1;
+}
+
+int placeIn(const std::vector<std::int64_t>& order, int dim) {
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    if (graph::wrapDim(order[i], static_cast<int>(order.size())) == dim) return static_cast<int>(i);
+  }
+  return -1;
+}
+
 /// The one dimension of this size; -1: none, or several.
 int onlyDim(const Shape& shape, std::int64_t size) {
   if (std::count(shape.begin(), shape.end(), size) != 1) return -1;
@@ -35,38 +58,73 @@ int onlyDim(const Shape& shape, std::int64_t size) {
 int dimBehind(const Graph& graph, const Node& node, ValueId operand, int dim) {
   const Shape &from = graph.shapeOf(operand), &to = graph.shapeOf(node.results.front());
   const std::int64_t size = sizeAt(from, dim);
-  if (graph.opName(node) == "aten::permute") {
-    const auto* order = graph::integersAt(node, 1);
-    for (std::size_t i = 0; order && i < order->size(); ++i) {
-      if (graph::wrapDim((*order)[i], static_cast<int>(from.size())) == dim) return static_cast<int>(i);
-    }
-    return -1;
-  }
   const int aligned = dim + static_cast<int>(to.size()) - static_cast<int>(from.size());
-  switch (graph::operatorOf(graph.opName(node)).dims) {
+  const bool isAligned = aligned >= 0 && sizeAt(to, aligned) == size;
+  const std::string& op = graph.opName(node);
+  if (op == "aten::view") return dimBehindView(from, to, dim);
+  if (const auto* order = op == "aten::permute" ? graph::integersAt(node, 1) : nullptr) return placeIn(*order, dim);
+  switch (graph::operatorOf(op).dims) {
     case DimsFrom::Aligned:
-    case DimsFrom::First: return aligned >= 0 && sizeAt(to, aligned) == size ? aligned : -1;
+    case DimsFrom::First: return isAligned ? aligned : -1;
+    case DimsFrom::Product: return isAligned && aligned + 2 < static_cast<int>(to.size()) ? aligned : -1;
     default: return onlyDim(from, size) == dim ? onlyDim(to, size) : -1;
   }
 }
 
-/// True when a view has cut `dim` of `value` out of features: [.., h · e] → [.., h, e]. Looks back through operators
-/// that keep the shape.
+/// A dimension that a view has cut out of the last one before it, [.., h · e] → [.., h, e] or [.., h, 3, e]: its heads.
+bool isCutOfFeatures(const Shape& from, const Shape& to, int dim) {
+  return !from.empty() && sizeBefore(to, dim) == sizeBefore(from, static_cast<int>(from.size()) - 1) &&
+         sizeAt(to, dim) < from.back();
+}
+
+/// Where dimension `dim` of the node's result was in its first operand of such a shape; nullopt: it was not there.
+std::optional<std::pair<ValueId, int>> dimBefore(const Graph& graph, const Node& node, int dim) {
+  const Shape& to = graph.shapeOf(node.results.front());
+  const std::string& op = graph.opName(node);
+  const auto operands = graph::operandsOf(node);
+  if (operands.empty()) return std::nullopt;
+  const Shape& from = graph.shapeOf(operands.front());
+  const int rank = static_cast<int>(from.size());
+  const auto dimOf = [&](int most) {
+    return graph::wrapDim(graph::integerAt(node, 1).value_or(0), most).value_or(most);
+  };
+  if (op == "aten::view") {
+    for (int d = 0; d < rank; ++d) {
+      // Ends at the same element: the same dimension, or the inner part of a merged one.
+      const bool isEnd = sizeBefore(from, d) * sizeAt(from, d) == sizeBefore(to, dim) * sizeAt(to, dim);
+      if (isEnd && sizeAt(from, d) > 1 && sizeAt(from, d) <= sizeAt(to, dim)) return std::pair(operands.front(), d);
+    }
+    return std::nullopt;
+  }
+  if (const auto* order = op == "aten::permute" ? graph::integersAt(node, 1) : nullptr)
+    return std::pair(operands.front(), graph::wrapDim((*order)[static_cast<std::size_t>(dim)], rank).value_or(0));
+  if (op == "aten::select.int") return std::pair(operands.front(), dim + (dimOf(rank) <= dim ? 1 : 0));
+  if (op == "aten::squeeze.dim" && rank != static_cast<int>(to.size()))
+    return std::pair(operands.front(), dim + (dimOf(rank) <= dim ? 1 : 0));
+  if (op == "aten::unsqueeze") {
+    const int put = dimOf(rank + 1);
+    return put == dim ? std::nullopt : std::optional(std::pair(operands.front(), dim - (put < dim ? 1 : 0)));
+  }
+  const auto same = std::find_if(operands.begin(), operands.end(), [&](ValueId v) {
+    const Shape& shape = graph.shapeOf(v);
+    return shape.size() == to.size() && sizeAt(shape, dim) == sizeAt(to, dim);
+  });
+  return same == operands.end() ? std::nullopt : std::optional(std::pair(*same, dim));
+}
+
+/// True when a view has cut `dim` of `value` out of features, before other operators moved it.
 bool isHeadsOfFeatures(const Graph& graph, ValueId value, int dim) {
-  const Shape& shape = graph.shapeOf(value);
-  if (dim + 2 != static_cast<int>(shape.size())) return false;
   for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
-    const Node& node = graph.node(graph.value(value).producer);
-    if (node.kind != graph::NodeKind::Call) return false;
+    const NodeId id = graph.value(value).producer;
+    const Node& node = graph.node(id);
+    if (node.kind != graph::NodeKind::Call || graph::layerShape(graph, id)) return false;
     const auto operands = graph::operandsOf(node);
-    if (operands.empty()) return false;
-    const Shape& before = graph.shapeOf(operands.front());
-    if (before.size() + 1 == shape.size() && !before.empty() && before.back() == sizeAt(shape, dim) * shape.back())
+    if (graph.opName(node) == "aten::view" &&
+        isCutOfFeatures(graph.shapeOf(operands.front()), graph.shapeOf(value), dim))
       return true;
-    const auto next =
-        std::find_if(operands.begin(), operands.end(), [&](ValueId v) { return graph.shapeOf(v) == shape; });
-    if (next == operands.end()) return false;
-    value = *next;
+    const auto before = dimBefore(graph, node, dim);
+    if (!before) return false;
+    std::tie(value, dim) = *before;
   }
   return false;
 }

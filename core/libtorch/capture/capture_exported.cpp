@@ -1,5 +1,7 @@
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/exported_replay.h"
+#include "libtorch/capture/folding.h"
+#include "libtorch/capture/picks.h"
 
 #include <map>
 
@@ -69,7 +71,10 @@ Result<CapturedModel> captureModel(const formats::ExportedProgram& program, cons
   model.dtype = dtypeOf(program);
   const formats::SymbolSizes sizes = model.sizes;
   ExportedReplay replay(program, sizes);
-  return record(replay, std::move(model), program.path.string(), progress);
+  CLEAVE_TRY(CapturedModel recorded, record(replay, std::move(model), program.path.string(), progress));
+  makeSlices(*recorded.aten);
+  foldConstants(*recorded.aten);
+  return recorded;
 }
 
 }  // namespace cleave::torch_capture

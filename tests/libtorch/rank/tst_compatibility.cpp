@@ -248,8 +248,6 @@ constexpr Column kColumns[] = {{"split layers", splitLayers}, {"logits", run},  
 const std::map<std::pair<std::string, std::string>, std::string> kReasons = {
     {{"split layers", "qwen2_moe"}, "The gate of the shared experts has one output: there is nothing to divide."},
     {{"split layers", "roberta"}, "The table of token types has one row: there is nothing to divide."},
-    {{".pt2", "bloom"}, "The program computes the bias of positions on every rank: there it would have to be cut."},
-    {{".pt2", "falcon"}, "The program picks the head of keys and that of values by an index."},
     {{".pt2", "ministral"}, "No exported program of it is among the tests' data."},
 };
 
