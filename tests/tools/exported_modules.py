@@ -337,6 +337,20 @@ class DenseExperts(nn.Module):
         return (out * shares.t()[:, :, None]).sum(0).view(x.shape)
 
 
+class ViewOfWritten(nn.Module):
+    """Its output is a view of what was written in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        tokens = x.reshape(-1, WIDTH)
+        sum = torch.zeros_like(tokens)
+        sum.index_add_(0, torch.arange(tokens.shape[0]).flip(0), self.fc(tokens))
+        return sum.view(x.shape)
+
+
 @torch.library.custom_op("demo::halve", mutates_args=())
 def halve(x: torch.Tensor) -> torch.Tensor:
     return x / 2
@@ -416,6 +430,7 @@ MODULES = [
     Row("no-parameters", NoParameters, (states(),)),
     Row("scaled-features", ScaledFeatures, (states(),)),
     Row("dense-experts", DenseExperts, (states(),)),
+    Row("view-of-written", ViewOfWritten, (states(),)),
     Row("operator-of-others", OperatorOfOthers, (states(),), traces=True),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),

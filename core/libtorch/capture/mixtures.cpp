@@ -168,6 +168,22 @@ class Reading {
     return shares.isValid() && m_graph.shapeOf(shares) == Shape{shape[0], shape[1]} ? shares : ValueId();
   }
 
+  /// Whether these are places among `experts`: best ones of so many scores. Others could be numbers of no expert.
+  bool arePlaces(ValueId ids, std::int64_t experts) const {
+    const auto isOf = [&](const Node* choice, std::size_t dim) {
+      if (!choice || m_spelling.resultIndex(ids) + 1 != choice->results.size()) return false;
+      const Shape& scores = m_graph.shapeOf(graph::operandAt(*choice, 0));
+      const auto along = graph::wrapDim(graph::integerAt(*choice, dim).value_or(-1), static_cast<int>(scores.size()));
+      return along && scores[static_cast<std::size_t>(*along)] <= experts;
+    };
+    if (const ValueId view = m_spelling.viewed(ids); view.isValid()) return arePlaces(view, experts);
+    if (const Node* put = m_spelling.call(ids, "aten::unsqueeze")) return arePlaces(graph::operandAt(*put, 0), experts);
+    if (const Node* part = m_spelling.call(ids, "aten::slice.Tensor"))
+      return arePlaces(graph::operandAt(*part, 0), experts);
+    return isOf(m_spelling.call(ids, "aten::topk"), 2) || isOf(m_spelling.call(ids, "aten::sort"), 1) ||
+           isOf(m_spelling.call(ids, "aten::argmax"), 1);
+  }
+
   /// The sizes and the layout that the layer has.
   bool fits(const Mixture& found, const Shape& shape) const {
     const bool inTurn = found.activation.name == graph::kClampedSwiglu;
@@ -176,8 +192,13 @@ class Reading {
     const std::int64_t both = inTurn ? up[2] : up[1], hidden = shape[2];
     const Shape wantedUp = inTurn ? Shape{up[0], hidden, both} : Shape{up[0], both, hidden};
     const Shape wantedDown = inTurn ? Shape{up[0], both / 2, hidden} : Shape{up[0], hidden, both / 2};
+    const auto isBias = [&](ValueId bias, std::int64_t features) {
+      return !bias.isValid() || m_graph.shapeOf(bias) == Shape{up[0], features};
+    };
+    if (!isBias(found.up.bias, both) || !isBias(found.down.bias, hidden)) return false;
+    if (!found.rows.ids.isValid() || !arePlaces(found.rows.ids, up[0])) return false;
     return both % 2 == 0 && up == wantedUp && down == wantedDown && found.up.weight != found.down.weight &&
-           found.rows.ids.isValid() && m_graph.shapeOf(found.rows.ids) == Shape{shape[0], shape[1]} &&
+           m_graph.shapeOf(found.rows.ids) == Shape{shape[0], shape[1]} &&
            m_graph.shapeOf(found.tokens) == Shape{shape[0], hidden};
   }
 

@@ -224,7 +224,10 @@ void Recorder::setStackedName(const std::string& parameter, const graph::Stacked
 }
 
 void Recorder::addOutput(const std::string& name, const at::Tensor& tensor) {
-  if (isStale(tensor)) at::functionalization::impl::sync(tensor);
+  {
+    const c10::impl::ExcludeDispatchKeyGuard below(kCapturedKey);
+    bringUpToDate(tensor);
+  }
   const ValueId captured = m_captured->valueOf(tensor);
   const ValueId aten = m_aten->valueOf(innerOf(tensor));
   TORCH_CHECK(captured.isValid() && aten.isValid(), "output ", name, " is not computed by recorded operators");
@@ -280,15 +283,16 @@ void Recorder::recordCaptured(const c10::OperatorHandle& op, Stack& stack) {
   m_current = nullptr;
 }
 
-/// What functionalization still has to replay on these operands belongs to whoever wrote to them.
 void Recorder::syncOperands(const OpInfo& info, const Stack& stack) {
-  forEachTensorIn(torch::jit::last(stack, info.operands), [&](const at::Tensor& tensor) {
-    if (!isStale(tensor)) return;
-    if (const auto mutator = m_mutators.find(storageOf(tensor)); mutator != m_mutators.end()) {
-      std::tie(m_origin, m_atenScope) = mutator->second;
-    }
-    at::functionalization::impl::sync(tensor);
-  });
+  forEachTensorIn(torch::jit::last(stack, info.operands), [&](const at::Tensor& tensor) { bringUpToDate(tensor); });
+}
+
+/// What functionalization still has to replay is recorded below alone, and belongs to whoever wrote last.
+void Recorder::bringUpToDate(const at::Tensor& tensor) {
+  if (!isStale(tensor)) return;
+  if (const auto mutator = m_mutators.find(storageOf(tensor)); mutator != m_mutators.end())
+    std::tie(m_origin, m_atenScope) = mutator->second;
+  at::functionalization::impl::sync(tensor);
 }
 
 void Recorder::runBelow(const OpInfo& info, const c10::OperatorHandle& op, Stack& stack) {

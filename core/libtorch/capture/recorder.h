@@ -89,6 +89,7 @@ class Recorder {
   const OpInfo& infoOf(const c10::OperatorHandle& op);
   at::Tensor addSource(const graph::TensorType& type, graph::ValueId captured, graph::ValueId aten);
   void recordCaptured(const c10::OperatorHandle& op, torch::jit::Stack& stack);
+  void bringUpToDate(const at::Tensor& tensor);
   void runBelow(const OpInfo& info, const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void runLeaf(const OpInfo& info, torch::jit::Stack& stack);
   void runWhole(const OpInfo& info, torch::jit::Stack& stack,
