@@ -351,6 +351,19 @@ class ViewOfWritten(nn.Module):
         return sum.view(x.shape)
 
 
+class FilledWithoutType(nn.Module):
+    """Zeros and ones of no stated type are real numbers, and become others in place."""
+
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(WIDTH, WIDTH)
+
+    def forward(self, x):
+        mixed = torch.zeros(x.shape)
+        mixed[..., ::2] = self.fc(x)[..., 1::2]
+        return mixed + torch.ones(x.shape).fill_(0.5) + x @ torch.triu(torch.ones(WIDTH, WIDTH))
+
+
 @torch.library.custom_op("demo::halve", mutates_args=())
 def halve(x: torch.Tensor) -> torch.Tensor:
     return x / 2
@@ -431,6 +444,7 @@ MODULES = [
     Row("scaled-features", ScaledFeatures, (states(),)),
     Row("dense-experts", DenseExperts, (states(),)),
     Row("view-of-written", ViewOfWritten, (states(),)),
+    Row("filled-without-type", FilledWithoutType, (states(),)),
     Row("operator-of-others", OperatorOfOthers, (states(),), traces=True),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),

@@ -69,9 +69,11 @@ Values arangeFromStart(const RecordedCall& call) {
                                                  call.args[3], call.args[4], call.args[5]});
 }
 
-/// `zeros/ones(size, dtype, layout, device, pin_memory)`
+/// `zeros/ones(size, dtype, layout, device, pin_memory)`; without a type they are real numbers, and what `full` makes
+/// of an integer is not.
 Values filled(const RecordedCall& call, std::int64_t value) {
-  return call.append("aten::full", {call.args[0], value, call.args[1], call.args[2], call.args[3], call.args[4]});
+  return call.append("aten::full",
+                     {call.args[0], value, call.results[0].dtype, call.args[2], call.args[3], call.args[4]});
 }
 Values zeros(const RecordedCall& call) { return filled(call, 0); }
 Values ones(const RecordedCall& call) { return filled(call, 1); }
