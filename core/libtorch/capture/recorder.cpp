@@ -2,6 +2,7 @@
 
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
+#include "libtorch/capture/joins.h"
 #include "libtorch/capture/mixtures.h"
 #include "libtorch/capture/products.h"
 
@@ -383,6 +384,7 @@ Result<RecordedGraphs> Recorder::finish() && {
   for (graph::Node& node : graphs.aten.nodes) {
     if (node.origin.isValid()) node.source = graphs.captured.node(node.origin).source;
   }
+  makeJoins(graphs.aten);
   makeLinear(graphs.aten);
   makeExperts(graphs.aten);
   return graphs;

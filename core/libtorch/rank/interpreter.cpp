@@ -122,7 +122,9 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
   for (std::size_t i = 0; i < results->size(); ++i) {
     const at::Tensor& tensor = (*results)[i];
     const graph::Value& value = m_graph->value(node.results[i]);
-    if (tensor.defined() && tensor.sizes() != at::IntArrayRef(value.type.shape)) {
+    const bool isAsPlanned = !tensor.defined() || (tensor.sizes() == at::IntArrayRef(value.type.shape) &&
+                                                   bridge::toDType(tensor.scalar_type()) == value.type.dtype);
+    if (!isAsPlanned) {
       return fail(ErrorCode::BadInput, "{} gave {}; the plan says {}.", nameOfNode(*m_graph, id),
                   bridge::describe(tensor), graph::toText(value.type));
     }

@@ -1,5 +1,6 @@
 // Model folder → captured graph and ATen graph: what is in them, how they hang together, and what is refused.
 #include "libtorch/capture/capture.h"
+#include "libtorch/capture/joins.h"
 #include "libtorch/capture/mixtures.h"
 #include "libtorch/capture/products.h"
 #include "tests/support/cases.h"
@@ -47,6 +48,7 @@ std::string layersOf(const test::Case& asked) {
   auto graph = graph::parseGraph(asked.question);
   if (!graph) qFatal("%s: %s", asked.title.c_str(), graph.error().message.c_str());
   const std::string before = graph::toText(*graph);
+  torch_capture::makeJoins(*graph);
   torch_capture::makeLinear(*graph);
   torch_capture::makeExperts(*graph);
   const auto sound = graph::verify(*graph);
