@@ -1,4 +1,5 @@
 // Encoders: every token sees every other; norms behind the residual.
+#include "families/config_reader.h"
 #include "families/rows.h"
 
 namespace cleave::families {
@@ -31,6 +32,16 @@ constexpr ModuleClass kClasses[] = {
 /// Checkpoints that were converted from TensorFlow.
 constexpr OtherName kNames[] = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}};
 constexpr RefusedKey kRefused[] = {{"is_decoder"}, {"add_cross_attention"}};
+
+/// Older versions of transformers had attention by the distance of positions too.
+constexpr std::string_view kPositions = "position_embedding_type";
+constexpr std::string_view kChoosing[] = {kPositions};
+Result<void> refuseRelativePositions(Family& family, ConfigReader& config) {
+  CLEAVE_TRY(const std::string text, config.fields().text(kPositions, "absolute"));
+  if (text == "absolute") return {};
+  return config.fields().wrong(
+      kPositions, fmt::format("absolute, as Cleave does not compute {} models otherwise", family.modelType));
+}
 
 constexpr Family encoder(std::string_view modelType, std::string_view prefix, std::span<const HeadClass> heads,
                          std::string_view model) {
@@ -73,6 +84,8 @@ constexpr Family encoder(std::string_view modelType, std::string_view prefix, st
       .classes = kClasses,
       .otherNames = kNames,
       .refused = kRefused,
+      .choose = refuseRelativePositions,
+      .choosesBy = kChoosing,
   };
 }
 

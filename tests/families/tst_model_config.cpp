@@ -190,6 +190,9 @@ class TestModelConfig : public QObject {
         << R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
       "add_cross_attention": true})"
         << "add_cross_attention must be false, as Cleave does not compute gpt2 models";
+    QTest::newRow("attention by distance")
+        << R"({"model_type": "bert", "architectures": ["BertForMaskedLM"], "position_embedding_type": "relative_key"})"
+        << "position_embedding_type must be absolute, as Cleave does not compute bert models otherwise";
     QTest::newRow("more experts than there are")
         << R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 2,
       "num_experts_per_tok": 3})"
