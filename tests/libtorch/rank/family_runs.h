@@ -37,14 +37,14 @@ struct Wanted {
   int ranks = 2;
   solve::Engine engine = solve::Engine::Reference;
   std::vector<std::string> pins = {};
+  rules::CandidateSet candidateSet = rules::CandidateSet::Full;
 };
 
-/// With the whole candidate set.
 inline PlanPtr planned(const ModelPtr& model, const Wanted& wanted) {
   pipeline::SolveOptions options;
   options.ranks = wanted.ranks;
   options.engine = wanted.engine;
-  options.candidateSet = rules::CandidateSet::Full;
+  options.candidateSet = wanted.candidateSet;
   options.record = false;
   options.cost.profile = need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
   for (const std::string& pin : wanted.pins) options.pins.push_back(need(solve::Pin::parse(pin)));

@@ -78,11 +78,15 @@ std::string splitOf(const plan::Plan& plan) {
   return text;
 }
 
+/// Of a folder or an archive of tests/data. `> menu optimum`.
 std::string splitOnTwo(const test::Case& asked) {
   const std::string name = asked.question.substr(0, asked.question.find('\n'));
+  const auto candidateSet = rules::parseCandidateSet(asked.setting("menu", "full"));
+  if (!candidateSet) qFatal("no such candidate set");
+  const Wanted wanted{.candidateSet = *candidateSet};
   if (name.ends_with(".pt2"))
-    return splitOf(*planned(need(pipeline::openModel((fs::path(CLEAVE_TEST_DATA) / name).string(), {})), {}));
-  return splitOf(*planned(openedFor(folderOf(name), expectedOf(name)), {}));
+    return splitOf(*planned(need(pipeline::openModel((fs::path(CLEAVE_TEST_DATA) / name).string(), {})), wanted));
+  return splitOf(*planned(openedFor(folderOf(name), expectedOf(name)), wanted));
 }
 
 void listRows(const std::vector<std::string>& names) {
