@@ -7,6 +7,8 @@ namespace {
 
 constexpr LayerNorm kNorm{.eps = {"layer_norm_epsilon", 1e-5}};
 constexpr RefusedKey kCrossAttention[] = {{"add_cross_attention"}};
+/// Row by row of pretraining's ranks, which leaves out the biases of what is added up.
+constexpr RefusedKey kByRanks[] = {{"slow_but_exact"}};
 
 // ---- GPT-2
 
@@ -250,6 +252,7 @@ constinit const Family kBloom{
             .activationName = "mlp.gelu_impl"},
     .block = PreNorm{.isResidualNormed = {"apply_residual_connection_post_layernorm", false}},
     .classes = kBloomClasses,
+    .refused = kByRanks,
 };
 
 constinit const Family kPhi{

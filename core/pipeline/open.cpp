@@ -7,6 +7,7 @@
 #include "families/packed_weights.h"
 #include "formats/safetensors.h"
 #include "pipeline/source.h"
+#include "pipeline/tied_weights.h"
 
 #include <algorithm>
 
@@ -57,6 +58,7 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   if (!model.exported) {
     CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(model.folder));
     CLEAVE_TRY_VOID(families::packWeights(config, *captured.aten, model.folder.tensors));
+    CLEAVE_TRY_VOID(checkTiedWeights(model.folder, *captured.aten));
     model.info.quantization = config.quantization ? config.quantization->text() : std::string();
   }
   model.captured = std::move(captured.captured);
