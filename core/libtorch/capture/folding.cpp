@@ -35,7 +35,7 @@ class Folding {
     if (node.kind != NodeKind::Call || !m_isKnown[id.index()] || !isComputed(node)) return false;
     const graph::Value& value = m_graph.value(node.results[0]);
     const auto isNeeded = [&](NodeId user) { return !m_isKnown[user.index()] || !isComputed(m_graph.node(user)); };
-    return value.type.shape.size() == 1 && graph::isFloatingPoint(value.type.dtype) &&
+    return value.type.shape.size() == 1 && value.type.shape[0] > 0 && graph::isFloatingPoint(value.type.dtype) &&
            std::any_of(value.users.begin(), value.users.end(), isNeeded);
   }
 
