@@ -191,7 +191,8 @@ class TestModelConfig : public QObject {
       "add_cross_attention": true})"
         << "add_cross_attention must be false, as Cleave does not compute gpt2 models";
     QTest::newRow("bloom in the parts of pretraining")
-        << R"({"model_type": "bloom", "architectures": ["BloomForCausalLM"], "slow_but_exact": true, "pretraining_tp": 2})"
+        << R"({"model_type": "bloom", "architectures": ["BloomForCausalLM"], "slow_but_exact": true,
+      "pretraining_tp": 2})"
         << "slow_but_exact must be false, as Cleave does not compute bloom models";
     QTest::newRow("attention by distance")
         << R"({"model_type": "bert", "architectures": ["BertForMaskedLM"], "position_embedding_type": "relative_key"})"
