@@ -48,6 +48,22 @@ std::vector<NodeId> readersAround(const Graph& graph, const solve::Variables& va
   return nodes;
 }
 
+/// By node and result: nothing else sees it.
+std::vector<std::vector<bool>> sharedAmong(const Graph& graph, const std::vector<NodeId>& nodes) {
+  const auto isAmong = [&](NodeId node) { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); };
+  std::vector<std::vector<bool>> shared;
+  for (const NodeId node : nodes) {
+    auto& ofNode = shared.emplace_back();
+    for (const ValueId result : graph.node(node).results) {
+      const auto& users = graph.value(result).users;
+      const bool isOutput = std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                                        [&](const graph::Output& output) { return output.value == result; });
+      ofNode.push_back(!isOutput && !users.empty() && std::all_of(users.begin(), users.end(), isAmong));
+    }
+  }
+  return shared;
+}
+
 solve::Problem redistributing(solve::Problem problem) {
   problem.redistributable = {"*"};
   return problem;
@@ -91,17 +107,13 @@ struct IfRedistributed::Readers {
   /// On even splits and whole values, with nothing but whole values behind them.
   Answer agreeAmongWhole(const std::vector<NodeId>& nodes, Part part) {
     if (!canAllBeWhole()) return Answer::Unknown;
-    const Graph& graph = *problem.graph;
     const int ranks = problem.context.worldSize;
-    const auto isAmong = [&](NodeId node) { return std::find(nodes.begin(), nodes.end(), node) != nodes.end(); };
+    const auto shared = sharedAmong(*problem.graph, nodes);
     const auto isWholeBehind = [&](NodeId node, const Choice& choice) {
-      const auto& results = graph.node(node).results;
-      for (std::size_t i = 0; i < results.size(); ++i) {
-        const auto& users = graph.value(results[i]).users;
-        const bool isOutput = std::any_of(graph.outputs.begin(), graph.outputs.end(),
-                                          [&](const graph::Output& output) { return output.value == results[i]; });
-        const bool isShared = !isOutput && !users.empty() && std::all_of(users.begin(), users.end(), isAmong);
-        if (!isShared && !choice.results[i].isReplicated()) return false;
+      const auto at = std::find(nodes.begin(), nodes.end(), node) - nodes.begin();
+      const auto& isShared = shared[static_cast<std::size_t>(at)];
+      for (std::size_t i = 0; i < isShared.size(); ++i) {
+        if (!isShared[i] && !choice.results[i].isReplicated()) return false;
       }
       return true;
     };
@@ -154,6 +166,20 @@ Answer IfRedistributed::splits(NodeId node, Part part, const std::vector<Change>
 Answer IfRedistributed::agreed(NodeId node, Part part, const std::vector<Change>& changes) {
   const auto readers = readersAround(*m_problem.graph, m_variables, node);
   if (readers.empty()) return Answer::Unknown;
+  if (!isInBlocks()) return agreed(readers, part, changes);
+  const auto shared = sharedAmong(*m_problem.graph, readers);
+  Alike alike{{}, part, textOf(changes)};
+  for (std::size_t i = 0; i < readers.size(); ++i) {
+    const RepeatedBlocks::Stand stand = m_blocks->standOf(readers[i]);
+    if (stand.own != m_blocks->standOf(node).own) return agreed(readers, part, changes);
+    alike.readers.emplace_back(stand.node, shared[i]);
+  }
+  const auto [entry, isNew] = m_agreed.try_emplace(std::move(alike));
+  if (isNew) entry->second = agreed(readers, part, changes);
+  return entry->second;
+}
+
+Answer IfRedistributed::agreed(const std::vector<NodeId>& readers, Part part, const std::vector<Change>& changes) {
   if (!m_widest) m_widest = std::make_unique<Readers>(widestOf(m_problem), m_progress);
   if (m_widest->agreeOnAny(readers, part) == Answer::Fails) return Answer::Fails;
   if (m_isDemanded) return Answer::Unknown;
@@ -166,10 +192,14 @@ Answer IfRedistributed::agreed(NodeId node, Part part, const std::vector<Change>
   return isFound ? Answer::Holds : Answer::Unknown;
 }
 
-/// Demands may speak of one of equal blocks.
-std::pair<const Possible*, NodeId> IfRedistributed::searched(NodeId node, const std::vector<Change>& changes) {
+bool IfRedistributed::isInBlocks() {
+  if (m_isDemanded) return false;
   if (!m_blocks) m_blocks.emplace(*m_problem.graph, m_variables);
-  const bool isInBlock = !m_isDemanded && m_blocks->hasMany();
+  return m_blocks->hasMany();
+}
+
+std::pair<const Possible*, NodeId> IfRedistributed::searched(NodeId node, const std::vector<Change>& changes) {
+  const bool isInBlock = isInBlocks();
   const RepeatedBlocks::Stand stand = isInBlock ? m_blocks->standOf(node) : RepeatedBlocks::Stand{node};
   const std::string which = isInBlock ? fmt::format("block {}\n", stand.block) : "all\n";
   const auto [entry, isNew] = m_searched.try_emplace(which + textOf(changes));

@@ -30,9 +30,19 @@ class IfRedistributed {
 
  private:
   struct Readers;
+  /// Readers in one block, for which those of an equal block stand, and what nothing else sees of their results.
+  struct Alike {
+    std::vector<std::pair<graph::NodeId, std::vector<bool>>> readers;
+    Part part;
+    std::string changes;
+    auto operator<=>(const Alike&) const = default;
+  };
 
-  /// Of readers alone.
+  /// Of readers alone; equal ones are asked once.
   solve::Answer agreed(graph::NodeId node, Part part, const std::vector<solve::Change>& changes);
+  solve::Answer agreed(const std::vector<graph::NodeId>& readers, Part part, const std::vector<solve::Change>& changes);
+  /// Demands may speak of one of equal blocks.
+  bool isInBlocks();
   /// By a search; and the node to look at in it.
   std::pair<const Possible*, graph::NodeId> searched(graph::NodeId node, const std::vector<solve::Change>& changes);
   /// Nullopt: a change does not fit the problem.
@@ -44,8 +54,9 @@ class IfRedistributed {
   const bool m_isDemanded;
   std::optional<RepeatedBlocks> m_blocks;
   std::map<std::string, std::unique_ptr<Readers>> m_readers;  ///< by the changes' texts; null: they do not fit
-  std::unique_ptr<Readers> m_widest;                          ///< with all that a user could allow
-  std::map<std::string, Possible> m_searched;                 ///< by values and the changes' texts
+  std::map<Alike, solve::Answer> m_agreed;
+  std::unique_ptr<Readers> m_widest;           ///< with all that a user could allow
+  std::map<std::string, Possible> m_searched;  ///< by values and the changes' texts
 };
 
 }  // namespace cleave::plan

@@ -75,8 +75,8 @@ bool RepeatedBlocks::areEqual(const Block& a, const Block& b) const {
 }
 
 RepeatedBlocks::Stand RepeatedBlocks::standOf(NodeId node) const {
-  const std::size_t first = m_blocks[m_blockOf[node.index()]].first;
-  return {m_blocks[first].calls[m_placeOf[node.index()]], first};
+  const std::size_t own = m_blockOf[node.index()], first = m_blocks[own].first;
+  return {m_blocks[first].calls[m_placeOf[node.index()]], first, own};
 }
 
 std::vector<std::string> RepeatedBlocks::valuesOf(std::size_t block) const {

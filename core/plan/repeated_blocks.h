@@ -20,7 +20,8 @@ class RepeatedBlocks {
   /// A node that stands for another: in the first of equal blocks; itself, where it is in no block.
   struct Stand {
     graph::NodeId node;
-    std::size_t block = 0;  ///< equal for nodes of one block
+    std::size_t block = 0;  ///< equal for nodes of equal blocks
+    std::size_t own = 0;    ///< equal for nodes of one block
   };
   Stand standOf(graph::NodeId node) const;
   /// The calls' results that a block holds or reads from elsewhere, and what those that are in no block meet with in

@@ -44,12 +44,19 @@ void Eliminated::forEachTaken(const Path& path, Visit visit) const {
   }
 }
 
-Solution Eliminated::solutionOf(const Path& path) const {
+void Eliminated::takeAt(std::size_t place, const Choice& choice, Solution& solution) const {
   const Graph& graph = *m_context->problem.graph;
-  Solution solution = emptySolution(graph);
+  const NodeId node = m_elimination.layout.order[place];
+  if (!solution.computedAs.empty()) {
+    for (const ValueId result : graph.node(node).results) solution.computedAs.erase(result);
+  }
+  take(graph, node, m_context->variables.writes(node), choice, solution);
+}
+
+Solution Eliminated::solutionOf(const Path& path) const {
+  Solution solution = emptySolution(*m_context->problem.graph);
   forEachTaken(path, [&](std::size_t at, const Transition&, const PricedChoice& candidate) {
-    const NodeId node = m_elimination.layout.order[at];
-    take(graph, node, m_context->variables.writes(node), candidate.choice, solution);
+    takeAt(at, candidate.choice, solution);
   });
   return solution;
 }

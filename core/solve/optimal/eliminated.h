@@ -125,7 +125,10 @@ class Eliminated final : public Optimum {
   struct Otherwise;
   class Lister;
   SmallestRegret smallestAt(std::size_t place, Otherwise& otherwise, const Progress& progress) const;
-  bool fits(const Path& path) const { return limits().hold(priceOf(path)); }
+  /// Whether the plan keeps to the limits with the stretches of two places that can be exchanged swapped.
+  bool fitsSwapped(const Otherwise& otherwise, Found& found, std::size_t a, std::size_t b) const;
+  /// What was taken there before is forgotten.
+  void takeAt(std::size_t place, const Choice& choice, Solution& solution) const;
   std::int64_t budget() const { return m_context->problem.cost.budgetBytes(); }
   /// Made when first needed; null when cancelled.
   const Chain* chain(const Progress& progress) const;

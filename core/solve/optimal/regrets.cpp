@@ -109,19 +109,13 @@ class EqualPlaces {
     return {m_stretchOf[place].id, place - m_stretchOf[place].begin};
   }
 
-  /// A path with the stretches of two such places swapped.
-  Path swapped(Path path, std::size_t a, std::size_t b) const {
-    const Stretch &first = m_stretchOf[a], &second = m_stretchOf[b];
-    const auto at = [&](std::size_t place) { return path.begin() + static_cast<std::ptrdiff_t>(place); };
-    if (first.begin != second.begin) std::swap_ranges(at(first.begin), at(first.end), at(second.begin));
-    return path;
-  }
-
- private:
   struct Stretch {
     std::size_t begin = 0, end = 0;
     std::uint32_t id = 0;  ///< equal for equal stretches
   };
+  const Stretch& stretchOf(std::size_t place) const { return m_stretchOf[place]; }
+
+ private:
   std::vector<Stretch> m_stretchOf;  ///< by place
 };
 
@@ -139,6 +133,23 @@ struct Eliminated::Otherwise {
                                                                                                    ///< choice
   std::size_t searches = 0;
 };
+
+/// Exchanged stretches leave all of a plan's price but its transient peak, and all of its solution but their own steps.
+bool Eliminated::fitsSwapped(const Otherwise& otherwise, Found& found, std::size_t a, std::size_t b) const {
+  const auto &first = otherwise.equal.stretchOf(a), &second = otherwise.equal.stretchOf(b);
+  if (!found.solution) found.solution = solutionOf(found.path);
+  const auto takeAs = [&](std::size_t begin, std::size_t like) {
+    for (std::size_t i = 0; i < first.end - first.begin; ++i)
+      takeAt(begin + i, takenAt(found.path, like + i).choice, *found.solution);
+  };
+  takeAs(first.begin, second.begin);
+  takeAs(second.begin, first.begin);
+  PlanCost cost = found.cost;
+  cost.transientPeak = m_context->model.transientPeak(*found.solution, cost.sum);
+  takeAs(first.begin, first.begin);
+  takeAs(second.begin, second.begin);
+  return limits().hold(cost);
+}
 
 std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& isWanted) const {
   const auto& order = m_elimination.layout.order;
@@ -216,12 +227,12 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
   auto& known = otherwise.known[{stretch, offset, takenAt(m_found.path, place).identity}];
   const auto serves = [&] {
     if (!known) return false;
-    const Found& found = known->found;
+    Found& found = known->found;
     if (found.ending != Found::Ending::Plan || place == known->place) return true;
     // What lives at one moment of it lived at one or two of the other plan.
     const std::int64_t most =
         saturatingAdd(found.cost.bytes(), saturatingAdd(found.cost.transientPeak, found.cost.sum.activations));
-    return most <= budget() || fits(otherwise.equal.swapped(found.path, known->place, place));
+    return most <= budget() || fitsSwapped(otherwise, known->found, known->place, place);
   };
   if (!serves()) {
     Found free;
