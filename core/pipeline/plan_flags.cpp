@@ -119,8 +119,9 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
       ->capture_default_str();
   command
       .add_option("--pin", pins,
-                  "NAME=PLACEMENT or LAYER=column|row|vocab|expert|replicated; == that strategy alone; != forbids; * "
-                  "matches; repeatable")
+                  fmt::format("NAME=PLACEMENT (R, S(0), S(1), ...) or LAYER=STRATEGY ({}); == that strategy alone; "
+                              "!= forbids; * matches; repeatable",
+                              solve::strategyWords()))
       ->take_all();
   command
       .add_option("--rule-off", rulesOff,

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <QtTest>
 
+#include <array>
 #include <random>
 
 using namespace cleave;
@@ -132,6 +133,26 @@ class TestPlanFlags : public QObject {
     SolveOptions solve;
     solve.cost.profile = *deviceProfile(std::string(kDefaultDevice));
     QCOMPARE(PlanFlags::of("m", {}, solve).arguments(), (std::vector<std::string>{"m", "--ranks", "2"}));
+  }
+
+  /// Whoever reads the help writes every pin that is taken, and none that is not.
+  void theHelpNamesEveryWordOfPins() {
+    PlanFlags flags;
+    CLI::App command;
+    flags.addTo(command);
+    const QString help = QString::fromStdString(command.get_option("--pin")->get_description());
+    const auto list = QRegularExpression(R"(LAYER=STRATEGY \(([^)]*)\))").match(help);
+    QVERIFY2(list.hasMatch(), qPrintable(help));
+    const QStringList named = list.captured(1).split(", ");
+    for (const QString& word : named) QVERIFY2(solve::Pin::parse("l==" + word.toStdString()), qPrintable(word));
+    for (int s = 0; s <= static_cast<int>(rules::Strategy::InExpert); ++s) {
+      const auto strategy = static_cast<rules::Strategy>(s);
+      for (const std::string_view word : std::array{rules::toText(strategy), rules::axisOf(strategy)}) {
+        if (!solve::Pin::parse(fmt::format("l={}", word))) continue;
+        QVERIFY2(named.contains(QString::fromStdString(std::string(word))), qPrintable(help));
+      }
+    }
+    QVERIFY(named.contains("in-expert"));
   }
 };
 

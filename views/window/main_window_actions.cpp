@@ -407,8 +407,9 @@ void MainWindow::askForWeights(int ranks, launch::Backend backend) {
 void MainWindow::askForPin() {
   const QString text = QInputDialog::getText(
       this, tr("Pin a placement"),
-      tr("NAME=PLACEMENT for a value, LAYER=column|row|vocab|expert|replicated for a layer;\n"
-         "== means that strategy alone, != forbids, * matches any characters:"),
+      tr("NAME=PLACEMENT for a value, LAYER=STRATEGY for a layer:\n%1;\n"
+         "== means that strategy alone, != forbids, * matches any characters:")
+          .arg(toQ(solve::strategyWords())),
       QLineEdit::Normal,
       m_session.selection().focus().node.isValid()
           ? toQ(graph::layerName(*m_session.opened().graph(), m_session.selection().focus().node)) + QLatin1Char('=')

@@ -33,15 +33,6 @@ std::vector<Strategy> strategiesNamed(std::string_view word) {
   return found;
 }
 
-std::string strategyWords() {
-  std::string words = "column, row, vocab, expert, replicated";
-  for (Strategy s : kStrategies) {
-    const auto word = rules::toText(s);
-    if (rules::axisOf(s) != word) words += fmt::format(", {}", word);
-  }
-  return words;
-}
-
 std::vector<NodeId> matchingLayers(std::string_view pattern, const Graph& graph, bool alsoByResult) {
   std::vector<NodeId> found;
   for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
@@ -86,6 +77,15 @@ bool matches(std::string_view pattern, std::string_view name) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+std::string strategyWords() {
+  std::string words = "column, row, vocab, expert, replicated";
+  for (Strategy s : kStrategies) {
+    const auto word = rules::toText(s);
+    if (rules::axisOf(s) != word) words += fmt::format(", {}", word);
+  }
+  return words;
 }
 
 Result<Pin> Pin::parse(std::string_view text) {

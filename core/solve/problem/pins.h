@@ -16,9 +16,10 @@ using graph::NodeId;
 using graph::ValueId;
 using rules::Placement;
 
-/// What the user demands: `NAME=PLACEMENT` for values, `LAYER=column|row|vocab|replicated|<strategy>` for layers;
-/// `*` in the name matches any characters; `!=` forbids instead. `column`, `row`, `vocab` and `replicated` mean every
-/// strategy of that axis, as `column` does `gather+column`; with `==` a strategy means itself alone.
+/// What the user demands: `NAME=PLACEMENT` for values, `LAYER=column|row|vocab|expert|replicated|<strategy>` for
+/// layers; `*` in the name matches any characters; `!=` forbids instead. `column`, `row`, `vocab`, `expert` and
+/// `replicated` mean every strategy of that axis, as `column` does `gather+column`; with `==` a strategy means itself
+/// alone.
 struct Pin {
   std::string pattern;
   bool forbids = false;
@@ -32,6 +33,8 @@ struct Pin {
   /// BadUsage says what is accepted when the text is neither.
   static Result<Pin> parse(std::string_view text);
 };
+/// Every word that a layer's pin takes, axes first: "column, row, ..., column+gather, ..., in-expert".
+std::string strategyWords();
 /// Text of the pin that demands this strategy and no other of its axis: "k_proj==column", "k_proj=gather+column".
 std::string demandFor(std::string_view name, rules::Strategy strategy);
 
