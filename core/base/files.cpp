@@ -1,6 +1,7 @@
 #include "base/files.h"
 
 #include "base/exhaustion.h"
+#include "base/link_loops.h"
 #include "base/quantities.h"
 
 #include <fcntl.h>
@@ -32,7 +33,11 @@ struct RandomAccessFile::Descriptor {
 Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
   // O_NONBLOCK: opening a FIFO put in place of a file must not hang.
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (fd < 0) return fail(codeOf(errno), "Cannot open {}: {}.", file.string(), systemReason());
+  if (fd < 0) {
+    const int error = errno;
+    CLEAVE_TRY_VOID(refuseLinkLoop(file, {error, std::system_category()}));
+    return fail(codeOf(error), "Cannot open {}: {}.", file.string(), reasonInWords(error));
+  }
   RandomAccessFile opened;
   opened.m_descriptor = std::make_shared<const Descriptor>(fd);
   struct stat info {};

@@ -1,6 +1,7 @@
 #include "formats/model_folder.h"
 
 #include "base/json.h"
+#include "base/link_loops.h"
 #include "formats/weight_files.h"
 
 #include <nlohmann/json.hpp>
@@ -43,6 +44,7 @@ Result<fs::path> folderOf(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
+    CLEAVE_TRY_VOID(refuseLinkLoop(path, error));
     if (status.type() != fs::file_type::not_found)
       return fail(ErrorCode::BadInput, "Cannot open {}: {}.", path.string(), error.message());
     return fail(ErrorCode::BadInput, "{} does not exist: give a folder with a config.json (and *.safetensors).",
@@ -97,11 +99,16 @@ Result<nlohmann::json> readConfig(const fs::path& folder) {
   const fs::path file = folder / kConfigFile;
   std::error_code error;
   if (!fs::exists(file, error)) {
+    CLEAVE_TRY_VOID(refuseLinkLoop(file, error));
     if (fs::is_symlink(file, error)) {
       return fail(ErrorCode::BadInput, "{} is a link to {}, which does not exist: download the model again.",
                   file.string(), fs::read_symlink(file, error).string());
     }
     return refuseWithoutConfig(folder);
+  }
+  if (fs::is_directory(file, error)) {
+    return fail(ErrorCode::BadInput, "{} is a directory, where the model's config is a file: download the model again.",
+                file.string());
   }
   CLEAVE_TRY(nlohmann::json config, readJsonFile(file, kConfigLimits));
   CLEAVE_TRY_VOID(JsonObject::of(config, file.string()));

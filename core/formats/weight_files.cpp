@@ -57,7 +57,14 @@ Result<std::vector<std::string>> filesIn(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
     std::error_code ignored;
-    if (!it->is_directory(ignored)) names.push_back(it->path().filename().string());
+    const std::string name = it->path().filename().string();
+    if (!it->is_directory(ignored)) {
+      names.push_back(name);
+    } else if (name == kIndexFile || (name.starts_with("model") && name.ends_with(kSuffix))) {
+      // Whoever gave a folder this name has weights in mind that would be passed over without a word.
+      return fail(ErrorCode::BadInput, "{} is a directory, where a file with that name holds weights: {}.",
+                  it->path().string(), "give it another name, or put the file in its place");
+    }
   }
   if (error) return fail(ErrorCode::BadInput, "Cannot list {}: {}.", folder.string(), error.message());
   std::sort(names.begin(), names.end());

@@ -1,6 +1,7 @@
 #include "pipeline/source.h"
 
 #include "base/json.h"
+#include "base/link_loops.h"
 #include "formats/exported_program.h"
 #include "formats/weight_files.h"
 #include "graph/graph.h"
@@ -40,6 +41,7 @@ Result<fs::path> existingPath(const std::string& source) {
   }
   std::error_code wrong;
   const bool isThere = fs::exists(path, wrong);
+  CLEAVE_TRY_VOID(refuseLinkLoop(path, wrong));
   if (wrong) return fail(ErrorCode::BadInput, "{} cannot be read: {}.", source, wrong.message());
   if (!isThere)
     return fail(ErrorCode::BadInput, "{} does not exist. A model is a folder with a config.json in it, or that file.",

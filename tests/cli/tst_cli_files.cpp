@@ -121,7 +121,7 @@ class TestCliFiles : public QObject {
     QVERIFY(QFile::link(loop, loop));
     const Finished done = cli({"info", loop});
     QCOMPARE(done.exitCode, 3);
-    QVERIFY2(done.err.contains("Too many levels of symbolic links"), done.err.constData());
+    QVERIFY2(done.err.contains("model.pt2 is a loop of links"), done.err.constData());
   }
 
   void aSnapshotOfTheHubCachePlansAndRuns() {

@@ -263,6 +263,11 @@ class ModelFolderTest : public QObject {
         "tensor absent from its file",
         {{kIndex, indexFile(R"({"a":"x.safetensors","b":"x.safetensors"})")}, {"x.safetensors", tensorFile("a")}}, "",
         "tensor \"b\" is not in x.safetensors, where model.safetensors.index.json says that it is.");
+    withConfig("a folder where weights should be", {{"model.safetensors/weights", "x"}}, "model.safetensors",
+               "is a directory, where a file with that name holds weights");
+    withConfig("a folder where the index should be", {{QString(kIndex) + "/x", "x"}}, kIndex, "is a directory");
+    QTest::newRow("a folder where the config should be") << Files{{"config.json/x", "x"}} << "config.json"
+                                                         << "is a directory, where the model's config is a file";
     withConfig("tensor in another file",
                {{kIndex, indexFile(R"({"a":"y.safetensors","b":"x.safetensors"})")},
                 {"x.safetensors", tensorFile("a")},
@@ -310,6 +315,20 @@ class ModelFolderTest : public QObject {
     QVERIFY(errorOf(openModelFolder(pickle)).contains("model.pt is not a model"));
     QVERIFY(errorOf(openModelFolder("")).contains("path of the model is empty"));
     QVERIFY(errorOf(openModelFolder(std::string(5000, 'x'))).contains("Cannot open xxx"));
+  }
+
+  void namesLoopsOfLinks() {
+    for (const char* name : {"config.json", "model.safetensors"}) {
+      const TemporaryFolder folder;
+      folder.write("config.json", kConfig);
+      fs::remove(folder.path() / name);
+      fs::create_symlink(name, folder.path() / name);
+      const QString message = errorOf(openModelFolder(folder.path()));
+      const std::string where = (folder.path() / name).string();
+      QVERIFY2(message.startsWith(QString::fromStdString(where + " is a loop of links")), qPrintable(message));
+      if (name == std::string_view("config.json"))
+        QVERIFY(errorOf(openModelFolder(folder.path() / name)).contains("is a loop of links"));
+    }
   }
 
   void keepsWideIntegersInConfigs() {
@@ -422,11 +441,8 @@ class ModelFolderTest : public QObject {
     fs::create_symlink("model.safetensors", folder.path() / "model.safetensors");  // a loop
     QVERIFY(errorOf(openModelFolder(folder.path())).contains("model.safetensors"));
     fs::remove(folder.path() / "model.safetensors");
-    fs::create_directory(folder.path() / "model.safetensors");
+    fs::create_directory(folder.path() / "weights.safetensors");  // of another name: nobody's weights
     QVERIFY(!openModelFolder(folder.path())->hasWeights());
-    fs::remove(folder.path() / "config.json");
-    fs::create_directory(folder.path() / "config.json");
-    QVERIFY(errorOf(openModelFolder(folder.path())).contains("config.json is not a regular file"));
   }
 
   void reportsAndStops() {
