@@ -16,6 +16,7 @@ namespace {
 
 constexpr IntegerRange kGroupSizes{1, 1 << 20};
 constexpr std::size_t kMostPatterns = 100'000;  // some list every module
+constexpr std::int64_t kFp8Block = 128;         // FineGrainedFP8Config's weight_block_size
 constexpr std::int64_t kNf4MapBytes = 16 * 4, kNestedMapBytes = 256 * 4;
 
 std::int64_t parts(std::int64_t size, std::int64_t of) { return of == 0 ? 1 : (size + of - 1) / of; }
@@ -95,13 +96,21 @@ class Reader {
   void add(PackedForm form) { m_made.groups.push_back({{}, form}); }
 
   Result<void> fp8() {
-    PackedForm form{.groupRows = 0};
-    if (m_fields.has("weight_block_size")) {
+    PackedForm form{.groupRows = kFp8Block, .groupColumns = kFp8Block};
+    const bool isGiven = m_fields.has("weight_block_size");
+    if (!isGiven && m_fields.json().contains("weight_block_size")) {  // null: one scale for each weight
+      form.groupRows = form.groupColumns = 0;
+    } else if (isGiven) {
       CLEAVE_TRY(const auto block, m_fields.integers("weight_block_size", kGroupSizes));
       if (block.size() != 2) return m_fields.wrong("weight_block_size", "two sizes");
       form.groupRows = block[0];
       form.groupColumns = block[1];
     }
+    CLEAVE_TRY(const std::string scales, m_fields.text("scale_fmt", "float"));
+    if (scales != "float" && scales != "ue8m0") return m_fields.wrong("scale_fmt", "float or ue8m0");
+    if (scales == "ue8m0" && form.groupRows > 0) form.scaleBytes = 1;
+    CLEAVE_TRY(const std::string experts, m_fields.text("expert_dtype", "fp8"));
+    if (experts != "fp8") return m_fields.wrong("expert_dtype", "fp8, the only one whose bytes Cleave knows");
     CLEAVE_TRY(const std::string activations, m_fields.text("activation_scheme", "dynamic"));
     if (activations == "static") form.fixedBytes = 4;
     add(form);
@@ -238,7 +247,8 @@ class Reader {
     CLEAVE_TRY(const bool isSymmetric, weights.flag("symmetric", true));
     form.hasZeros = !isSymmetric;
     CLEAVE_TRY(const std::int64_t size, groupSize(weights, "group_size"));
-    CLEAVE_TRY(const std::string strategy, weights.text("strategy", size > 0 ? "group" : "tensor"));
+    const std::string unsaid = size > 0 ? "group" : weights.has("group_size") ? "channel" : "tensor";
+    CLEAVE_TRY(const std::string strategy, weights.text("strategy", unsaid));
     if (strategy == "tensor") {
       form.groupRows = 0;
     } else if (strategy == "group" || strategy == "tensor_group") {

@@ -63,8 +63,13 @@ class TestQuantization : public QObject {
     constexpr qint64 kCount = 512 * 256;
     QTest::newRow("fp8 in blocks") << R"({"quant_method": "fp8", "weight_block_size": [128, 128]})"
                                    << "fp8, 8 bit, blocks of 128 × 128" << kCount + 4 * 2 * 4;
-    QTest::newRow("fp8") << R"({"quant_method": "fp8", "activation_scheme": "static"})"
-                         << "fp8, 8 bit, one scale for each weight" << kCount + 8;
+    QTest::newRow("fp8") << R"({"quant_method": "fp8"})"
+                         << "fp8, 8 bit, blocks of 128 × 128" << kCount + 4 * 2 * 4;
+    QTest::newRow("fp8, powers of two") << R"({"quant_method": "fp8", "scale_fmt": "ue8m0"})"
+                                        << "fp8, 8 bit, blocks of 128 × 128" << kCount + 4 * 2;
+    QTest::newRow("fp8 without blocks")
+        << R"({"quant_method": "fp8", "activation_scheme": "static", "weight_block_size": null})"
+        << "fp8, 8 bit, one scale for each weight" << kCount + 8;
     QTest::newRow("fbgemm") << R"({"quant_method": "fbgemm_fp8", "activation_scale_ub": 1200.0})"
                             << "fbgemm_fp8, 8 bit, a scale for each row" << kCount + 512 * 4;
     QTest::newRow("float-quantized") << kFloatQuantized
@@ -109,6 +114,10 @@ class TestQuantization : public QObject {
                            << "quantization_config.group_size must be";
     QTest::newRow("block") << R"({"quant_method": "fp8", "weight_block_size": [128]})"
                            << "quantization_config.weight_block_size must be two sizes";
+    QTest::newRow("scales") << R"({"quant_method": "fp8", "scale_fmt": "e4m3"})"
+                            << "quantization_config.scale_fmt must be float or ue8m0";
+    QTest::newRow("fp4 experts") << R"({"quant_method": "fp8", "expert_dtype": "fp4"})"
+                                 << "quantization_config.expert_dtype must be fp8";
     QTest::newRow("pattern") << "{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"model.(layers\"]}"
                              << "the pattern \"model.(layers\" has a group without an end";
     QTest::newRow("no object") << "[]"
@@ -176,7 +185,7 @@ class TestQuantization : public QObject {
     QVERIFY(graph.packedBytes.empty());
     QVERIFY(families::packWeights(llama(R"({"quant_method": "fp8"})"), graph, none));
     QCOMPARE(graph.packedBytes.size(), 1);
-    QCOMPARE(graph.packedBytes.at("model.layers.0.up_proj.weight"), 512 * 256 + 4);
+    QCOMPARE(graph.packedBytes.at("model.layers.0.up_proj.weight"), 512 * 256 + 4 * 2 * 4);
     QVERIFY(families::packWeights(llama(R"({"quant_method": "gptq", "bits": 4, "group_size": 128, "lm_head": true})"),
                                   graph, none));
     QCOMPARE(graph.packedBytes.size(), 2);

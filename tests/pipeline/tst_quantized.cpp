@@ -29,7 +29,8 @@ struct Folder {
 
   fs::path path() const { return folder.path().toStdString(); }
 
-  explicit Folder(const char* quantization = R"({"quant_method": "fp8", "activation_scheme": "static"})") {
+  explicit Folder(const char* quantization =
+                      R"({"quant_method": "fp8", "activation_scheme": "static", "weight_block_size": null})") {
     json config = need(readJsonFile(kPlain / "config.json"));
     config["quantization_config"] = json::parse(quantization);
     std::ofstream(path() / "config.json") << config.dump();
