@@ -28,6 +28,8 @@ constexpr std::array<std::pair<std::int64_t, DType>, 12> kScalarTypes{{{1, DType
                                                                        {29, DType::Float8E4M3},
                                                                        {30, DType::Float8E5M2}}};
 
+constexpr std::int64_t kComplexHalf = 9, kComplexDouble = 11;
+
 tl::unexpected<Error> wrong(const std::string& where, std::string_view expected, const json& value) {
   return fail(ErrorCode::BadInput, "{} must be {}, but it is {}.", where, expected, describe(value));
 }
@@ -203,11 +205,16 @@ Result<ExportedArgument> readArgument(const ExportedUnion& from, const ExportedN
   return numbersOrText(from);
 }
 
+bool isComplexType(const json& scalarType) {
+  return scalarType.is_number_integer() && scalarType >= kComplexHalf && scalarType <= kComplexDouble;
+}
+
 Result<DType> readScalarType(const json& value, const std::string& where) {
   CLEAVE_TRY(const std::int64_t number, integerOf(value, where));
   const auto* row =
       std::find_if(kScalarTypes.begin(), kScalarTypes.end(), [&](const auto& entry) { return entry.first == number; });
   if (row != kScalarTypes.end()) return row->second;
+  if (isComplexType(value)) return fail(ErrorCode::BadInput, "{} is {}: {}.", where, number, kNoComplexNumbers);
   return fail(ErrorCode::BadInput, "{} is {}, an element type that Cleave's graphs cannot hold.", where, number);
 }
 

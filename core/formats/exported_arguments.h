@@ -38,6 +38,8 @@ class ExportedTypes {
   std::unordered_map<std::string, std::shared_ptr<const SizeExpression>> m_expressions;
 };
 
+/// Whether a schema.ScalarType is one of complex numbers.
+bool isComplexType(const nlohmann::json& scalarType);
 /// "F32" for schema.ScalarType 7; BadInput for what no graph can hold.
 Result<graph::DType> readScalarType(const nlohmann::json& json, const std::string& where);
 

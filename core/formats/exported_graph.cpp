@@ -69,7 +69,9 @@ Result<ExportedId> ExportedGraphReader::define(const std::string& name, Level& l
       const std::string place = fmt::format("{}: the tensor {}", m_where, quotedText(name));
       // What no graph can hold (complex numbers) is left to the call that makes it.
       const auto dtype = known->is_object() ? known->find("dtype") : known->end();
-      if (!known->is_object() || dtype == known->end() || readScalarType(*dtype, place)) {
+      const bool isNamed = known->is_object() && dtype != known->end();
+      value.isComplex = isNamed && isComplexType(*dtype);
+      if (!isNamed || readScalarType(*dtype, place)) {
         CLEAVE_TRY(value.tensor, m_types.readTensor(*known, place));
       }
     }

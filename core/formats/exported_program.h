@@ -42,10 +42,17 @@ struct ExportedTensor {
   std::optional<graph::Shape> shapeFor(const SymbolSizes& symbols) const;
 };
 
+/// Why complex numbers stop a program, and what to do.
+inline constexpr std::string_view kNoComplexNumbers =
+    "complex numbers, which Cleave's graphs do not have: compute them as pairs of real ones (a rotary embedding as "
+    "x * cos + rotate_half(x) * sin, not with torch.polar and view_as_complex) and export the model again; the rest of "
+    "its code may stay as it is";
+
 struct ExportedValue {
   std::string name;
   std::optional<ExportedTensor> tensor;  ///< as the archive describes it; nullopt: a number, or not described
   std::optional<ExportedSize> number;    ///< of an input that is a whole number
+  bool isComplex = false;                ///< the archive says that it holds complex numbers
 };
 
 /// An element of a list in which some numbers are known once the program runs.

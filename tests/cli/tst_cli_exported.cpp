@@ -84,6 +84,26 @@ class TestCliExported : public QObject {
              qPrintable(said(run)));
   }
 
+  /// Rotary embeddings of Llama 4 and DeepSeek V2 as they are published.
+  void saysWhatToDoAboutComplexNumbers() {
+    test::TinyProgram net = test::TinyProgram::make();
+    const auto named = [](const char* name) { return nlohmann::json{{"as_tensor", {{"name", name}}}}; };
+    net.call()["target"] = "torch.ops.aten.polar.default";
+    net.call()["inputs"] = {{{"name", "abs"}, {"arg", named("x")}, {"kind", 1}},
+                            {{"name", "angle"}, {"arg", named("x")}, {"kind", 1}}};
+    net.graph()["tensor_values"]["linear"] = net.graph()["tensor_values"]["x"];
+    net.graph()["tensor_values"]["linear"]["dtype"] = 10;
+    const QTemporaryDir folder;
+    const Finished run = test::cli({"plan", write(folder, "net.pt2", net.bytes())});
+    QCOMPARE(run.exitCode, 3);
+    QVERIFY2(run.err.contains("torch.ops.aten.polar.default") && run.err.contains("net.py:7") &&
+                 run.err.contains("it gives complex numbers, which Cleave's graphs do not have: compute them as pairs "
+                                  "of real ones (a rotary embedding as x * cos + rotate_half(x) * sin, not with "
+                                  "torch.polar and view_as_complex) and export the model again; the rest of its code "
+                                  "may stay as it is"),
+             qPrintable(said(run)));
+  }
+
   /// As each version of torch wrote it; those without readable weights with the weights beside.
   void everyVersionOfTorchRuns_data() {
     QTest::addColumn<QString>("version");

@@ -118,6 +118,10 @@ class ExportedProgramTest : public QObject {
     });
     row("a weight of another type", "is stored as i32[3,4], and the graph takes another",
         [](TinyProgram& t) { t.weight()["tensor_meta"]["dtype"] = 4; });
+    row("a complex weight",
+        "is 10: complex numbers, which Cleave's graphs do not have: compute them as pairs of real ones (a rotary "
+        "embedding as x * cos + rotate_half(x) * sin",
+        [](TinyProgram& t) { t.weight()["tensor_meta"]["dtype"] = 10; });
     row("strides beyond the entry", "does not fit the 48 bytes",
         [](TinyProgram& t) { t.weight()["tensor_meta"]["strides"][0]["as_int"] = 5; });
     row("strides beyond 64 bits", "does not fit the 48 bytes",

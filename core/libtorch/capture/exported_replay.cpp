@@ -273,8 +273,16 @@ std::vector<IValue> ExportedReplay::stackFor(const Operator& op, const ExportedN
   return bound.with([&](ValueId id) { return tensorOf(ExportedId(id.index())); });
 }
 
+void ExportedReplay::checkReal(const ExportedNode& node) const {
+  for (const auto& result : node.results) {
+    const auto* id = std::get_if<ExportedId>(&result);
+    TORCH_CHECK(!id || !id->isValid() || !m_program.value(*id).isComplex, "it gives ", formats::kNoComplexNumbers);
+  }
+}
+
 void ExportedReplay::runOperator(const ExportedNode& node) {
   const Operator& op = operatorOf(node);
+  checkReal(node);
   std::vector<IValue> stack = stackFor(op, node);
   if (const auto pieces = piecesOf(op.name, stack)) {
     const std::size_t named = resultCount(node);

@@ -35,6 +35,7 @@ class ExportedReplay final : public ForwardSource {
   void runNode(const formats::ExportedNode& node);
   bool runWithoutDispatcher(const formats::ExportedNode& node);
   void runNumberOperator(const formats::ExportedNode& node);
+  void checkReal(const formats::ExportedNode& node) const;
   void runOperator(const formats::ExportedNode& node);
   void callOperator(const Operator& op, std::vector<c10::IValue>& stack);
   void checkWrites(const Operator& op, const std::vector<c10::IValue>& stack) const;
