@@ -2,6 +2,7 @@
 #include "cli/console.h"
 #include "cli/planning.h"
 
+#include "families/near_names.h"
 #include "pipeline/describe_model.h"
 #include "pipeline/source.h"
 
@@ -10,8 +11,11 @@ namespace {
 
 struct InfoCommand {
   std::string source, json;
+  bool listsFamilies = false;
 
   Result<void> run() const {
+    if (listsFamilies) return writeOutput("-", families::listOfFamilies());
+    if (source.empty()) return fail(ErrorCode::BadUsage, "info needs a MODEL, or --families.");
     CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, pipeline::filesBehind(source)));
     CLEAVE_TRY(const pipeline::Source recognised, pipeline::recognise(source));
     // An exported program has the sizes of its example.
@@ -35,8 +39,12 @@ struct InfoCommand {
 void addInfoCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<InfoCommand>();
   CLI::App* command = app.add_subcommand("info", "Say what a model is, without solving anything");
-  command->add_option("MODEL", state->source, "Model folder, config.json or exported program (.pt2)")->required();
+  command->add_option("MODEL", state->source, "Model folder, config.json or exported program (.pt2)");
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
+  CLI::Option* families =
+      command->add_flag("--families", state->listsFamilies,
+                        "List instead the architectures and model_types of the folders that Cleave opens");
+  for (const char* other : {"MODEL", "--json"}) families->excludes(command->get_option(other));
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? 0 : report(result.error());

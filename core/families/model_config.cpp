@@ -1,6 +1,7 @@
 #include "families/model_config.h"
 
 #include "base/quantities.h"
+#include "families/near_names.h"
 #include "families/rope_config.h"
 
 #include <nlohmann/json.hpp>
@@ -81,17 +82,15 @@ class Reader {
     }
     std::string what = quotedText(name.empty() ? modelType : name);
     if (!name.empty() && !modelType.empty()) what += " (model_type " + quotedText(modelType) + ")";
-    std::string known;
-    for (const Family* family : families()) {
-      for (const HeadClass& head : family->heads)
-        known += fmt::format("{}{} ({})", known.empty() ? "" : ", ", head.className, family->modelType);
-    }
+    std::string near;
+    for (const Family* family : nearFamilies(modelType, name))
+      near += fmt::format("{}{} ({})", near.empty() ? "; near it: " : ", ", family->heads.front().className,
+                          family->modelType);
     return fail(ErrorCode::BadInput,
-                "{}: unknown architecture {}; Cleave opens {}. A model that computes what one of these does opens "
-                "under its name: write that to "
-                "architectures, and the word in brackets to model_type. Any other opens as an exported program: "
+                "{}: unknown architecture {}{}. Write the names of one that computes the same to architectures and "
+                "model_type (cleave-cli info --families lists them), or open it as an exported program: "
                 "torch.export.save(torch.export.export(model, args), \"model.pt2\").",
-                m_fields.where(), what, known);
+                m_fields.where(), what, near);
   }
 
   Result<void> refuseKeys() const {

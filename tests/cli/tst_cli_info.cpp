@@ -5,6 +5,7 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -96,6 +97,20 @@ class TestCliInfo : public QObject {
     target.close();
     QCOMPARE(info(folder.path())["ignored_keys"].toArray(), QJsonArray{"sliding_window"});
     QVERIFY(cli({"info", folder.path()}).out.contains("ignored        sliding_window: llama models do not read it"));
+  }
+
+  /// What the refusal of an unknown architecture points to.
+  void listsTheFamilies() {
+    const Finished listed = cli({"info", "--families"});
+    QCOMPARE(listed.exitCode, 0);
+    const QString text = QString::fromUtf8(listed.out);
+    for (const char* row : {"LlamaForCausalLM", "BertForMaskedLM", "BertForSequenceClassification"})
+      QVERIFY2(text.contains(
+                   QRegularExpression(QString("^%1 +(llama|bert)$").arg(row), QRegularExpression::MultilineOption)),
+               qPrintable(text));
+    const Finished neither = cli({"info"});
+    QCOMPARE(neither.exitCode, 2);
+    QVERIFY2(neither.err.contains("--families"), neither.err.constData());
   }
 
   /// Parameters and inputs are nodes of a graph, and no operators.

@@ -1,5 +1,6 @@
 // config.json → ModelConfig: both dialects, defaults, and one clear sentence for everything that cannot be used.
 #include "families/model_config.h"
+#include "families/near_names.h"
 
 #include <QtTest>
 #include <nlohmann/json.hpp>
@@ -130,14 +131,28 @@ class TestModelConfig : public QObject {
     QCOMPARE(scaled.ropes.front().attentionFactor, 1.0);
   }
 
+  void theUnknownIsToldInFewWords() {
+    for (const char* patch : {R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})",
+                              R"({"model_type": "qwen3_next", "architectures": ["Qwen3NextForCausalLM"]})"}) {
+      const auto refused = families::readModelConfig(with(llama(), patch));
+      QVERIFY(!refused);
+      QVERIFY2(refused.error().message.size() < 500, refused.error().message.c_str());
+    }
+  }
+
   void refusesWhatItCannotUse_data() {
     QTest::addColumn<QString>("patch");
     QTest::addColumn<QString>("phrase");
     QTest::newRow("unknown architecture") << R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})"
                                           << "\"MambaForCausalLM\" (model_type \"mamba\")";
-    QTest::newRow("lists the known ones")
-        << R"({"model_type": "mamba"})"
-        << "LlamaForCausalLM (llama), MistralForCausalLM (mistral), Qwen2ForCausalLM (qwen2)";
+    QTest::newRow("says where the known ones are listed") << R"({"model_type": "mamba"})"
+                                                          << "cleave-cli info --families lists them";
+    QTest::newRow("near by type") << R"({"model_type": "llama4_text", "architectures": ["Llama4ForCausalLM"]})"
+                                  << "; near it: LlamaForCausalLM (llama). Write ";
+    QTest::newRow("near by letters") << R"({"model_type": "mistrel", "architectures": null})"
+                                     << "; near it: MistralForCausalLM (mistral). ";
+    QTest::newRow("near by class") << R"({"model_type": null, "architectures": ["Qwen4ForCausalLM"]})"
+                                   << "; near it: Qwen2ForCausalLM (qwen2), Qwen3ForCausalLM (qwen3). ";
     QTest::newRow("other head") << R"({"architectures": ["LlamaForSequenceClassification"]})"
                                 << "unknown architecture \"LlamaForSequenceClassification\"";
     QTest::newRow("names that disagree") << R"({"model_type": "qwen2", "architectures": ["LlamaForCausalLM"]})"
@@ -219,10 +234,11 @@ class TestModelConfig : public QObject {
   void theAdviceOnAnUnknownArchitectureHolds() {
     const json stranger = with(llama(), R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})");
     const QString message = QString::fromStdString(families::readModelConfig(stranger).error().message);
-    QVERIFY2(message.contains("torch.export.save"), qPrintable(message));
-    static const QRegularExpression named("(\\w+(?:LM|Model|Classification)) \\((\\w+)\\)[,.]");
+    QVERIFY2(message.contains("torch.export.save") && message.contains("info --families lists them"),
+             qPrintable(message));
+    static const QRegularExpression named("(\\w+) +(\\w+)\n");
     std::size_t opened = 0;
-    for (const auto& match : named.globalMatch(message)) {
+    for (const auto& match : named.globalMatch(QString::fromStdString(families::listOfFamilies()))) {
       json config = stranger;
       config["architectures"] = {match.captured(1).toStdString()};
       config["model_type"] = match.captured(2).toStdString();

@@ -1,3 +1,4 @@
+#include "base/edit_distance.h"
 #include "libtorch/bridge/arguments.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/operators.h"
@@ -11,7 +12,6 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <numeric>
 
 namespace cleave::torch_capture {
 namespace {
@@ -22,21 +22,6 @@ using graph::TensorType;
 
 constexpr std::string_view kNamespace = "aten::";
 constexpr std::size_t kMostSuggestions = 3;
-
-/// Levenshtein's distance.
-std::size_t editDistance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0]++;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t changed = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
-    }
-  }
-  return row.back();
-}
 
 /// Operators that a graph may hold: no in-place or out variants, no private ones, no named dimensions.
 bool isSuggestible(const c10::FunctionSchema& schema) {
