@@ -86,6 +86,11 @@ int report(const Error& error) {
   return exitCode(error.code);
 }
 
+void warn(const std::vector<std::string>& warnings) {
+  endProgress();
+  for (const std::string& warning : warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+}
+
 Result<void> writeOutput(const std::string& target, std::string_view text) {
   const std::stop_token stop = stopSource().get_token();
   if (target != "-") return writeFile(target, text, stop);

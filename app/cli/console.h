@@ -4,6 +4,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cleave::cli {
 
@@ -15,6 +16,8 @@ void endProgress();
 
 /// Prints the error as "cleave-cli: sentence", or nothing where it has none, and gives its exit code.
 int report(const Error& error);
+/// One line each, to standard error.
+void warn(const std::vector<std::string>& warnings);
 
 /// Writes to a file (atomically) or, for "-", to stdout. Waits for a pipe's reader until the progress is stopped:
 /// Cancelled.

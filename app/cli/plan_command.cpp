@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/planning.h"
 #include "cli/summary.h"
 #include "cli/what_if.h"
 #include "pipeline/what_fits.h"
@@ -42,7 +43,9 @@ struct PlanCommand {
     }
     if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toJson(*planned.plan) + "\n"));
     if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", planSummary(*planned.plan)));
-    for (const std::string& warning : planned.plan->warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+    std::vector<std::string> warnings = planned.plan->warnings;
+    CLEAVE_TRY_VOID(addIgnoredKeys(*planned.model, warnings));
+    warn(warnings);
     if (!pipeline::exceedsAskedBudget(*planned.plan)) return 0;
     // What was asked for is a plan within the budget; that it is none stands in the first warning.
     CLEAVE_TRY_VOID(tellWhatFits(planned, progress));

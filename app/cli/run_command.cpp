@@ -13,6 +13,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
 
 namespace cleave::cli {
 namespace {
@@ -66,6 +67,7 @@ struct RunCommand {
   std::string backend = "auto", input, expect, output, json, shapes;
   std::optional<double> rtol, atol;
   std::optional<OutputFile> reportFile;  ///< of --json FILE
+  std::set<std::string> said;            ///< warnings
   bool skipWeights = false, initMissing = false, noCheck = false, ignoreMemory = false;
 
   /// A loss that is expected is not left out because nothing says what to compute it from.
@@ -134,12 +136,33 @@ struct RunCommand {
     return pipeline::planAgain(*plan, wanted, progress);
   }
 
-  Result<std::shared_ptr<const plan::Plan>> makePlan(const Progress& progress) {
-    if (isPlanFile(flags.model)) return planFor(progress);
+  struct ToRun {
+    std::shared_ptr<const plan::Plan> plan;
+    std::vector<std::string> warnings;
+  };
+  Result<ToRun> makePlan(const Progress& progress) {
+    ToRun made;
+    if (isPlanFile(flags.model)) {
+      CLEAVE_TRY(made.plan, planFor(progress));
+      made.warnings = made.plan->warnings;
+      return made;
+    }
     CLEAVE_TRY_VOID(takeShapeFromInput());
     CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
     if (!planned.plan) return tl::unexpected(planned.planError);
-    return planned.plan;
+    made.plan = planned.plan;
+    made.warnings = made.plan->warnings;
+    CLEAVE_TRY_VOID(addIgnoredKeys(*planned.model, made.warnings));
+    return made;
+  }
+
+  /// What the shapes of one model share is said once.
+  void warnOfNew(const std::vector<std::string>& warnings) {
+    std::vector<std::string> unsaid;
+    for (const std::string& warning : warnings) {
+      if (said.insert(warning).second) unsaid.push_back(warning);
+    }
+    warn(unsaid);
   }
 
   Result<pipeline::RunRequest> request(std::shared_ptr<const plan::Plan> plan) const {
@@ -205,11 +228,13 @@ struct RunCommand {
   };
 
   Result<Done> runOnce(const Progress& progress) {
-    CLEAVE_TRY(const auto plan, makePlan(progress));
+    CLEAVE_TRY(ToRun made, makePlan(progress));
+    const auto& plan = made.plan;
     CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model)));
     CLEAVE_TRY(const auto runRequest, request(plan));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
     CLEAVE_TRY_VOID(checkFits(runRequest));
+    warnOfNew(made.warnings);
     const auto observer = [&](const launch::RankEvent& event) {
       if (!event.line.empty()) {
         endProgress();
@@ -220,8 +245,9 @@ struct RunCommand {
         }
       }
     };
-    CLEAVE_TRY(const auto report, pipeline::runPlan(runRequest, observer, progress));
+    CLEAVE_TRY(auto report, pipeline::runPlan(runRequest, observer, progress));
     endProgress();
+    report.warnings = std::move(made.warnings);
     Done done;
     done.verdict = report.verdict;
     done.report = toJson(report, *plan);

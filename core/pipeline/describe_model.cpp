@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
 
@@ -252,6 +254,15 @@ ParameterCount ModelDescription::all() const {
 
 std::size_t countOperators(const graph::Graph& graph) {
   return static_cast<std::size_t>(std::ranges::count(graph.nodes, graph::NodeKind::Call, &graph::Node::kind));
+}
+
+Result<std::string> ignoredKeysText(const Model& model) {
+  if (!model.folder.config) return std::string();
+  CLEAVE_TRY(const ModelConfig config, families::readModelConfig(model.folder));
+  const auto keys = families::ignoredKeys(config.family, *model.folder.config);
+  if (keys.empty()) return std::string();
+  return fmt::format("config.json has {}, which {} models do not read.", fmt::join(keys, ", "),
+                     config.family.modelType);
 }
 
 Result<ModelDescription> describeModel(const Model& model) {

@@ -43,6 +43,9 @@ Result<ModelDescription> describeModel(const Model& model);
 /// Calls alone: the inputs, parameters and constants of a graph are no operators.
 std::size_t countOperators(const graph::Graph& graph);
 
+/// "config.json has sliding_window, which llama models do not read."; empty: it has no such key, or there is no config.
+Result<std::string> ignoredKeysText(const Model& model);
+
 std::string toText(const ModelDescription& description);
 /// Schema "cleave.info/1".
 std::string toJson(const ModelDescription& description);

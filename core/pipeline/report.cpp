@@ -63,6 +63,7 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   }
   json["violations"] = report.violations;
   json["notes"] = report.notes;
+  json["warnings"] = report.warnings;
   json["first_failure"] = nullptr;
   if (const auto& failure = report.outcome.firstFailure) {
     json["first_failure"] = {{"rank", failure->rank},

@@ -35,6 +35,7 @@ struct RunReport {
   launch::RunOutcome outcome;
   std::vector<std::string> violations;  ///< what the ranks did otherwise than the plan says, one sentence each
   std::vector<std::string> notes;
+  std::vector<std::string> warnings;  ///< the plan's, and what else its model is to be known for
 };
 
 /// "tolerance 0.0001 + 0.0001 × the expected value"

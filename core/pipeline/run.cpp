@@ -174,6 +174,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   CLEAVE_TRY(report.backend, launch::resolveBackend(request.backend, request.plan->ranks, &why));
   report.rtol = request.rtol;
   report.atol = request.atol;
+  report.warnings = request.plan->warnings;
   if (!why.empty()) report.notes.push_back(why);
   const FolderCheck folderCheck = checkFolder(request);
   if (!folderCheck.holds()) return fail(ErrorCode::BadInput, "{}", folderCheck.text);

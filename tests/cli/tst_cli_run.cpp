@@ -18,6 +18,23 @@ namespace {
 
 QJsonObject report(const QStringList& arguments) { return json(QStringList{"run"} + arguments); }
 
+/// A folder of one's own: a family's model, with another config.
+class Copy {
+ public:
+  Copy(const QString& family, const QVariantMap& changes) {
+    const QString source = QStringLiteral(CLEAVE_TEST_DATA "/families/") + family;
+    if (!QFile::copy(source + "/model.safetensors", at("model.safetensors"))) qFatal("no weights");
+    QJsonObject config = QJsonDocument::fromJson(readBytes(source + "/config.json")).object();
+    for (auto it = changes.begin(); it != changes.end(); ++it) config[it.key()] = QJsonValue::fromVariant(it.value());
+    writeBytes(at("config.json"), QJsonDocument(config).toJson());
+  }
+  QString path() const { return m_folder.path(); }
+  QString at(const QString& name) const { return m_folder.filePath(name); }
+
+ private:
+  QTemporaryDir m_folder;
+};
+
 QJsonObject readJson(const QString& file) { return QJsonDocument::fromJson(readBytes(file)).object(); }
 
 }  // namespace
@@ -148,6 +165,26 @@ class TestCliRun : public QObject {
         "one-kv-head has no weights to read. Fill all parameters from the seed with --skip-weights.\n";
     QVERIFY2(refused.err.contains(way), refused.err.constData());
     QVERIFY2(!refused.err.contains("rank 0"), refused.err.constData());
+  }
+
+  /// Whoever only runs is told what `plan` and `info` say of a model.
+  void aRunSaysWhatItsModelIsToBeKnownFor() {
+    const Copy copy("llama", {{"sliding_window", 16}});
+    writeAltered(copy.at("model.safetensors"), copy.at("model.safetensors"), [](QJsonObject& header, QByteArray& data) {
+      header["extra.weight"] = QJsonObject{
+          {"dtype", "F32"}, {"shape", QJsonArray{1}}, {"data_offsets", QJsonArray{data.size(), data.size() + 4}}};
+      data.append(4, '\0');
+    });
+    const QByteArray unused = "warning: One tensor of the checkpoint is not used by this model: extra.weight.\n";
+    const QByteArray ignored = "warning: config.json has sliding_window, which llama models do not read.\n";
+    for (const QStringList& words :
+         {QStringList{"plan", copy.path()}, {"run", copy.path()}, {"run", copy.path(), "--shapes", "1x8,1x12"}}) {
+      const Finished done = cli(words + QStringList{"--ranks", "2", "--engine", "reference", "--json", "-"});
+      QVERIFY2(done.exitCode == 0 && done.err.count(unused) == 1 && done.err.count(ignored) == 1, done.err.constData());
+    }
+    const QJsonArray said =
+        report({copy.path(), "--ranks", "2", "--engine", "reference", "--backend", "gloo"})["warnings"].toArray();
+    QCOMPARE(said, (QJsonArray{QString(unused.mid(9).trimmed()), QString(ignored.mid(9).trimmed())}));
   }
 
   void aPlanWhoseFolderIsGoneSaysWhatStillRuns_data() {
