@@ -189,6 +189,12 @@ struct RunCommand {
     const pipeline::FolderCheck folder = pipeline::checkFolder(request);
     if (folder.holds()) return {};
     if (folder.isQuantized) return fail(ErrorCode::BadInput, "{}", folder.text);
+    if (folder.isIncomplete) {
+      return fail(ErrorCode::BadInput,
+                  "{} Complete them{}, or fill what is missing from the seed with --init-missing, or all parameters "
+                  "with --skip-weights.",
+                  folder.text, request.plan->model.isExported ? " with --weights" : " or correct config.json");
+    }
     if (!folder.isGone)
       return fail(ErrorCode::BadInput, "{} Fill all parameters from the seed with --skip-weights.", folder.text);
     return fail(ErrorCode::BadInput, "{} Put it back, or run without it:{}{}.", folder.text,

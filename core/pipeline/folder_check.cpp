@@ -1,5 +1,7 @@
 #include "pipeline/folder_check.h"
 
+#include "plan/missing_weights.h"
+
 namespace cleave::pipeline {
 
 FolderCheck checkFolder(const RunRequest& request) {
@@ -14,8 +16,13 @@ FolderCheck checkFolder(const RunRequest& request) {
   check.isGone = !fs::exists(model.source, ignored);
   check.lacksWeights = request.readsWeights() && (check.isGone || !model.hasWeights);
   check.lacksModel = check.isGone && request.comparesUnsplit();
-  if (check.holds()) return check;
   const std::string_view what = model.isExported ? "exported program" : "model folder";
+  if (check.holds() && request.readsWeights() && !request.initMissing) {
+    const std::string lacks = plan::missingWeights(request.plan->parameters, *request.plan->graph);
+    check.isIncomplete = !lacks.empty();
+    if (check.isIncomplete) check.text = fmt::format("The weights of the {} {} lack {}.", what, model.source, lacks);
+  }
+  if (check.holds() || check.isIncomplete) return check;
   if (!check.isGone) {
     check.text = fmt::format("The {} {} has no weights to read{}.", what, model.source,
                              model.isExported ? ", pickled or empty as they are: give them as safetensors with "

@@ -11,11 +11,12 @@ struct FolderCheck {
   bool isGone = false;        ///< there is no such folder; else it lies there without weights
   bool lacksWeights = false;  ///< they would be read: `skipWeights` does without
   bool lacksModel = false;    ///< an unsplit run would be made of it: `expect` and not `compareUnsplit` do without
+  bool isIncomplete = false;  ///< some weights that would be read are in no file: `initMissing` does without them
   bool isQuantized = false;   ///< its weights are packed, which no rank computes with
   std::string text;           ///< what is missing and for what, one sentence
-  bool holds() const { return !lacksWeights && !lacksModel && !isQuantized; }
+  bool holds() const { return !lacksWeights && !lacksModel && !isIncomplete && !isQuantized; }
 };
-/// Looks for the folder alone, not into its files.
+/// Looks for the folder alone, not into its files; what those held when the plan was made stands in the plan.
 FolderCheck checkFolder(const RunRequest& request);
 
 }  // namespace cleave::pipeline

@@ -1,3 +1,4 @@
+#include "plan/missing_weights.h"
 #include "plan/steps.h"
 
 #include <algorithm>
@@ -168,7 +169,10 @@ Result<ShardMap> shardMap(const PlanRequest& request, std::vector<std::string>& 
   }
   std::sort(parameters.begin(), parameters.end(),
             [](const ParameterShards& a, const ParameterShards& b) { return a.name < b.name; });
-  if (!request.checkpoint.empty()) warnOfUnused(request, warnings);
+  if (request.checkpoint.empty()) return parameters;
+  if (const std::string lacks = missingWeights(parameters, *request.problem->graph); !lacks.empty())
+    warnings.push_back(fmt::format("The checkpoint lacks {}. A run needs them.", lacks));
+  warnOfUnused(request, warnings);
   return parameters;
 }
 

@@ -22,7 +22,8 @@ struct Replaced {
 };
 Result<Replaced> replace(const PlanRequest& request);
 
-/// Parameters in name order with their pieces; unused checkpoint tensors become a warning. (shard_map.cpp)
+/// Parameters in name order with their pieces; what the checkpoint lacks of them, and its tensors that are not used,
+/// become warnings. (shard_map.cpp)
 Result<ShardMap> shardMap(const PlanRequest& request, std::vector<std::string>& warnings);
 
 /// `model`: the ATen graph, which knows how parameters are stored. (predict.cpp)

@@ -187,6 +187,39 @@ class TestCliRun : public QObject {
     QCOMPARE(said, (QJsonArray{QString(unused.mid(9).trimmed()), QString(ignored.mid(9).trimmed())}));
   }
 
+  /// A config of more layers than the checkpoint has: known before any rank starts.
+  void weightsThatAreMissingAreNamedBeforeRanksStart_data() {
+    QTest::addColumn<QVariantMap>("changes");
+    QTest::addColumn<QByteArray>("lacks");
+    QTest::newRow("two layers more") << QVariantMap{{"num_hidden_layers", 4}}
+                                     << QByteArray("18 of the model's 39 parameters: all of model.layers.{2-3}");
+    QTest::newRow("as many as are usual")
+        << QVariantMap{{"num_hidden_layers", QVariant()}}
+        << QByteArray("270 of the model's 291 parameters: all of model.layers.{2-31}");
+    QTest::newRow("biases") << QVariantMap{{"attention_bias", true}}
+                            << QByteArray("8 of the model's 29 parameters: model.layers.{0-1}.self_attn.k_proj.bias");
+  }
+  void weightsThatAreMissingAreNamedBeforeRanksStart() {
+    QFETCH(QVariantMap, changes);
+    QFETCH(QByteArray, lacks);
+    const Copy copy("llama", changes);
+    const QStringList flags{copy.path(), "--ranks", "2", "--engine", "reference", "--seq", "8"};
+    const Finished planned = cli(QStringList{"plan"} + flags + QStringList{"--json", copy.at("plan.json")});
+    QVERIFY2(planned.exitCode == 0, planned.err.constData());
+    QVERIFY2(planned.err.contains("warning: The checkpoint lacks " + lacks), planned.err.constData());
+    for (const QStringList& words : {QStringList{"run"} + flags, QStringList{"run", copy.at("plan.json")}}) {
+      const Finished refused = cli(words + QStringList{"--backend", "gloo"});
+      QCOMPARE(refused.exitCode, 3);
+      QVERIFY2(refused.err.contains(lacks) && refused.err.contains("The weights of the model folder ") &&
+                   refused.err.contains("--init-missing") && !refused.err.contains("Rank 1") &&
+                   !refused.err.contains("rank 1"),
+               refused.err.constData());
+    }
+    const Finished filled =
+        cli(QStringList{"run"} + flags + QStringList{"--backend", "gloo", "--init-missing", "--dtype", "float32"});
+    QVERIFY2(filled.exitCode == 0, filled.err.constData());
+  }
+
   void aPlanWhoseFolderIsGoneSaysWhatStillRuns_data() {
     QTest::addColumn<QStringList>("flags");
     QTest::addColumn<QString>("why");  // empty: it runs

@@ -133,6 +133,10 @@ class TestShardMap : public QObject {
     QCOMPARE(parameter(plan, "attn.k.weight").piecesByRank[1],
              (std::vector<ShardPiece>{{"attn.k.weight", "", 0, 2, 2}}));
     QCOMPARE(program::shardBytes(plan.parameters, 0), std::int64_t{(48 + 32 + 16 + 32) * 2});
+    QCOMPARE(plan.warnings, (std::vector<std::string>{"The checkpoint lacks 2 of the model's 6 parameters: "
+                                                      "attn.k.weight, norm.weight. A run needs them."}));
+    request.checkpoint.clear();  // a config alone lacks nothing that it should have
+    QVERIFY(planned(request).warnings.empty());
   }
 
   void warnsOfTensorsTheModelDoesNotUse() {

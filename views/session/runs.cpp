@@ -52,6 +52,7 @@ QString Runs::whyNot(int ranks) const {
   if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {
     const auto folder = pipeline::checkFolder(requestFor(m_plans.plan()));
     if (folder.isQuantized) return toQ(folder.text);
+    if (folder.isIncomplete) return tr("%1 Complete them, and open it again.").arg(toQ(folder.text));
     if (!folder.holds()) return tr("%1 Put it back, and open it again.").arg(toQ(folder.text));
   }
   if (const auto& model = m_opened.model(); model && !model->info.quantization.empty())
