@@ -128,7 +128,7 @@ constinit const Family kPhi3{
     .positions = {"max_position_embeddings", 4096},
     .padTokenId = 32000,
     .norm = RmsNorm{.eps = {"rms_norm_eps", 1e-5}},
-    .position = Rope{.fraction = {"partial_rotary_factor", 1.0}},
+    .position = Rope{.fraction = {"partial_rotary_factor", 1.0}, .takesOneMore = true},
     .attention = SelfAttention{.qkv = FusedBlocks{"self_attn.qkv_proj"}, .windows = {.rule = WindowRule::EveryLayer}},
     .mlp = {.kind = FusedGatedMlp{}, .size = {"intermediate_size", 8192}, .activationName = "mlp.activation_fn"},
 };

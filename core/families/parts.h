@@ -43,6 +43,7 @@ enum class Pairing : std::uint8_t {
 struct Rope {
   NumberKey theta{"rope_theta", 10000.0};
   NumberKey fraction{"", 1.0};  ///< of a head's features, from the first on
+  bool takesOneMore = false;    ///< where they are odd in number, the next turns too, as a partner of the last
   Pairing pairing = Pairing::Halves;
   NumberKey localTheta = {};     ///< layers with a window have this base, and no scaling; 0: as the others
   bool isYarnByDefault = false;  ///< where the config has no rope_parameters (GPT-OSS)

@@ -40,6 +40,11 @@ class ScalingReader {
     // Early configs of Phi-3 call it yarn and give LongRoPE's factors.
     const bool isLong = row->kind == RopeKind::Yarn && m_scaling.has("short_factor");
     m_rope.kind = isLong ? RopeKind::LongRope : row->kind;
+    const bool needsPairs = m_rope.kind == RopeKind::Yarn || m_rope.kind == RopeKind::LongRope;
+    if (needsPairs && m_rope.dim % 2 != 0) {
+      return m_scaling.wrong(kindKey,
+                             fmt::format("another kind where an odd number of features ({}) is rotated", m_rope.dim));
+    }
     switch (m_rope.kind) {
       case RopeKind::Default: return {};
       case RopeKind::Llama3: return llama3();
@@ -131,20 +136,27 @@ class ScalingReader {
 };
 
 /// How many features of a head are rotated; 0: no such part of them can be.
-std::int64_t rotatedPart(double fraction, std::int64_t headDim) {
+std::int64_t rotatedPart(const Rope& rope, double fraction, std::int64_t headDim) {
+  if (!(fraction > 0 && fraction <= 1)) return 0;
   const auto dim = static_cast<std::int64_t>(static_cast<double>(headDim) * fraction);
-  return fraction > 0 && fraction <= 1 && dim >= 2 && dim % 2 == 0 ? dim : 0;
+  if (dim % 2 == 0) return dim;
+  return rope.takesOneMore && dim < headDim ? dim : 0;
 }
 
-tl::unexpected<Error> wrongPart(const JsonObject& place, std::string_view key, std::int64_t headDim) {
-  return place.wrong(key, fmt::format("a part of 1 that makes an even number of the {} features of a head", headDim));
+tl::unexpected<Error> wrongPart(const Rope& rope, const JsonObject& place, std::string_view key, std::int64_t headDim) {
+  if (rope.takesOneMore) {
+    return place.wrong(key, fmt::format("a part of 1 that makes 1 to {} of the {} features of a head",
+                                        headDim - headDim % 2, headDim));
+  }
+  return place.wrong(key, fmt::format("a part of 1 that makes an even number of the {} features of a head, as {}",
+                                      headDim, "transformers cannot rotate an odd one in this family"));
 }
 
 /// Without a part that can be rotated where the object of the scaling may still give one.
 RopeConfig plainRope(const Rope& rope, const RopeContext& context) {
   RopeConfig made;
   made.theta = rope.theta.value;
-  made.dim = rotatedPart(rope.fraction.value, context.headDim);
+  made.dim = rotatedPart(rope, rope.fraction.value, context.headDim);
   return made;
 }
 
@@ -152,7 +164,7 @@ Result<void> checkPart(const ConfigReader& config, const Rope& rope, const RopeC
                        const RopeContext& context) {
   if (made.dim > 0) return {};
   const bool hasAlias = !rope.fraction.alias.empty() && config.fields().has(rope.fraction.alias);
-  return wrongPart(config.fields(), hasAlias ? rope.fraction.alias : rope.fraction.name, context.headDim);
+  return wrongPart(rope, config.fields(), hasAlias ? rope.fraction.alias : rope.fraction.name, context.headDim);
 }
 
 /// transformers 5's object also carries the base and the part that is rotated.
@@ -162,8 +174,8 @@ Result<RopeConfig> scaledRope(const ConfigReader& config, const Rope& asked, con
   const std::string_view fraction = context.fractionKey;
   if (!fraction.empty() && scaling.has(fraction)) {
     CLEAVE_TRY(const double part, scaling.number(fraction));
-    rope.dim = rotatedPart(part, context.headDim);
-    if (rope.dim == 0) return wrongPart(scaling, fraction, context.headDim);
+    rope.dim = rotatedPart(asked, part, context.headDim);
+    if (rope.dim == 0) return wrongPart(asked, scaling, fraction, context.headDim);
   }
   CLEAVE_TRY_VOID(checkPart(config, asked, rope, context));
   CLEAVE_TRY_VOID(ScalingReader(config, scaling, context, rope).read());

@@ -131,6 +131,20 @@ class TestModelConfig : public QObject {
     QCOMPARE(scaled.ropes.front().attentionFactor, 1.0);
   }
 
+  /// transformers rotates one feature more where it can; YaRN's ramp and LongRoPE's lists are for pairs.
+  void anOddPartOfFeaturesRotatesWhereTransformersDoes() {
+    const char* kPhi3 = R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": %1})";
+    const auto phi3 = [&](double part) { return with(llama(), QString(kPhi3).arg(part).toStdString().c_str()); };
+    QCOMPARE(read(phi3(0.4)).ropes.front().dim, std::int64_t{3});
+    auto yarn = phi3(0.4);
+    yarn["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
+    const auto refused = families::readModelConfig(yarn);
+    QVERIFY(!refused);
+    QVERIFY2(refused.error().message.find("rope_type must be another kind where an odd number of features (3) is") !=
+                 std::string::npos,
+             refused.error().message.c_str());
+  }
+
   void theUnknownIsToldInFewWords() {
     for (const char* patch : {R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})",
                               R"({"model_type": "qwen3_next", "architectures": ["Qwen3NextForCausalLM"]})"}) {
@@ -196,7 +210,7 @@ class TestModelConfig : public QObject {
     QTest::newRow("rope factor missing") << R"({"rope_parameters": {"rope_type": "linear"}})"
                                          << "rope_parameters.factor is missing";
     QTest::newRow("partial rotation")
-        << R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": 0.4})"
+        << R"({"model_type": "phi", "architectures": ["PhiForCausalLM"], "partial_rotary_factor": 0.4})"
         << "partial_rotary_factor must be a part of 1 that makes an even number of the 8 features of a head";
     QTest::newRow("factors") << R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "rope_scaling":
       {"type": "longrope", "short_factor": [1, 1], "long_factor": [1, 1, 1, 1]}})"

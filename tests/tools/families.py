@@ -191,6 +191,7 @@ VARIANTS = [
         published_v4=dict(rope_scaling=dict(
             type="su", short_factor=LONG["short_factor"], long_factor=LONG["long_factor"]))),
     row("phi3-longrope-short", dict(rope_parameters=LONG, original_max_position_embeddings=32), dialect=True),
+    row("phi3-odd-part", dict(rope_parameters=dict(ROPE, partial_rotary_factor=0.4)), **RIGHT),
     row("phi3-partial-rope", dict(rope_parameters=dict(ROPE, partial_rotary_factor=0.75)), dialect=True, **LEFT),
     row("phi3-partial-longrope", dict(
         rope_parameters=dict(LONG, partial_rotary_factor=0.5, short_factor=[1.0, 1.3], long_factor=[1.2, 3.1]),
@@ -211,6 +212,7 @@ VARIANTS = [
     row("gpt_neox", dialect=True),
     row("gpt_neox-sequential", dict(use_parallel_residual=False, rope_parameters=dict(ROPE, partial_rotary_factor=1.0)),
         dialect=True, **LEFT),
+    row("gpt_neox-odd-part", dict(rope_parameters=dict(ROPE, partial_rotary_factor=0.4)), **LEFT),
     row("gpt_neox-no-biases", dict(attention_bias=False, tie_word_embeddings=True, hidden_act="gelu_fast",
                                    rope_parameters=dict(LINEAR, partial_rotary_factor=0.25)), **RIGHT),
     row("falcon", dict(multi_query=True, parallel_attn=True, bias=False, new_decoder_architecture=False),
