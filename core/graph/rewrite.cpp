@@ -108,6 +108,11 @@ ValueId Rewrite::insert(NodeId before, std::string_view op, std::vector<Argument
   return id;
 }
 
+void Rewrite::dropUnread(std::function<bool(const Node&)> mustStay) {
+  m_mustStay = std::move(mustStay);
+  m_isChanged = true;
+}
+
 /// Calls of which something was read and nothing is: the readers first, so that chains go as a whole; then the idle
 /// views of what is gone.
 std::vector<bool> Rewrite::gone() const {
@@ -119,19 +124,22 @@ std::vector<bool> Rewrite::gone() const {
   for (const Inserted& one : m_inserted) count(one.node);
   for (const Output& output : m_graph.outputs) ++readers[output.value.index()];
   std::vector<bool> isGone(m_graph.nodes.size(), false);
+  const auto mayGo = [&](const Node& node) {
+    if (m_mustStay) return !m_mustStay(node);
+    return std::any_of(node.results.begin(), node.results.end(),
+                       [&](ValueId value) { return m_wasRead[value.index()]; });
+  };
   for (std::size_t i = m_graph.nodes.size(); i-- > 0;) {
     const Node& node = m_graph.nodes[i];
     if (m_isIdle[i] || (node.kind != NodeKind::Call && node.kind != NodeKind::Constant)) continue;
     const auto isRead = [&](ValueId value) { return readers[value.index()] > 0; };
-    const auto wasRead = [&](ValueId value) { return m_wasRead[value.index()]; };
-    if (std::any_of(node.results.begin(), node.results.end(), isRead) ||
-        std::none_of(node.results.begin(), node.results.end(), wasRead))
-      continue;
+    if (std::any_of(node.results.begin(), node.results.end(), isRead) || !mayGo(node)) continue;
     isGone[i] = true;
     forEachOperand(node, [&](ValueId value) { --readers[value.index()]; });
   }
   for (std::size_t i = 0; i < m_graph.nodes.size(); ++i) {
     if (!m_isIdle[i]) continue;
+    isGone[i] = m_mustStay != nullptr;
     forEachOperand(m_graph.nodes[i], [&](ValueId value) {
       if (isGone[m_graph.value(value).producer.index()]) isGone[i] = true;
     });

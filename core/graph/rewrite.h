@@ -1,11 +1,14 @@
 #pragma once
 /// Changes to a verified graph, collected and then made at once: calls that become others, calls put in, and those out
-/// that nothing reads any more because of it. What was never read stays, but for views of what goes.
+/// that nothing reads any more because of it. What was never read stays, but for views of what goes, unless it is asked
+/// to go.
 ///
 ///     Rewrite rewrite(graph);
 ///     rewrite.replace(product, "aten::linear", {x, weight});
 ///     std::move(rewrite).apply();                      // ids that were handed out before are of no use now
 #include "graph/graph.h"
+
+#include <functional>
 
 namespace cleave::graph {
 
@@ -22,6 +25,8 @@ class Rewrite {
   void moveTo(NodeId call, ScopeId scope);
   /// A call right in front of `before`, in its module; its result is valid as an operand from here on.
   ValueId insert(NodeId before, std::string_view op, std::vector<Argument> args, TensorType result);
+  /// Calls and constants from which no way leads to an output go too, unless they or what reads them must stay.
+  void dropUnread(std::function<bool(const Node&)> mustStay);
   /// False where nothing was asked for: the graph is as it was, ids included.
   bool apply() &&;
 
@@ -37,8 +42,9 @@ class Rewrite {
   std::vector<bool> gone() const;
 
   Graph& m_graph;
-  std::vector<bool> m_wasRead;  ///< by ValueId, by more than idle views
-  std::vector<bool> m_isIdle;   ///< by NodeId: views that nothing reads
+  std::vector<bool> m_wasRead;                  ///< by ValueId, by more than idle views
+  std::vector<bool> m_isIdle;                   ///< by NodeId: views that nothing reads
+  std::function<bool(const Node&)> m_mustStay;  ///< null: all that was never read
   std::vector<Inserted> m_inserted;
   std::unordered_map<std::string, std::uint32_t> m_names;  ///< operators' short names → the next number
   bool m_isChanged = false;

@@ -115,6 +115,9 @@ FamilyTable attentionFamily();
 FamilyTable normalisationFamily();
 FamilyTable lossFamily();
 
+/// Queries, keys, values and attention scores: [batch, heads, sequence, ..].
+inline constexpr int kRankOfHeads = 4, kHeads = 1;
+
 /// Element-wise with broadcasting to the first result; the rule that other families fall back on.
 Verdict pointwise(Call& call);
 /// Replaces argument `index` by the local sizes of result 0.

@@ -24,6 +24,15 @@ Verdict whole(Call& call) {
   return conflictOfAny("It is created replicated and takes no split input.", split);
 }
 
+/// One number everywhere, so that a rank may make its part alone. Offered for heads only, where it becomes a mask or a
+/// bias of attention scores: elsewhere a choice would but slow the search.
+void fillHeads(Call& call, std::vector<Claim>& claims) {
+  if (call.resultRank(0) != kRankOfHeads) return;
+  const std::int64_t heads = sizeAt(call.resultShape(0), kHeads);
+  if (heads < call.worldSize() || heads % call.worldSize() != 0) return;
+  claims.push_back({{Placement::split(kHeads)}, "one number everywhere: each rank makes its heads' part"});
+}
+
 template <std::size_t kSizes>
 void localiseSizes(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
   setLocalSizes(call, results, args, kSizes);
@@ -38,7 +47,7 @@ constexpr Entry kEntries[] = {
     {"aten::empty_strided", whole},
     {"aten::eye", whole},
     {"aten::eye.m", whole},
-    {"aten::full", whole, localiseSizes<0>},
+    {"aten::full", whole, localiseSizes<0>, fillHeads},
     {"aten::full_like", pointwise},
     {"aten::linspace", whole},
     {"aten::new_empty", newOfSizes, localiseSizes<1>},
@@ -61,7 +70,10 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable creationFamily() {
-  return {"creation", "created from numbers: replicated; created like a tensor: placed as that tensor is", kEntries};
+  return {"creation",
+          "created from numbers: replicated, or by heads where one number fills them; created like a tensor: placed as "
+          "that tensor is",
+          kEntries};
 }
 
 }  // namespace cleave::rules

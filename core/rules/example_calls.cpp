@@ -70,6 +70,7 @@ constexpr std::string_view kOthers[] = {
     "full([a,b], 0.5)",
     "full([a], 1, :i64)",
     "full([a,b], 0.5, :f32)",
+    "full([a,b,c,d], 0.5)",
     "linspace(0, 1, a)",
     "ones([a,b])",
     "zeros([a,b,c])",

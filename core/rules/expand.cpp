@@ -10,9 +10,6 @@ namespace cleave::rules {
 
 namespace {
 
-/// [batch, heads, sequence, head size]
-constexpr int kRankOfHeads = 4, kHeads = 1;
-
 /// Replicas of single elements: the placement's parts have one element each, `replicas` ranks hold it.
 int replicasOfOne(const Call& call) {
   const Placement& p = call.at(0);

@@ -27,9 +27,19 @@ std::int64_t lastSize(const Graph& graph, ValueId value) {
   return shape.empty() ? 1 : shape.back();
 }
 
-/// Heads that a view makes of the last dimension of `value`: [.., h*e] → [.., h, e]; 0 when none follows. Looks through
-/// operators that keep the shape, nearest first, but not through another layer: what lies behind that is its own
-/// affair.
+/// Heads that a call makes of features: [.., h·e] → [.., h, e], or as one with the batch before them, [s, b, h·e] →
+/// [s, b·h, e]; 0: it makes none.
+std::int64_t headsIn(const Shape& from, const Shape& to, bool isView) {
+  if (from.empty() || to.size() < 2) return 0;
+  const std::int64_t count = to[to.size() - 2], each = to.back();
+  if (to.size() == from.size() + 1 && count * each == from.back()) return count;
+  if (!isView || to.size() != from.size() || each <= 0 || each >= from.back() || from.back() % each != 0) return 0;
+  const std::int64_t heads = from.back() / each;
+  return count == from[from.size() - 2] * heads ? heads : 0;
+}
+
+/// Heads that are made of the last dimension of `value`; 0 when none follow. Looks through operators that keep the
+/// shape, nearest first, but not through another layer: what lies behind that is its own affair.
 std::int64_t headsBehind(const Graph& graph, ValueId value) {
   const Shape& shape = graph.shapeOf(value);
   std::vector<ValueId> way{value};
@@ -38,9 +48,7 @@ std::int64_t headsBehind(const Graph& graph, ValueId value) {
       const Node& node = graph.node(user);
       if (node.kind != graph::NodeKind::Call || node.results.empty() || graph::layerShape(graph, user)) continue;
       const Shape& next = graph.shapeOf(node.results.front());
-      if (next.size() == shape.size() + 1 && next.size() >= 2 && next[next.size() - 2] * next.back() == shape.back()) {
-        return next[next.size() - 2];
-      }
+      if (const auto heads = headsIn(shape, next, graph.opName(node) == "aten::view"); heads > 0) return heads;
       if (next != shape || way.size() >= kLongestWay) continue;
       if (std::find(way.begin(), way.end(), node.results.front()) == way.end()) way.push_back(node.results.front());
     }
@@ -88,7 +96,7 @@ bool reachesLoss(const Graph& graph, ValueId value) {
 struct OutputPart {
   std::int64_t size = 0;
   ValueId value;
-  std::int64_t heads = 0;  ///< that it is already; 0: ask headsBehind
+  std::int64_t heads = 0;  ///< that it is already; 0: ask headsBehind, where there is a value
 };
 
 /// Pieces of a dimension of `value` by their start, when slices or one split cover all of it; else empty.
@@ -130,18 +138,32 @@ std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value, i
 struct Moved {
   ValueId value;
   int dim = 0;
+  std::int64_t heads = 0;  ///< that a view has made on the way of the features behind it
 };
+
+/// A view that regroups what is behind the dimension and before it, [3, b, s, h·e] → [3, b, s, h, e].
+std::optional<Moved> regroupedBy(const Graph& graph, const Moved& from, ValueId to) {
+  const Shape &before = graph.shapeOf(from.value), &after = graph.shapeOf(to);
+  const std::int64_t outer = sizeBefore(before, from.dim), size = sizeAt(before, from.dim);
+  for (int dim = 0; dim < static_cast<int>(after.size()); ++dim) {
+    if (sizeAt(after, dim) != size || sizeBefore(after, dim) != outer) continue;
+    const std::int64_t heads = from.dim + 1 < static_cast<int>(before.size()) ? headsIn(before, after, true) : 0;
+    return Moved{to, dim, heads > 0 ? heads : from.heads};
+  }
+  return std::nullopt;
+}
 
 /// Where the dimension is behind this call; nullopt: it does more than move it.
 std::optional<Moved> movedBy(const Graph& graph, const Node& node, const Moved& from) {
   const std::string& op = graph.opName(node);
   const ValueId to = node.results.front();
   const int rank = static_cast<int>(graph.shapeOf(from.value).size());
-  if (op == "aten::clone" || op == "aten::alias") return Moved{to, from.dim};
+  if (op == "aten::clone" || op == "aten::alias") return Moved{to, from.dim, from.heads};
+  if (op == "aten::view") return regroupedBy(graph, from, to);
   if (op == "aten::permute") {
     const auto* order = graph::integersAt(node, 1);
     for (std::size_t i = 0; order && i < order->size(); ++i) {
-      if (graph::wrapDim((*order)[i], rank) == from.dim) return Moved{to, static_cast<int>(i)};
+      if (graph::wrapDim((*order)[i], rank) == from.dim) return Moved{to, static_cast<int>(i), from.heads};
     }
     return std::nullopt;
   }
@@ -149,25 +171,49 @@ std::optional<Moved> movedBy(const Graph& graph, const Node& node, const Moved& 
   if (!isPut && op != "aten::squeeze.dim") return std::nullopt;
   const auto dim = graph::wrapDim(graph::integerAt(node, 1).value_or(0), isPut ? rank + 1 : rank);
   if (!dim || (!isPut && (*dim == from.dim || sizeAt(graph.shapeOf(from.value), *dim) != 1))) return std::nullopt;
-  return Moved{to, from.dim + (isPut ? (*dim <= from.dim ? 1 : 0) : (*dim < from.dim ? -1 : 0))};
+  return Moved{to, from.dim + (isPut ? (*dim <= from.dim ? 1 : 0) : (*dim < from.dim ? -1 : 0)), from.heads};
 }
 
-/// The pieces of a dimension that selections and nothing else read, by their index; empty: it is read otherwise.
-std::map<std::int64_t, ValueId> selectedOf(const Graph& graph, Moved at) {
+/// What is selected of a dimension, by index; empty: it is read otherwise.
+std::map<std::int64_t, ValueId> selectedOf(const Graph& graph, const Moved& at) {
+  const int rank = static_cast<int>(graph.shapeOf(at.value).size());
+  const std::int64_t size = sizeAt(graph.shapeOf(at.value), at.dim);
+  std::map<std::int64_t, ValueId> selected;
+  for (const NodeId user : graph.value(at.value).users) {
+    const Node& node = graph.node(user);
+    if (graph.opName(node) != "aten::select.int" ||
+        graph::wrapDim(graph::integerAt(node, 1).value_or(0), rank) != at.dim)
+      return {};
+    const std::int64_t index = graph::integerAt(node, 2).value_or(0);
+    selected[index < 0 ? index + size : index] = node.results.front();
+  }
+  return selected;
+}
+
+/// Heads of the pieces that a dimension is taken apart into, 0 for a piece that shows none, by index; empty: nothing
+/// takes it apart, or not all of it.
+std::vector<std::int64_t> takenApart(const Graph& graph, Moved at) {
+  const auto count = static_cast<std::size_t>(sizeAt(graph.shapeOf(at.value), at.dim));
   for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
-    std::map<std::int64_t, ValueId> selected;
-    const auto& users = graph.value(at.value).users;
-    for (const NodeId user : users) {
-      const Node& node = graph.node(user);
-      const int rank = static_cast<int>(graph.shapeOf(at.value).size());
-      const std::int64_t size = sizeAt(graph.shapeOf(at.value), at.dim);
-      if (graph.opName(node) != "aten::select.int" ||
-          graph::wrapDim(graph::integerAt(node, 1).value_or(0), rank) != at.dim)
-        break;
-      const std::int64_t index = graph::integerAt(node, 2).value_or(0);
-      selected[index < 0 ? index + size : index] = node.results.front();
+    const auto headsOf = [&](ValueId piece) { return at.heads > 0 ? at.heads : headsBehind(graph, piece); };
+    const auto sliced = piecesOf(graph, at.value, at.dim);
+    if (at.heads > 0 && sliced.size() > 1) {
+      std::vector<std::int64_t> heads;
+      for (const auto& [start, piece] : sliced) {
+        if (piece.size == 1) {
+          heads.push_back(at.heads);
+        } else {
+          std::ranges::copy(takenApart(graph, {piece.value, at.dim, at.heads}), std::back_inserter(heads));
+        }
+      }
+      return heads.size() == count ? heads : std::vector<std::int64_t>();
     }
-    if (!selected.empty()) return selected;
+    if (const auto selected = selectedOf(graph, at); !selected.empty()) {
+      std::vector<std::int64_t> heads;
+      for (const auto& [index, piece] : selected) heads.push_back(headsOf(piece));
+      return heads.size() == count ? heads : std::vector<std::int64_t>();
+    }
+    const auto& users = graph.value(at.value).users;
     const auto moved = users.size() == 1 ? movedBy(graph, graph.node(users.front()), at) : std::nullopt;
     if (!moved) return {};
     at = *moved;
@@ -175,51 +221,61 @@ std::map<std::int64_t, ValueId> selectedOf(const Graph& graph, Moved at) {
   return {};
 }
 
-/// Equal pieces of the last dimension that a view makes a dimension of, [.., k · n] → [.., k, n], out of which each is
-/// selected (torch.nn.MultiheadAttention).
-std::map<std::int64_t, OutputPart> unflattenedOf(const Graph& graph, ValueId value) {
+/// Equal pieces of the last dimension that a view makes a dimension of and what follows takes apart: [.., k · n] →
+/// [.., k, n] (torch.nn.MultiheadAttention), or with their heads, [.., k, h, e] (image transformers).
+std::vector<OutputPart> unflattenedOf(const Graph& graph, ValueId value) {
   const auto& users = graph.value(value).users;
   const Shape& shape = graph.shapeOf(value);
   if (users.size() != 1 || shape.empty() || graph.opName(graph.node(users.front())) != "aten::view") return {};
   const ValueId view = graph.node(users.front()).results.front();
   const Shape& to = graph.shapeOf(view);
-  if (to.size() != shape.size() + 1 || !std::equal(shape.begin(), shape.end() - 1, to.begin())) return {};
-  const std::int64_t count = to[to.size() - 2], each = to.back();
-  const auto selected = selectedOf(graph, {view, static_cast<int>(to.size()) - 2});
-  if (static_cast<std::int64_t>(selected.size()) != count) return {};
-  std::map<std::int64_t, OutputPart> pieces;
-  for (const auto& [index, piece] : selected) pieces[index * each] = {each, piece};
+  if (to.size() <= shape.size() || !std::equal(shape.begin(), shape.end() - 1, to.begin())) return {};
+  const std::size_t dim = shape.size() - 1;
+  const std::int64_t heads = to.size() > dim + 2 ? to[dim + 1] : 0;
+  std::vector<OutputPart> pieces;
+  for (const std::int64_t shown : takenApart(graph, {view, static_cast<int>(dim), heads}))
+    pieces.push_back({shape.back() / to[dim], {}, shown});
   return pieces;
 }
 
 /// Pieces of the heads that a view makes of the last dimension, [.., h · e] → [.., h, e]: of queries, keys and values.
-std::map<std::int64_t, OutputPart> headsApart(const Graph& graph, ValueId value) {
+std::vector<OutputPart> headsApart(const Graph& graph, ValueId value) {
   const auto& users = graph.value(value).users;
   const Shape& shape = graph.shapeOf(value);
   if (users.size() != 1 || shape.empty() || graph.opName(graph.node(users.front())) != "aten::view") return {};
   const ValueId view = graph.node(users.front()).results.front();
   const Shape& to = graph.shapeOf(view);
   if (to.size() != shape.size() + 1 || !std::equal(shape.begin(), shape.end() - 1, to.begin())) return {};
-  std::map<std::int64_t, OutputPart> pieces;
+  std::vector<OutputPart> pieces;
   for (const auto& [start, piece] : piecesOf(graph, view, static_cast<int>(to.size()) - 2))
-    pieces[start * to.back()] = {piece.size * to.back(), piece.value, piece.size};
+    pieces.push_back({piece.size * to.back(), piece.value, piece.size});
   return pieces;
 }
 
-std::map<std::int64_t, OutputPart> fusedOf(const Graph& graph, ValueId value) {
+/// The pieces that the last dimension of a value is cut into, in their order; fewer than two: it is not.
+std::vector<OutputPart> fusedOf(const Graph& graph, ValueId value) {
   const int last = static_cast<int>(graph.shapeOf(value).size()) - 1;
-  auto pieces = last < 0 ? std::map<std::int64_t, OutputPart>() : piecesOf(graph, value, last);
+  std::vector<OutputPart> pieces;
+  for (const auto& [start, piece] : last < 0 ? std::map<std::int64_t, OutputPart>() : piecesOf(graph, value, last))
+    pieces.push_back(piece);
   if (pieces.size() < 2) pieces = unflattenedOf(graph, value);
   return pieces.size() < 2 ? headsApart(graph, value) : pieces;
 }
 
 /// Whether the last dimension of `value` is that of the call's result too, and means the same: under other leading
-/// sizes, or with something of a source's added to it (a bias apart), multiplied by it (a scale).
+/// sizes, those in another order, or with something of a source's added to it (a bias apart), multiplied by it (a
+/// scale).
 bool keepsFeatures(const Graph& graph, const Node& node, ValueId value) {
   if (node.kind != graph::NodeKind::Call || lastSize(graph, node.results.front()) != lastSize(graph, value))
     return false;
-  if (graph.opName(node) == "aten::view") return true;
-  const bool isElementwise = graph::operatorOf(graph.opName(node)).cost == graph::CostClass::Elementwise;
+  const std::string& op = graph.opName(node);
+  if (op == "aten::view" || op == "aten::clone" || op == "aten::alias") return true;
+  if (op == "aten::permute") {
+    const int last = static_cast<int>(graph.shapeOf(value).size()) - 1;
+    const auto moved = movedBy(graph, node, {value, last});
+    return moved && moved->dim == last;
+  }
+  const bool isElementwise = graph::operatorOf(op).cost == graph::CostClass::Elementwise;
   if (!isElementwise || graph.shapeOf(node.results.front()) != graph.shapeOf(value)) return false;
   const auto operands = graph::operandsOf(node);
   return std::all_of(operands.begin(), operands.end(), [&](ValueId operand) {
@@ -255,8 +311,9 @@ std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int wor
     return replicas > 1 ? std::optional(last.withReplicas(replicas)) : std::nullopt;
   }
   std::vector<Block> blocks;
-  for (const auto& [start, piece] : pieces) {
-    const std::int64_t heads = piece.heads > 0 ? piece.heads : headsBehind(graph, piece.value);
+  for (const OutputPart& piece : pieces) {
+    const bool isShown = piece.heads > 0 || !piece.value.isValid();
+    const std::int64_t heads = isShown ? piece.heads : headsBehind(graph, piece.value);
     blocks.push_back({piece.size, replicasFor(heads, worldSize)});
   }
   return last.withBlocks(std::move(blocks));

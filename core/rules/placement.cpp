@@ -12,6 +12,12 @@
 
 namespace cleave::rules {
 
+std::int64_t sizeBefore(const Shape& shape, int dim) {
+  std::int64_t product = 1;
+  for (int d = 0; d < dim; ++d) product = saturatingMul(product, sizeAt(shape, d));
+  return product;
+}
+
 namespace {
 
 constexpr int kMaxDim = 1000;

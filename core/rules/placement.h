@@ -31,6 +31,8 @@ namespace cleave::rules {
 using graph::Shape;
 
 inline std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
+/// The product of the sizes before that dimension; saturated.
+std::int64_t sizeBefore(const Shape& shape, int dim);
 
 /// Elements [start, start + length) of the split dimension (of the joint, row-major index for `S(d:e)`).
 struct Range {

@@ -6,8 +6,6 @@
 #include "rules/layer_outputs.h"
 
 #include <algorithm>
-#include <functional>
-#include <numeric>
 #include <tuple>
 
 namespace cleave::rules {
@@ -26,10 +24,6 @@ constexpr std::string_view kAttention = "aten::scaled_dot_product_attention";
 constexpr std::size_t kMaskOfAttention = 3;
 /// [batch, heads, queries, keys]
 constexpr int kScoresRank = 4, kHeadsOfScores = 1;
-
-std::int64_t sizeBefore(const Shape& shape, int dim) {
-  return std::accumulate(shape.begin(), shape.begin() + dim, std::int64_t{1}, std::multiplies<>());
-}
 
 /// Where a view has dimension `dim` of `from`: as it is, or as the inner part of one that it was merged into. -1: cut.
 int dimBehindView(const Shape& from, const Shape& to, int dim) {

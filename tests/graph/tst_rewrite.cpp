@@ -49,6 +49,24 @@ class TestRewrite : public QObject {
     QCOMPARE(graph.value(graph.findValue("w")).users.size(), std::size_t(1));
   }
 
+  /// Where that is asked for, what was never read goes too, readers first; inputs, parameters and what must stay do
+  /// not.
+  void takesOutWhatWasNeverRead() {
+    Graph graph = parsed();
+    Rewrite rewrite(graph);
+    rewrite.dropUnread([](const graph::Node&) { return false; });
+    QVERIFY(std::move(rewrite).apply());
+    QVERIFY(graph::verify(graph));
+    QVERIFY(!graph.findValue("idle").isValid() && !graph.findValue("unread").isValid());
+    QVERIFY(graph.findValue("t").isValid() && graph.findValue("y").isValid() && graph.findValue("w").isValid());
+
+    Graph kept = parsed();
+    Rewrite keeping(kept);
+    keeping.dropUnread([&](const graph::Node& node) { return kept.opName(node) == "aten::relu"; });
+    QVERIFY(std::move(keeping).apply());
+    QVERIFY(kept.findValue("unread").isValid() && !kept.findValue("idle").isValid());
+  }
+
   void putsCallsInFrontOfAnother() {
     Graph graph = parsed();
     Rewrite rewrite(graph);

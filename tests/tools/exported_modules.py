@@ -364,6 +364,33 @@ class FilledWithoutType(nn.Module):
         return mixed + torch.ones(x.shape).fill_(0.5) + x @ torch.triu(torch.ones(WIDTH, WIDTH))
 
 
+class ImageAttention(nn.Module):
+    """Queries, keys and values by one view with their heads, as image transformers have them; learned biases."""
+
+    def __init__(self, heads=4):
+        super().__init__()
+        self.heads, self.qkv, self.out = heads, nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.bias = nn.Embedding(2 * LENGTH, heads)
+        self.register_buffer("apart", torch.arange(LENGTH)[:, None] - torch.arange(LENGTH) + LENGTH)
+
+    def forward(self, x):
+        batch, length, _ = x.shape
+        q, k, v = self.qkv(x).reshape(batch, length, 3, self.heads, -1).permute(2, 0, 3, 1, 4).unbind(0)
+        scores = q @ k.transpose(-1, -2) / 8 + self.bias(self.apart).permute(2, 0, 1)[None]
+        return self.out((scores.softmax(-1) @ v).transpose(1, 2).reshape(batch, length, WIDTH))
+
+
+class UnreadWeights(nn.Module):
+    """torch.nn.MultiheadAttention as it is called most: it averages its weights over the heads, and nobody looks."""
+
+    def __init__(self):
+        super().__init__()
+        self.attention = nn.MultiheadAttention(WIDTH, 4, batch_first=True)
+
+    def forward(self, x):
+        return x + self.attention(x, x, x)[0]
+
+
 @torch.library.custom_op("demo::halve", mutates_args=())
 def halve(x: torch.Tensor) -> torch.Tensor:
     return x / 2
@@ -445,6 +472,8 @@ MODULES = [
     Row("dense-experts", DenseExperts, (states(),)),
     Row("view-of-written", ViewOfWritten, (states(),)),
     Row("filled-without-type", FilledWithoutType, (states(),)),
+    Row("image-attention", ImageAttention, (states(),)),
+    Row("unread-weights", UnreadWeights, (states(),)),
     Row("operator-of-others", OperatorOfOthers, (states(),), traces=True),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),

@@ -114,16 +114,28 @@ def vision_program():
     return Program("vit", model, (), {"pixel_values": images})
 
 
+T5 = transformers.T5Config(
+    vocab_size=32, d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=4, relative_attention_num_buckets=8,
+    relative_attention_max_distance=10, dropout_rate=0.0, feed_forward_proj="gated-gelu", pad_token_id=0,
+    use_cache=False)
+
+
 def t5_program():
-    config = transformers.T5Config(
-        vocab_size=32, d_model=16, d_kv=4, d_ff=16, num_layers=1, num_heads=4, relative_attention_num_buckets=8,
-        relative_attention_max_distance=10, dropout_rate=0.0, feed_forward_proj="gated-gelu", pad_token_id=0)
-    model = randomized(transformers.T5EncoderModel(config).eval(), "t5")
+    model = randomized(transformers.T5EncoderModel(T5).eval(), "t5")
     stream = make_fixtures.generator("t5")
     mask = torch.ones(2, 12, dtype=torch.int64)
     mask[1, -3:] = 0
     return Program("t5-encoder", model, (), {
         "input_ids": torch.randint(1, 32, (2, 12), generator=stream) * mask, "attention_mask": mask}, stacks=False)
+
+
+def t5_decoder_program():
+    """Its attention to what the encoder made has a bias of zeros, by heads."""
+    model = randomized(transformers.T5Model(T5).eval(), "t5-decoder").decoder
+    stream = make_fixtures.generator("t5-decoder")
+    return Program("t5-decoder", model, (), {"input_ids": torch.randint(1, 32, (2, 5), generator=stream),
+                                             "encoder_hidden_states": torch.randn(2, 7, 16, generator=stream)},
+                   stacks=False)
 
 
 def module_program(row):
@@ -149,7 +161,7 @@ def programs():
         "mixtral", experts="grouped_mm", ending="-grouped-decomposed", decomposed=True)
     table["mixtral-grouped-half"] = lambda: family_program(
         "mixtral", experts="grouped_mm", ending="-grouped-half", dtype=torch.bfloat16)
-    table |= {"vit": vision_program, "t5-encoder": t5_program}
+    table |= {"vit": vision_program, "t5-encoder": t5_program, "t5-decoder": t5_decoder_program}
     return table | {row.name: lambda row=row: module_program(row) for row in MODULES}
 
 

@@ -1,3 +1,5 @@
+#include "graph/rewrite.h"
+#include "libtorch/bridge/operators.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/exported_replay.h"
 #include "libtorch/capture/folding.h"
@@ -55,6 +57,18 @@ std::string architectureOf(const formats::ExportedProgram& program) {
   return program.path.stem().string();
 }
 
+/// Attention weights that torch.nn.MultiheadAttention averages over the heads and nobody looks at would hold the heads
+/// together. Operators that draw random numbers stay, as those behind them would draw others, and so do checks.
+void dropUnread(graph::Graph& aten) {
+  graph::Rewrite rewrite(aten);
+  rewrite.dropUnread([&](const graph::Node& node) {
+    if (node.kind != graph::NodeKind::Call) return false;
+    const auto op = bridge::findOperator(aten.opName(node));
+    return node.results.empty() || (op && op->hasTag(at::Tag::nondeterministic_seeded));
+  });
+  std::move(rewrite).apply();
+}
+
 }  // namespace
 
 Result<CapturedModel> captureModel(const formats::ExportedProgram& program, const CaptureOptions& options,
@@ -72,6 +86,7 @@ Result<CapturedModel> captureModel(const formats::ExportedProgram& program, cons
   const formats::SymbolSizes sizes = model.sizes;
   ExportedReplay replay(program, sizes);
   CLEAVE_TRY(CapturedModel recorded, record(replay, std::move(model), program.path.string(), progress));
+  dropUnread(*recorded.aten);
   makeSlices(*recorded.aten);
   foldConstants(*recorded.aten);
   return recorded;
