@@ -29,7 +29,14 @@ Possible possibleIn(solve::Problem problem, const Progress& progress) {
   if (result && result->optimum && result->solution) {
     Possible possible = possibleBy(*result->optimum, problem.context.worldSize);
     const solve::PlanCost& cost = result->optimum->cost();
-    possible.fastest = {std::move(problem), *std::move(result->solution), cost.femtoseconds(), cost.bytes(), {}, {}};
+    solve::Variables variables(problem);
+    possible.fastest = {std::move(problem),
+                        std::move(variables),
+                        *std::move(result->solution),
+                        cost.femtoseconds(),
+                        cost.bytes(),
+                        {},
+                        {}};
     return possible;
   }
   Possible none;

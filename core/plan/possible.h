@@ -24,6 +24,7 @@ struct Possible {
   /// Searched for on purpose, not an engine's own plan.
   struct Fastest {
     solve::Problem problem;  ///< with the memory budget
+    solve::Variables variables;
     solve::Solution solution;
     Femtoseconds time;
     std::int64_t bytes = 0;

@@ -116,10 +116,14 @@ class Standings::Search {
 
   /// What the fastest plan within the budget takes longer, if it splits it: the fastest that does is then this one.
   std::optional<Femtoseconds> extraWithin(const std::vector<Change>& changes, NodeId node, Part part) {
-    const auto& within = as(changes).fastest->within;
-    if (!within || !splits(solve::choiceOf(m_variables, m_problem, within->solution, node), part, m_ranks))
+    const Possible::Fastest& fastest = *as(changes).fastest;
+    if (!fastest.within || !splits(choiceIn(fastest, fastest.within->solution, node), part, m_ranks))
       return std::nullopt;
-    return within->time - fs();
+    return fastest.within->time - fs();
+  }
+
+  static Choice choiceIn(const Possible::Fastest& of, const solve::Solution& solution, NodeId node) {
+    return solve::choiceOf(of.variables, of.problem, solution, node);
   }
 
   /// Whether the fastest plan that splits it after these changes keeps to the budget.
@@ -130,8 +134,7 @@ class Standings::Search {
     Possible::Fastest& fastest = *possible.fastest;
     const Femtoseconds least = *possible.of(part)[node.index()];
     if (fastest.bytes <= fastest.problem.cost.budgetBytes()) {
-      const solve::Variables variables(fastest.problem);
-      const Choice choice = solve::choiceOf(variables, fastest.problem, fastest.solution, node);
+      const Choice choice = choiceIn(fastest, fastest.solution, node);
       return splits(choice, part, m_ranks) && fastest.time == least ? BudgetFit::Fits : BudgetFit::NotKnown;
     }
     if (!fastest.leastWithin) fastest.leastWithin = leastWithinBudget(fastest);
