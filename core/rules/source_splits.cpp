@@ -56,6 +56,8 @@ int dimBehind(const Graph& graph, const Node& node, ValueId operand, int dim) {
   const bool isAligned = aligned >= 0 && sizeAt(to, aligned) == size;
   const std::string& op = graph.opName(node);
   if (op == "aten::view") return dimBehindView(from, to, dim);
+  // Copies for the batch, in one with the heads: [h] → [b · h], of which the heads stay the inner part.
+  if (op == "aten::repeat") return aligned >= 0 && size > 1 ? aligned : -1;
   if (const auto* order = op == "aten::permute" ? graph::integersAt(node, 1) : nullptr) return placeIn(*order, dim);
   switch (graph::operatorOf(op).dims) {
     case DimsFrom::Aligned:

@@ -74,7 +74,8 @@ def is_encoder(family):
     return family in ("bert", "roberta")
 
 
-def family_program(family, is_dynamic=False, experts="batched_mm", ending="", decomposed=False, dtype=None):
+def family_program(family, is_dynamic=False, experts="batched_mm", ending="", decomposed=False, dtype=None,
+                   masked=True):
     variant = family_variant(family)
     model = make_fixtures.make_model(variant, make_fixtures.attention_kinds(variant)[0])
     if any("Experts" in type(module).__name__ for module in model.modules()):
@@ -82,6 +83,8 @@ def family_program(family, is_dynamic=False, experts="batched_mm", ending="", de
         model.set_experts_implementation(experts)
     inputs = make_fixtures.make_inputs(variant, model.config)
     inputs.pop("labels")
+    if not masked:
+        inputs.pop("attention_mask")
     others = {} if is_encoder(family) else {"use_cache": False}
     dynamic = bigger = None
     if is_dynamic:
@@ -161,6 +164,8 @@ def programs():
         "mixtral", experts="grouped_mm", ending="-grouped-decomposed", decomposed=True)
     table["mixtral-grouped-half"] = lambda: family_program(
         "mixtral", experts="grouped_mm", ending="-grouped-half", dtype=torch.bfloat16)
+    # Without a mask of its sizes, the biases are copied for the batch.
+    table["bloom-unmasked"] = lambda: family_program("bloom", ending="-unmasked", masked=False)
     table |= {"vit": vision_program, "t5-encoder": t5_program, "t5-decoder": t5_decoder_program}
     return table | {row.name: lambda row=row: module_program(row) for row in MODULES}
 
