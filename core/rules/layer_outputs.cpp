@@ -319,6 +319,12 @@ std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int wor
   return last.withBlocks(std::move(blocks));
 }
 
+std::vector<ValueId> piecesAlong(const Graph& graph, ValueId value, int dim) {
+  std::vector<ValueId> found;
+  for (const auto& [start, piece] : piecesOf(graph, value, dim)) found.push_back(piece.value);
+  return found;
+}
+
 bool isOfSource(const Graph& graph, ValueId value) {
   for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
     const Node& node = graph.node(graph.value(value).producer);

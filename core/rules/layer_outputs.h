@@ -8,10 +8,17 @@
 #include "graph/graph.h"
 #include "rules/placement.h"
 
+#include <optional>
+#include <vector>
+
 namespace cleave::rules {
 
 /// The split of the last dimension of `result` that what follows asks for, other than the plain one; nullopt: none.
 std::optional<Placement> columnsBehind(const graph::Graph& graph, graph::ValueId result, int worldSize);
+
+/// What slices or one split cut out of a dimension, where together they cover all of it and nothing else reads the
+/// value; in their order, else empty.
+std::vector<graph::ValueId> piecesAlong(const graph::Graph& graph, graph::ValueId value, int dim);
 
 /// True for a parameter, a constant, or a view of one.
 bool isOfSource(const graph::Graph& graph, graph::ValueId value);

@@ -4,6 +4,7 @@
 #include "graph/layers.h"
 #include "graph/operators.h"
 #include "rules/layer_outputs.h"
+#include "rules/weight_splits.h"
 
 #include <algorithm>
 #include <tuple>
@@ -222,6 +223,10 @@ std::vector<SourceSplit> sourceSplits(const Graph& graph, NodeId source, const S
   if (std::any_of(graph.outputs.begin(), graph.outputs.end(), isOutput)) return {};
   const Shape& shape = graph.shapeOf(value);
   std::vector<SourceSplit> splits;
+  if (node.kind == graph::NodeKind::Parameter) {
+    if (auto columns = columnsOfPieces(graph, value, context.worldSize))
+      splits.push_back({*std::move(columns), "each rank holds its columns of the projections that read pieces of it"});
+  }
   for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
     const std::int64_t size = sizeAt(shape, dim);
     if (size < context.worldSize) continue;

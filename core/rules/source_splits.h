@@ -1,8 +1,8 @@
 #pragma once
 /// Parameters and constants that no layer owns and that have something for each attention head (sinks, slopes of linear
 /// biases, norms with weights for each head) or for each output feature of a linear layer (a bias that is added apart,
-/// a scale). Where these are split each rank needs its part alone, which it can hold from the start: nothing has to be
-/// cut for that.
+/// a scale), or of which projections read pieces (attention to something else). Where these are split each rank needs
+/// its part alone, which it can hold from the start: nothing has to be cut for that.
 #include "graph/graph.h"
 #include "rules/strategies.h"
 

@@ -391,6 +391,21 @@ class UnreadWeights(nn.Module):
         return x + self.attention(x, x, x)[0]
 
 
+class Decoder(nn.Module):
+    """torch.nn.TransformerDecoder, whose attention to the memory reads pieces of one matrix; then attention to features
+    of another width, which has its biases in one."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerDecoderLayer(WIDTH, 4, 32, dropout=0.0, batch_first=True)
+        self.decoder = nn.TransformerDecoder(layer, 1)
+        self.across = nn.MultiheadAttention(WIDTH, 4, kdim=12, vdim=8, batch_first=True)
+
+    def forward(self, x, memory):
+        x = self.decoder(x, memory)
+        return x + self.across(x, memory[..., :12], memory[..., -8:], need_weights=False)[0]
+
+
 @torch.library.custom_op("demo::halve", mutates_args=())
 def halve(x: torch.Tensor) -> torch.Tensor:
     return x / 2
@@ -474,6 +489,7 @@ MODULES = [
     Row("filled-without-type", FilledWithoutType, (states(),)),
     Row("image-attention", ImageAttention, (states(),)),
     Row("unread-weights", UnreadWeights, (states(),)),
+    Row("decoder", Decoder, (states(), states(BATCH, 7, WIDTH, seed=8)), stacks=False),
     Row("operator-of-others", OperatorOfOthers, (states(),), traces=True),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),
