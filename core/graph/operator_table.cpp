@@ -46,7 +46,17 @@ constexpr std::array<ArgumentRow, 3> kGroupedProductArguments{
 constexpr Operator keeps(std::string_view name, Saves saves) { return {.name = name, .saves = saves}; }
 constexpr Operator constant(std::string_view name) { return {.name = name, .stopsGradient = true}; }
 constexpr Operator attention(std::string_view name) {
-  return {.name = name, .cost = CostClass::Attention, .saves = Saves::Attention, .dims = DimsFrom::First};
+  return {.name = name,
+          .cost = CostClass::Attention,
+          .saves = Saves::Attention,
+          .dims = DimsFrom::First,
+          .draws = Draws::ForAttention};
+}
+constexpr Operator random(std::string_view name) {
+  return {.name = name, .stopsGradient = true, .draws = Draws::Always};
+}
+constexpr Operator dropout(std::string_view name, Saves saves) {
+  return {.name = name, .saves = saves, .draws = Draws::ForDropout};
 }
 
 constexpr Operator kOperators[] = {
@@ -282,10 +292,12 @@ constexpr Operator kOperators[] = {
     constant("aten::new_zeros"),
     constant("aten::ones"),
     constant("aten::ones_like"),
-    constant("aten::rand"),
-    constant("aten::rand_like"),
-    constant("aten::randn"),
-    constant("aten::randn_like"),
+    random("aten::rand"),
+    random("aten::rand_like"),
+    random("aten::randint"),
+    random("aten::randn"),
+    random("aten::randn_like"),
+    random("aten::randperm"),
     constant("aten::scalar_tensor"),
     {"aten::tril_indices"},
     {"aten::triu_indices"},
@@ -304,7 +316,7 @@ constexpr Operator kOperators[] = {
     keeps("aten::atan", Saves::First),
     keeps("aten::atan2", Saves::Operands),
     keeps("aten::atanh", Saves::First),
-    constant("aten::bernoulli"),
+    random("aten::bernoulli"),
     {"aten::bitwise_and"},
     {"aten::bitwise_left_shift"},
     {"aten::bitwise_not"},
@@ -320,7 +332,7 @@ constexpr Operator kOperators[] = {
     keeps("aten::cosh", Saves::First),
     {"aten::deg2rad"},
     keeps("aten::div", Saves::Quotient),
-    keeps("aten::dropout", Saves::Mask),
+    dropout("aten::dropout", Saves::Mask),
     keeps("aten::elu", Saves::First),
     {"aten::eq"},
     keeps("aten::erf", Saves::First),
@@ -368,7 +380,7 @@ constexpr Operator kOperators[] = {
     keeps("aten::mish", Saves::First),
     keeps("aten::mul", Saves::Factors),
     keeps("aten::nan_to_num", Saves::First),
-    keeps("aten::native_dropout", Saves::Discrete),
+    dropout("aten::native_dropout", Saves::Discrete),
     {"aten::ne"},
     {"aten::neg"},
     keeps("aten::outer", Saves::Factors),

@@ -1,5 +1,7 @@
 #include "graph/operators.h"
 
+#include "graph/arguments.h"
+
 #include <fmt/format.h>
 
 #include <array>
@@ -67,6 +69,18 @@ const Operator& operatorOf(std::string_view op) {
   static constexpr Operator kUnknown{.name = {}, .saves = Saves::Everything};
   const Operator* row = findOperator(op);
   return row ? *row : kUnknown;
+}
+
+bool drawsNumbers(const Graph& graph, const Node& node) {
+  if (node.kind != NodeKind::Call) return false;
+  const auto isPossible = [&](std::size_t chance) { return numberAt(node, chance).value_or(1) > 0; };
+  switch (operatorOf(graph.opName(node)).draws) {
+    case Draws::Never: return false;
+    case Draws::Always: return true;
+    case Draws::ForDropout: return isPossible(1) && flagAt(node, 2).value_or(true);
+    case Draws::ForAttention: return numberAt(node, 4).value_or(0) > 0;
+  }
+  return false;
 }
 
 std::optional<ParallelOp> parallelOp(std::string_view op) {

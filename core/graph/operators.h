@@ -98,6 +98,14 @@ struct ArgumentRow {
   ArgumentKind kind = ArgumentKind::Tensor;
 };
 
+/// When an operator draws random numbers.
+enum class Draws : std::uint8_t {
+  Never,
+  Always,
+  ForDropout,   ///< unless the chance, argument 1, is 0 or `train`, argument 2, is false
+  ForAttention  ///< unless the chance, argument 4, is 0
+};
+
 struct Operator {
   std::string_view name;  ///< "aten::mul" for all its overloads, or "aten::repeat_interleave.self_int" for one
   CostClass cost = CostClass::Elementwise;
@@ -105,6 +113,7 @@ struct Operator {
   Holds holds = Holds::New;
   DimsFrom dims = DimsFrom::Aligned;
   bool stopsGradient = false;
+  Draws draws = Draws::Never;
   bool keepsIndices = false;  ///< an index into a table is still one in the result: ranges of inputs are found through
   int summed = 0;             ///< CostClass::Product: the operand whose last dimension is summed over
   std::optional<LayerArguments> layer = {};
@@ -133,6 +142,9 @@ std::span<const Operator> operators();
 const Operator* findOperator(std::string_view op);
 /// The same; an operator without a row counts as element-wise and as keeping everything.
 const Operator& operatorOf(std::string_view op);
+
+/// Draws random numbers: ranks that computed parts of it would draw the same for each.
+bool drawsNumbers(const Graph& graph, const Node& node);
 
 /// Which of Cleave's own operators this is; they have no overloads. nullopt: none.
 std::optional<ParallelOp> parallelOp(std::string_view op);

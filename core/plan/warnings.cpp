@@ -1,5 +1,6 @@
 #include "base/quantities.h"
 #include "graph/layers.h"
+#include "graph/operators.h"
 #include "plan/steps.h"
 #include "solve/problem/wording.h"
 
@@ -96,6 +97,24 @@ std::string overBudget(const Plan& plan) {
       bytesText(needed), bytesText(needed - budget), solve::budgetName(plan.costSettings), solve::toText(plan.engine));
 }
 
+/// Empty: nothing does.
+std::string randomNumbers(const Plan& plan) {
+  const graph::Graph& graph = *plan.graph;
+  std::int64_t count = 0;
+  const graph::Node* first = nullptr;
+  for (const graph::Node& node : graph.nodes) {
+    if (!graph::drawsNumbers(graph, node)) continue;
+    if (count++ == 0) first = &node;
+  }
+  if (count == 0) return {};
+  const std::string& path = graph.scope(first->scope).path;
+  const std::string where = path.empty() ? std::string() : fmt::format(" in {}", solve::ticked(path));
+  return fmt::format(
+      "The program draws random numbers ({}, the first `{}`{}), so that only runs with the same seed agree, and what "
+      "draws them is not split. A model that is exported in evaluation mode (model.eval()) has no dropout.",
+      counted(count, "operator"), graph::withoutNamespace(graph.opName(*first)), where);
+}
+
 }  // namespace
 
 std::vector<std::string> replicatedByChoice(const Plan& plan) { return replicatedLayers(plan, true); }
@@ -103,6 +122,7 @@ std::vector<std::string> replicatedByChoice(const Plan& plan) { return replicate
 std::vector<std::string> warningsFor(const Plan& plan) {
   std::vector<std::string> warnings;
   if (const std::string sentence = overBudget(plan); !sentence.empty()) warnings.push_back(sentence);
+  if (std::string sentence = randomNumbers(plan); !sentence.empty()) warnings.push_back(std::move(sentence));
   if (plan.ranks == 1) return warnings;
   for (const ReplicatedWork* work : indivisibleHeads(plan.shares)) warnings.push_back(replicatedWork(plan, *work));
   const bool splitsNothing = std::none_of(plan.layers.begin(), plan.layers.end(), isSplit);

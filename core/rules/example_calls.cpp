@@ -423,10 +423,17 @@ constexpr std::string_view kOthers[] = {
     "binary_cross_entropy(f32[a,b]<2>, f32[a,b]<2>, None, 0)",
 };
 
-constexpr std::string_view kRandom[] = {
-    "empty.memory_format([a,b])", "empty_like(f32[a,b])",  "empty_strided([a,b], [b,1])",
-    "new_empty(f32[a,b], [a,b])", "rand([a,b])",           "randn([a,b,c])",
-    "rand_like(f32[a,b])",        "randn_like(f32[a,b,c])"};
+constexpr std::string_view kRandom[] = {"empty.memory_format([a,b])",
+                                        "empty_like(f32[a,b])",
+                                        "empty_strided([a,b], [b,1])",
+                                        "new_empty(f32[a,b], [a,b])",
+                                        "rand([a,b])",
+                                        "randn([a,b,c])",
+                                        "rand_like(f32[a,b])",
+                                        "randn_like(f32[a,b,c])",
+                                        "randint(9, [a,b])",
+                                        "randint.low(2, 9, [a,b])",
+                                        "randperm(a)"};
 
 }  // namespace
 

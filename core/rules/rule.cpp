@@ -1,5 +1,6 @@
 #include "rules/rule.h"
 
+#include "graph/operators.h"
 #include "rules/call.h"
 
 #include <fmt/format.h>
@@ -97,7 +98,7 @@ Verdict applyRule(const OpCall& opCall) {
     std::vector<Claim> claims{{std::vector<Placement>(node.results.size()),
                                opCall.operands.empty() ? "created replicated" : "every input is replicated"}};
     const Entry* entry = opCall.worldSize > 1 ? findEntry(opCall.graph.opName(node)) : nullptr;
-    if (entry && entry->fromWhole) {
+    if (entry && entry->fromWhole && !graph::drawsNumbers(opCall.graph, node)) {
       Call call(opCall);
       entry->fromWhole(call, claims);
     }
@@ -117,6 +118,10 @@ Verdict applyRule(const OpCall& opCall) {
                     inputName(call, split.front()), call.at(split.front()).text()),
         split);
   }
+  if (graph::drawsNumbers(opCall.graph, opCall.graph.node(opCall.node)))
+    return declined(call, fmt::format("`{}` draws random numbers, of which each rank would draw the same for its own "
+                                      "part, so that it takes replicated inputs only.",
+                                      call.shortName()));
   Verdict verdict = entry->apply(call);
   if (!call.problem().empty()) {
     return conflictOf(fmt::format("`{}` has arguments its rule cannot read: {}.", op, call.problem()), split);

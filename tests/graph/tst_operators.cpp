@@ -46,6 +46,28 @@ class TestOperators : public QObject {
       QVERIFY2(!parallelOp(op), op);
   }
 
+  /// Dropout that drops nothing draws nothing.
+  void drawsNumbersAsItsArgumentsSay() {
+    const auto graph = graph::parseGraph(R"(graph g
+x: f32[2,2,4,4] = input
+a: f32[2,2,4,4] = aten::rand_like(x)
+b: f32[2,2,4,4] = aten::dropout(x, 0.5, true)
+c: f32[2,2,4,4] = aten::dropout(x, 0.5, false)
+d: f32[2,2,4,4], e: bool[2,2,4,4] = aten::native_dropout(x, 0.0, true)
+f: f32[2,2,4,4], g: bool[2,2,4,4] = aten::native_dropout(x, 0.1, None)
+h: f32[2,2,4,4] = aten::scaled_dot_product_attention(x, x, x, None, 0.1)
+i: f32[2,2,4,4] = aten::scaled_dot_product_attention(x, x, x)
+j: f32[2,2,4,4] = aten::relu(x)
+return y=j
+)");
+    QVERIFY(graph);
+    std::string drawing;
+    for (const graph::Node& node : graph->nodes) {
+      if (drawsNumbers(*graph, node)) drawing += graph->value(node.results.front()).name;
+    }
+    QCOMPARE(drawing, std::string("abfh"));
+  }
+
   void eachRowSaysWhatCanBe() {
     std::set<std::string_view> names;
     std::set<ParallelOp> own;

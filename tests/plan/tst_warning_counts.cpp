@@ -192,6 +192,36 @@ class Recount {
 class TestWarningCounts : public QObject {
   Q_OBJECT
  private slots:
+  /// Named with the first operator that draws them; dropout that drops nothing is no such operator.
+  void randomNumbersAreNamed() {
+    const auto warnedOf = [](std::string_view chance) {
+      Case c;
+      c.problem.graph = std::make_shared<const Graph>(*graph::parseGraph(fmt::format(R"(graph g
+x: f32[2,4,8] = input
+up.weight: f32[16,8] = parameter @up
+up: f32[2,4,16] = aten::linear(x, up.weight, None) @up
+a: f32[2,4,16], m: bool[2,4,16] = aten::native_dropout(up, {}, true) @block.drop
+down.weight: f32[8,16] = parameter @down
+down: f32[2,4,8] = aten::linear(a, down.weight, None) @down
+return y=down
+)",
+                                                                                     chance)));
+      c.problem.context.worldSize = 2;
+      c.problem.cost.profile = device();
+      c.engine = Engine::Reference;
+      const Plan plan = planOf(c, *solved(c.problem, c.engine));
+      QStringList random;
+      for (const std::string& warning : plan.warnings) {
+        if (warning.find("random") != std::string::npos) random << QString::fromStdString(warning);
+      }
+      return random.join('|');
+    };
+    QCOMPARE(warnedOf("0.0"), QString());
+    QVERIFY2(warnedOf("0.1").startsWith("The program draws random numbers (1 operator, the first `native_dropout` in "
+                                        "`block.drop`), so that only runs with the same seed agree"),
+             qPrintable(warnedOf("0.1")));
+  }
+
   void numbersAreThoseOfThePlan() {
     const test::Seeds seeds(150);
     std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;
