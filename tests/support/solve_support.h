@@ -100,7 +100,7 @@ class RandomGraph {
       case 1:
       case 2: return m_pool.push_back(linear(x, i));
       case 3: return m_pool.push_back(call("aten::relu", {x}, shape(x)));
-      case 4: return m_pool.push_back(sum(x));
+      case 4: return m_pool.push_back(m_random() % 2 == 0 ? sum(x) : scaled(x, i));
       case 5: return m_pool.push_back(normalised(x));
       default: return m_pool.push_back(folded(x));
     }
@@ -130,6 +130,12 @@ class RandomGraph {
         return call("aten::add.Tensor", {x, other, std::int64_t{1}}, shape(x));
     }
     return call("aten::mul.Tensor", {x, x}, shape(x));
+  }
+
+  /// By a parameter that no layer owns, and which may be split with the features.
+  graph::ValueId scaled(graph::ValueId x, int i) {
+    const auto scale = m_builder->addParameter(fmt::format("scale{}", i), {graph::DType::Float32, {shape(x).back()}});
+    return call("aten::mul.Tensor", {x, scale}, shape(x));
   }
 
   graph::ValueId normalised(graph::ValueId x) {

@@ -4,6 +4,8 @@
 #include "solve/search/no_goods.h"
 #include "solve/search/walk.h"
 
+#include <algorithm>
+
 namespace cleave::solve {
 namespace {
 
@@ -12,17 +14,28 @@ struct Origins {
   std::vector<std::uint32_t> stepOf;  ///< by ValueId
   std::vector<bool> isGiven;          ///< by ValueId: R in every solution, so no cause of anything
 
-  Origins(const Graph& graph, const Variables& variables)
-      : stepOf(graph.values.size(), 0), isGiven(graph.values.size(), false) {
+  Origins(const Asking& asking, CandidateTable& table)
+      : stepOf(asking.problem.graph->values.size(), 0), isGiven(asking.problem.graph->values.size(), false) {
+    const Graph& graph = *asking.problem.graph;
+    const Variables& variables = asking.variables;
     for (ValueId v : idRange<ValueId>(graph.values.size()))
       stepOf[v.index()] = variables.decidersBefore(variables.decider(graph.value(v).producer));
     for (const NodeId node : variables.deciders()) {
       if (variables.layer(node) || !variables.pins(node).empty() || variables.redistributes(node)) continue;
-      bool areGiven = true;
-      for (const Read& read : variables.reads(node)) areGiven = areGiven && isGiven[read.value.index()];
-      // Replicated operands make replicated results, whatever the operator.
-      for (ValueId written : variables.writes(node)) isGiven[written.index()] = areGiven;
+      const auto reads = variables.reads(node);
+      const bool areGiven =
+          std::all_of(reads.begin(), reads.end(), [&](const Read& read) { return isGiven[read.value.index()]; });
+      if (!areGiven || !isWholeOnly(asking, table, node)) continue;
+      for (ValueId written : variables.writes(node)) isGiven[written.index()] = true;
     }
+  }
+
+  /// Of whole operands. Norms of heads, slopes and copies for heads may be split where all that they read is whole.
+  static bool isWholeOnly(const Asking& asking, CandidateTable& table, NodeId node) {
+    const Words reads(asking.variables.reads(node).size(), kReplicated);
+    const auto& row = table.row(asking, node, table.classOf(asking, node), reads);
+    return row->open.size() == 1 &&
+           std::all_of(row->writes.begin(), row->writes.end(), [](PlacementId id) { return id == kReplicated; });
   }
 };
 
@@ -32,6 +45,7 @@ class LearningSearch {
                  const Progress& progress)
       : m_problem(problem),
         m_variables(variables),
+        m_table(table),
         m_sink(sink),
         m_walk(problem, variables, table, sink, progress),
         m_noGoods(variables.deciders().size()) {}
@@ -83,7 +97,7 @@ class LearningSearch {
   }
 
   const Origins& origins() {
-    if (!m_origins) m_origins.emplace(*m_problem.graph, m_variables);
+    if (!m_origins) m_origins.emplace(Asking{m_problem, m_variables}, m_table);
     return *m_origins;
   }
 
@@ -165,6 +179,7 @@ class LearningSearch {
 
   const Problem& m_problem;
   const Variables& m_variables;
+  CandidateTable& m_table;
   TraceSink& m_sink;
   Walk m_walk;
   std::vector<Explanation> m_failed;  ///< by step; empty until something fails
