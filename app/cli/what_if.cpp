@@ -352,7 +352,8 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
   Json heads = Json::array();
   if (!report.heads.empty()) text += "  heads that do not divide\n";
   for (const auto& attention : report.heads) {
-    text += fmt::format("    {} × {}: {}\n", attention.count, attention.pattern, attention.text);
+    const std::string where = attention.pattern.empty() ? "attention outside of modules" : attention.pattern;
+    text += fmt::format("    {} × {}: {}\n", attention.count, where, attention.text);
     heads.push_back({{"modules", attention.pattern},
                      {"count", attention.count},
                      {"heads", attention.heads.query},

@@ -205,6 +205,24 @@ Result<Padding> paddingOf(const plan::Plan& plan, const fs::path& inputs) {
   return padding;
 }
 
+Result<bool> leavesNoLabel(const fs::path& inputs) {
+  constexpr double kIgnored = -100;  // transformers' ignore_index
+  CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(inputs));
+  const formats::WeightSource* found = file.find("labels");
+  if (!found) return false;
+  Stored labels = Stored::of(file, *found);
+  if (!labels.loader) return false;
+  const std::int64_t total = graph::elementCount(found->type.shape);
+  for (std::int64_t first = 0; first < total; first += kChunkElements) {
+    const std::int64_t count = std::min(kChunkElements, total - first);
+    CLEAVE_TRY_VOID(labels.read(first, count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (labels.at(i) != kIgnored) return false;
+    }
+  }
+  return total > 0;
+}
+
 Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath, const fs::path& expectedPath,
                                                      double rtol, double atol, const Padding& padding) {
   CLEAVE_TRY(const auto actual, formats::SafetensorsFile::open(actualPath));

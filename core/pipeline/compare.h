@@ -26,6 +26,9 @@ Result<std::vector<OutputDifference>> compareTensors(const std::filesystem::path
                                                      const std::filesystem::path& expected, double rtol, double atol,
                                                      const Padding& padding = {});
 
+/// Whether there are labels and each is -100, so that the loss averages none.
+Result<bool> leavesNoLabel(const std::filesystem::path& inputs);
+
 /// The first weight of a model folder that holds an infinity or what is no number, as a sentence; empty: there is none.
 /// Reads all weights: for outputs that hold such values and a user who asks why. BadInput where the folder cannot be
 /// read.

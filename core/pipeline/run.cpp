@@ -124,11 +124,25 @@ void noteCasts(RunReport& report, const RunRequest& request) {
                                        count == 1 ? "is" : "are", how));
 }
 
-/// Weights that hold no numbers leave none in the outputs, however they are split.
-Result<void> explainNotANumber(RunReport& report, const RunRequest& request, const Progress& progress) {
+/// Weights that hold no numbers leave none in the outputs, however they are split; and no label leaves no loss.
+Result<void> explainNotANumber(RunReport& report, const RunRequest& request, const RankFiles& files,
+                               const Progress& progress) {
   const bool isNumber = std::all_of(report.outputs.begin(), report.outputs.end(),
                                     [](const OutputDifference& o) { return o.notANumber == 0; });
-  if (isNumber || request.skipWeights) return {};
+  if (isNumber) return {};
+  const auto isLossAlone = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& o) {
+    return (o.notANumber > 0) == (o.name == "loss");
+  });
+  if (isLossAlone && files.input) {
+    CLEAVE_TRY(const bool isNone, leavesNoLabel(*files.input));
+    if (isNone) {
+      report.notes.push_back(
+          "Every label is -100, so that the loss is the average of none and not a number, whether the model is split "
+          "or not: give a label to compare it.");
+      return {};
+    }
+  }
+  if (request.skipWeights) return {};
   const auto weight = weightThatIsNotFinite(request.plan->model, progress);
   if (progress.cancelled()) return progress.cancelledError("comparing the outputs");
   if (weight && !weight->empty()) report.notes.push_back(*weight);
@@ -220,7 +234,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
     progress.report("compare");
     CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected));
     notePadding(report);
-    CLEAVE_TRY_VOID(explainNotANumber(report, request, progress));
+    CLEAVE_TRY_VOID(explainNotANumber(report, request, files, progress));
     noteRounding(report, request);
   }
   // Last: whatever `output` is a second name of has been read by now.

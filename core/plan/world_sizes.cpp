@@ -68,7 +68,8 @@ bool isImpossibleHere(const Standing& standing) {
 
 std::string nameOf(const Graph& graph, NodeId part) {
   if (graph::layerShape(graph, part)) return solve::ticked(graph::layerName(graph, part));
-  return fmt::format("attention in {}", solve::ticked(graph.scope(graph.node(part).scope).path));
+  const std::string& path = graph.scope(graph.node(part).scope).path;
+  return path.empty() ? "attention outside of modules" : fmt::format("attention in {}", solve::ticked(path));
 }
 
 /// Nothing is split: the standing that says why for the whole plan.

@@ -191,6 +191,21 @@ class TestCliFiles : public QObject {
     QVERIFY2((run.out + run.err).contains(said), (run.out + run.err).constData());
   }
 
+  /// A loss that averages no label is no number in any framework; the weights are not to blame.
+  void aLossOfNoLabelIsExplained() {
+    QTemporaryDir folder;
+    const QString family = QStringLiteral(CLEAVE_TEST_DATA "/families/qwen3"),
+                  inputs = folder.filePath("in.safetensors");
+    writeAltered(family + "/expected.safetensors", inputs, [](QJsonObject& header, QByteArray& data) {
+      const QJsonArray range = header["labels"].toObject()["data_offsets"].toArray();
+      for (int at = range[0].toInt(); at < range[1].toInt(); at += 8) qToLittleEndian<qint64>(-100, data.data() + at);
+    });
+    const Finished run = cli({"run", family, "--ranks", "2", "--backend", "gloo", "--expect", inputs});
+    QVERIFY2(run.exitCode == 1, (QByteArray::number(run.exitCode) + run.err).constData());
+    QVERIFY2(run.out.contains("Every label is -100"), (run.out + run.err).constData());
+    QVERIFY2(run.out.contains("logits: largest difference"), run.out.constData());
+  }
+
   void aConfigUnderAnotherNameIsNoPlan() {
     QTemporaryDir folder;
     QFile::copy(kModel + "/config.json", folder.filePath("my-model.json"));

@@ -42,6 +42,8 @@ void LayersPanel::showPlan() {
         tr("%1, so there is no plan: the conflict card says why.").arg(toQ(solve::noSolutionText(solved->result))));
   else if (solved && solved->result.outcome == solve::Outcome::Stopped)
     setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
+  else if (m_plans.plan() && m_plans.plan()->layers.empty())
+    setEmptyText(tr("No parameter of this model is a layer's weight, so the plan has no layers."));
   m_model->setPlan(m_plans.plan());
   // Shapes are read to their last digit; the sentences at the end have the room that is left.
   for (const int column : {LayersModel::StrategyColumn, LayersModel::Weight, LayersModel::Local})

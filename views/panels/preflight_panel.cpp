@@ -45,8 +45,10 @@ QString preflightText(const plan::Preflight& preflight, const graph::Graph& grap
                 .arg(colors.good, capitalized(well.join(QObject::tr(", and "))));
   QStringList rows;
   for (const plan::IndivisibleHeads& attention : preflight.heads)
-    addGroup(rows, nodeNamed(graph, attention.first, toQ(attention.pattern)), attention.count, std::nullopt,
-             proseHtml(attention.text, graph), colors);
+    addGroup(rows,
+             nodeNamed(graph, attention.first,
+                       attention.pattern.empty() ? QObject::tr("outside of modules") : toQ(attention.pattern)),
+             attention.count, std::nullopt, proseHtml(attention.text, graph), colors);
   if (!rows.isEmpty())
     html += heading(QObject::tr("Heads that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
   rows.clear();

@@ -2,6 +2,7 @@
 #include <QAction>
 #include <QApplication>
 #include <QDialog>
+#include <QLabel>
 #include <QLineEdit>
 #include <QTemporaryDir>
 #include <QTimer>
@@ -144,6 +145,17 @@ class TestWindowExported : public QObject {
     answerRun(window, [&](QDialog& dialog) { isAskedAgain = true, dialog.reject(); });
     QVERIFY(!isAskedAgain);
     QTRY_VERIFY_WITH_TIMEOUT(session.runs().state()->report && window.isSettled(), kPatience);
+  }
+
+  /// A plan without layers is no search that goes on.
+  void aProgramWithoutLayersSaysSo() {
+    SessionWindow window;
+    openArchive(window, QStringLiteral(CLEAVE_TEST_DATA "/exported/no-parameters.pt2"));
+    QStringList texts;
+    for (const QLabel* label : window.findChildren<QLabel*>()) texts << label->text();
+    const QString all = texts.join('\n');
+    QVERIFY2(all.contains("so the plan has no layers") && !all.contains("plan's layers appear here when it ends"),
+             qPrintable(all));
   }
 
   void eightyLayersOpenAsOneStack_data() {
