@@ -235,6 +235,11 @@ MetaTensors convolution(ShapeArguments args) {
   return {empty(sizes, input.scalar_type())};
 }
 
+/// randperm(n, dtype?, layout?, device?, pin_memory?)
+MetaTensors permutation(ShapeArguments args) {
+  return {empty({args[0].toInt()}, args[1].isNone() ? at::kLong : args[1].toScalarType())};
+}
+
 /// native_dropout(input, p, train?) → (output, mask)
 MetaTensors dropout(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
@@ -359,6 +364,7 @@ constexpr Entry kMetaKernels[] = {
     {"aten::prod", productOfAll},
     {"aten::var.correction", variance},
     {"aten::native_dropout", dropout},
+    {"aten::randperm", permutation},
     {"aten::native_layer_norm", layerNorm},
     {"aten::native_group_norm", groupNorm},
     {"aten::_adaptive_avg_pool2d", adaptivePool},

@@ -86,6 +86,8 @@ const std::vector<Case>& cases() {
       {"aten::prod", {value(0)}, {{DType::Int32, {2, 3}}}},
       {"aten::prod", {value(0), DType::Float64}, {{kF, {2, 3}}}},
       {"aten::native_dropout", {value(0), 0.5, true}, {{kF, {2, 3}}}},
+      {"aten::randperm", {integer(5)}, {}},
+      {"aten::randperm", {integer(5), DType::Int32}, {}},
       {"aten::native_layer_norm", {value(0), Ints{3, 4}, {}, {}, 1e-5}, {{kF, {2, 3, 4}}}},
       {"aten::native_group_norm",
        {value(0), {}, {}, integer(2), integer(4), integer(9), integer(2), 1e-5},

@@ -135,6 +135,19 @@ class FamiliesOnRanksTest : public QObject {
     }
   }
 
+  /// The same plan, found in another way.
+  void learningAnswersAsReference_data() { listRows(modelsIn("families")); }
+  void learningAnswersAsReference() {
+    QFETCH(std::string, name);
+    const ModelPtr model = openedFor(folderOf(name), expectedOf(name));
+    for (const auto candidateSet : {rules::CandidateSet::Optimum, rules::CandidateSet::Full}) {
+      const PlanPtr reference = planned(model, {.candidateSet = candidateSet});
+      const PlanPtr learning = planned(model, {.engine = solve::Engine::Learning, .candidateSet = candidateSet});
+      QCOMPARE(splitOf(*learning), splitOf(*reference));
+      QVERIFY(learning->solution->placements == reference->solution->placements);
+    }
+  }
+
   /// Either way to split a mixture's experts, stored as one tensor (tst_compatibility: one by one).
   void expertsEitherWay_data() {
     listRows({"families/mixtral-fused", "families/qwen2_moe-fused", "families/qwen3_moe-fused",
