@@ -6,7 +6,7 @@
 
 namespace cleave {
 
-std::size_t editDistance(std::string_view a, std::string_view b) {
+std::size_t editDistance(std::string_view a, std::string_view b, std::size_t limit) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < a.size(); ++i) {
@@ -16,6 +16,7 @@ std::size_t editDistance(std::string_view a, std::string_view b) {
       diagonal = row[j + 1];
       row[j + 1] = std::min({changed, row[j] + 1, row[j + 1] + 1});
     }
+    if (*std::min_element(row.begin(), row.end()) >= limit) return limit;
   }
   return row.back();
 }

@@ -49,4 +49,12 @@ std::optional<int> wrapDim(std::int64_t dim, int rank) {
   return static_cast<int>(dim < 0 ? dim + size : dim);
 }
 
+std::optional<int> placeAfterPermute(const Node& node, int dim) {
+  const auto* order = integersAt(node, 1);
+  for (std::size_t i = 0; order && i < order->size(); ++i) {
+    if (wrapDim((*order)[i], static_cast<int>(order->size())) == dim) return static_cast<int>(i);
+  }
+  return std::nullopt;
+}
+
 }  // namespace cleave::graph

@@ -20,5 +20,7 @@ const std::vector<std::int64_t>* integersAt(const Node& node, std::size_t positi
 
 /// A dimension counted from the front, [0, rank); a scalar counts as having one. nullopt: it is out of range.
 std::optional<int> wrapDim(std::int64_t dim, int rank);
+/// Where a permute (argument 1 is the order) puts dimension `dim`; nullopt: nowhere, or there is no order.
+std::optional<int> placeAfterPermute(const Node& node, int dim);
 
 }  // namespace cleave::graph

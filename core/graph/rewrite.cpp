@@ -40,14 +40,14 @@ void fillUsers(Graph& graph) {
 
 }  // namespace
 
-Rewrite::Rewrite(Graph& graph) : m_graph(graph), m_wasRead(graph.values.size()), m_isIdle(graph.nodes.size()) {
-  for (const Output& output : graph.outputs) m_wasRead[output.value.index()] = true;
+Rewrite::Rewrite(Graph& graph) : m_graph(graph), m_mayGo(graph.values.size()), m_isIdle(graph.nodes.size()) {
+  for (const Output& output : graph.outputs) m_mayGo[output.value.index()] = true;
   for (std::size_t i = graph.nodes.size(); i-- > 0;) {
     const Node& node = graph.nodes[i];
-    const auto wasRead = [&](ValueId value) { return m_wasRead[value.index()]; };
+    const auto wasRead = [&](ValueId value) { return m_mayGo[value.index()]; };
     m_isIdle[i] = node.kind == NodeKind::Call && isView(graph.opName(node)) &&
                   std::none_of(node.results.begin(), node.results.end(), wasRead);
-    if (!m_isIdle[i]) forEachOperand(node, [&](ValueId value) { m_wasRead[value.index()] = true; });
+    if (!m_isIdle[i]) forEachOperand(node, [&](ValueId value) { m_mayGo[value.index()] = true; });
   }
 }
 
@@ -108,8 +108,12 @@ ValueId Rewrite::insert(NodeId before, std::string_view op, std::vector<Argument
   return id;
 }
 
-void Rewrite::dropUnread(std::function<bool(const Node&)> mustStay) {
-  m_mustStay = std::move(mustStay);
+void Rewrite::dropUnread(const std::function<bool(const Node&)>& mustStay) {
+  m_isIdle.assign(m_graph.nodes.size(), false);
+  for (const Node& node : m_graph.nodes) {
+    const bool mayGo = !mustStay(node);
+    for (const ValueId result : node.results) m_mayGo[result.index()] = mayGo;
+  }
   m_isChanged = true;
 }
 
@@ -124,22 +128,19 @@ std::vector<bool> Rewrite::gone() const {
   for (const Inserted& one : m_inserted) count(one.node);
   for (const Output& output : m_graph.outputs) ++readers[output.value.index()];
   std::vector<bool> isGone(m_graph.nodes.size(), false);
-  const auto mayGo = [&](const Node& node) {
-    if (m_mustStay) return !m_mustStay(node);
-    return std::any_of(node.results.begin(), node.results.end(),
-                       [&](ValueId value) { return m_wasRead[value.index()]; });
-  };
   for (std::size_t i = m_graph.nodes.size(); i-- > 0;) {
     const Node& node = m_graph.nodes[i];
     if (m_isIdle[i] || (node.kind != NodeKind::Call && node.kind != NodeKind::Constant)) continue;
     const auto isRead = [&](ValueId value) { return readers[value.index()] > 0; };
-    if (std::any_of(node.results.begin(), node.results.end(), isRead) || !mayGo(node)) continue;
+    const auto mayGo = [&](ValueId value) { return m_mayGo[value.index()]; };
+    if (std::any_of(node.results.begin(), node.results.end(), isRead) ||
+        std::none_of(node.results.begin(), node.results.end(), mayGo))
+      continue;
     isGone[i] = true;
     forEachOperand(node, [&](ValueId value) { --readers[value.index()]; });
   }
   for (std::size_t i = 0; i < m_graph.nodes.size(); ++i) {
     if (!m_isIdle[i]) continue;
-    isGone[i] = m_mustStay != nullptr;
     forEachOperand(m_graph.nodes[i], [&](ValueId value) {
       if (isGone[m_graph.value(value).producer.index()]) isGone[i] = true;
     });

@@ -26,7 +26,7 @@ class Rewrite {
   /// A call right in front of `before`, in its module; its result is valid as an operand from here on.
   ValueId insert(NodeId before, std::string_view op, std::vector<Argument> args, TensorType result);
   /// Calls and constants from which no way leads to an output go too, unless they or what reads them must stay.
-  void dropUnread(std::function<bool(const Node&)> mustStay);
+  void dropUnread(const std::function<bool(const Node&)>& mustStay);
   /// False where nothing was asked for: the graph is as it was, ids included.
   bool apply() &&;
 
@@ -42,9 +42,8 @@ class Rewrite {
   std::vector<bool> gone() const;
 
   Graph& m_graph;
-  std::vector<bool> m_wasRead;                  ///< by ValueId, by more than idle views
-  std::vector<bool> m_isIdle;                   ///< by NodeId: views that nothing reads
-  std::function<bool(const Node&)> m_mustStay;  ///< null: all that was never read
+  std::vector<bool> m_mayGo;   ///< by ValueId: was read, by more than idle views, or is asked to go
+  std::vector<bool> m_isIdle;  ///< by NodeId: views that nothing reads, where these stay
   std::vector<Inserted> m_inserted;
   std::unordered_map<std::string, std::uint32_t> m_names;  ///< operators' short names → the next number
   bool m_isChanged = false;

@@ -130,9 +130,7 @@ struct IfRedistributed::Readers {
     if (isWhole) return *isWhole;
     const auto& steps = variables.deciders();
     return *(isWhole = std::all_of(steps.begin(), steps.end(), [&](NodeId node) {
-               const solve::Asking asking{problem, variables};
-               const Words reads(variables.reads(node).size(), solve::kReplicated);
-               const auto& row = domains.table().row(asking, node, domains.table().classOf(asking, node), reads);
+               const auto& row = domains.table().rowOfWhole({problem, variables}, node);
                return std::any_of(row->open.begin(), row->open.end(), [](const Choice& choice) {
                  return std::all_of(choice.results.begin(), choice.results.end(),
                                     [](const Placement& p) { return p.isReplicated(); });
@@ -168,10 +166,11 @@ Answer IfRedistributed::agreed(NodeId node, Part part, const std::vector<Change>
   if (readers.empty()) return Answer::Unknown;
   if (!isInBlocks()) return agreed(readers, part, changes);
   const auto shared = sharedAmong(*m_problem.graph, readers);
+  const std::size_t own = m_blocks->standOf(node).own;
   Alike alike{{}, part, textOf(changes)};
   for (std::size_t i = 0; i < readers.size(); ++i) {
     const RepeatedBlocks::Stand stand = m_blocks->standOf(readers[i]);
-    if (stand.own != m_blocks->standOf(node).own) return agreed(readers, part, changes);
+    if (stand.own != own) return agreed(readers, part, changes);
     alike.readers.emplace_back(stand.node, shared[i]);
   }
   const auto [entry, isNew] = m_agreed.try_emplace(std::move(alike));

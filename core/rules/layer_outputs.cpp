@@ -96,7 +96,7 @@ bool reachesLoss(const Graph& graph, ValueId value) {
 struct OutputPart {
   std::int64_t size = 0;
   ValueId value;
-  std::int64_t heads = 0;  ///< that it is already; 0: ask headsBehind, where there is a value
+  std::optional<std::int64_t> heads = {};  ///< of it, 0: none are shown; nullopt: ask headsBehind
 };
 
 /// Pieces of a dimension of `value` by their start, when slices or one split cover all of it; else empty.
@@ -158,20 +158,18 @@ std::optional<Moved> movedBy(const Graph& graph, const Node& node, const Moved& 
   const std::string& op = graph.opName(node);
   const ValueId to = node.results.front();
   const int rank = static_cast<int>(graph.shapeOf(from.value).size());
-  if (op == "aten::clone" || op == "aten::alias") return Moved{to, from.dim, from.heads};
+  const auto movedTo = [&](int dim) { return Moved{to, dim, from.heads}; };
+  if (op == "aten::clone" || op == "aten::alias") return movedTo(from.dim);
   if (op == "aten::view") return regroupedBy(graph, from, to);
   if (op == "aten::permute") {
-    const auto* order = graph::integersAt(node, 1);
-    for (std::size_t i = 0; order && i < order->size(); ++i) {
-      if (graph::wrapDim((*order)[i], rank) == from.dim) return Moved{to, static_cast<int>(i), from.heads};
-    }
-    return std::nullopt;
+    const auto place = graph::placeAfterPermute(node, from.dim);
+    return place ? std::optional(movedTo(*place)) : std::nullopt;
   }
   const bool isPut = op == "aten::unsqueeze";
   if (!isPut && op != "aten::squeeze.dim") return std::nullopt;
   const auto dim = graph::wrapDim(graph::integerAt(node, 1).value_or(0), isPut ? rank + 1 : rank);
   if (!dim || (!isPut && (*dim == from.dim || sizeAt(graph.shapeOf(from.value), *dim) != 1))) return std::nullopt;
-  return Moved{to, from.dim + (isPut ? (*dim <= from.dim ? 1 : 0) : (*dim < from.dim ? -1 : 0)), from.heads};
+  return movedTo(from.dim + (isPut ? (*dim <= from.dim ? 1 : 0) : (*dim < from.dim ? -1 : 0)));
 }
 
 /// What is selected of a dimension, by index; empty: it is read otherwise.
@@ -190,29 +188,31 @@ std::map<std::int64_t, ValueId> selectedOf(const Graph& graph, const Moved& at) 
   return selected;
 }
 
+std::vector<std::int64_t> takenApart(const Graph& graph, Moved at);
+
+/// Heads of what this very value is cut into along the dimension, one by one; empty: it is not cut. Where heads are
+/// made before, a piece of several may be cut further on.
+std::vector<std::int64_t> cutApart(const Graph& graph, const Moved& at) {
+  std::vector<std::int64_t> heads;
+  for (const auto& [index, piece] : selectedOf(graph, at))
+    heads.push_back(at.heads > 0 ? at.heads : headsBehind(graph, piece));
+  if (!heads.empty() || at.heads == 0) return heads;
+  const auto sliced = piecesOf(graph, at.value, at.dim);
+  if (sliced.size() < 2) return {};
+  for (const auto& [start, piece] : sliced) {
+    const auto further = piece.size == 1 ? std::vector{at.heads} : takenApart(graph, {piece.value, at.dim, at.heads});
+    heads.insert(heads.end(), further.begin(), further.end());
+  }
+  return heads;
+}
+
 /// Heads of the pieces that a dimension is taken apart into, 0 for a piece that shows none, by index; empty: nothing
 /// takes it apart, or not all of it.
 std::vector<std::int64_t> takenApart(const Graph& graph, Moved at) {
   const auto count = static_cast<std::size_t>(sizeAt(graph.shapeOf(at.value), at.dim));
   for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
-    const auto headsOf = [&](ValueId piece) { return at.heads > 0 ? at.heads : headsBehind(graph, piece); };
-    const auto sliced = piecesOf(graph, at.value, at.dim);
-    if (at.heads > 0 && sliced.size() > 1) {
-      std::vector<std::int64_t> heads;
-      for (const auto& [start, piece] : sliced) {
-        if (piece.size == 1) {
-          heads.push_back(at.heads);
-        } else {
-          std::ranges::copy(takenApart(graph, {piece.value, at.dim, at.heads}), std::back_inserter(heads));
-        }
-      }
-      return heads.size() == count ? heads : std::vector<std::int64_t>();
-    }
-    if (const auto selected = selectedOf(graph, at); !selected.empty()) {
-      std::vector<std::int64_t> heads;
-      for (const auto& [index, piece] : selected) heads.push_back(headsOf(piece));
-      return heads.size() == count ? heads : std::vector<std::int64_t>();
-    }
+    if (auto heads = cutApart(graph, at); !heads.empty())
+      return heads.size() == count ? std::move(heads) : std::vector<std::int64_t>();
     const auto& users = graph.value(at.value).users;
     const auto moved = users.size() == 1 ? movedBy(graph, graph.node(users.front()), at) : std::nullopt;
     if (!moved) return {};
@@ -221,15 +221,22 @@ std::vector<std::int64_t> takenApart(const Graph& graph, Moved at) {
   return {};
 }
 
-/// Equal pieces of the last dimension that a view makes a dimension of and what follows takes apart: [.., k · n] →
-/// [.., k, n] (torch.nn.MultiheadAttention), or with their heads, [.., k, h, e] (image transformers).
-std::vector<OutputPart> unflattenedOf(const Graph& graph, ValueId value) {
+/// The view that alone reads `value` and makes more dimensions of its last one; invalid: there is none.
+ValueId viewOfFeatures(const Graph& graph, ValueId value) {
   const auto& users = graph.value(value).users;
   const Shape& shape = graph.shapeOf(value);
   if (users.size() != 1 || shape.empty() || graph.opName(graph.node(users.front())) != "aten::view") return {};
   const ValueId view = graph.node(users.front()).results.front();
   const Shape& to = graph.shapeOf(view);
-  if (to.size() <= shape.size() || !std::equal(shape.begin(), shape.end() - 1, to.begin())) return {};
+  return to.size() > shape.size() && std::equal(shape.begin(), shape.end() - 1, to.begin()) ? view : ValueId();
+}
+
+/// Equal pieces of the last dimension that a view makes a dimension of and what follows takes apart: [.., k · n] →
+/// [.., k, n] (torch.nn.MultiheadAttention), or with their heads, [.., k, h, e] (image transformers).
+std::vector<OutputPart> unflattenedOf(const Graph& graph, ValueId value) {
+  const ValueId view = viewOfFeatures(graph, value);
+  if (!view.isValid()) return {};
+  const Shape &shape = graph.shapeOf(value), &to = graph.shapeOf(view);
   const std::size_t dim = shape.size() - 1;
   const std::int64_t heads = to.size() > dim + 2 ? to[dim + 1] : 0;
   std::vector<OutputPart> pieces;
@@ -240,12 +247,9 @@ std::vector<OutputPart> unflattenedOf(const Graph& graph, ValueId value) {
 
 /// Pieces of the heads that a view makes of the last dimension, [.., h · e] → [.., h, e]: of queries, keys and values.
 std::vector<OutputPart> headsApart(const Graph& graph, ValueId value) {
-  const auto& users = graph.value(value).users;
-  const Shape& shape = graph.shapeOf(value);
-  if (users.size() != 1 || shape.empty() || graph.opName(graph.node(users.front())) != "aten::view") return {};
-  const ValueId view = graph.node(users.front()).results.front();
+  const ValueId view = viewOfFeatures(graph, value);
+  if (!view.isValid() || graph.shapeOf(view).size() != graph.shapeOf(value).size() + 1) return {};
   const Shape& to = graph.shapeOf(view);
-  if (to.size() != shape.size() + 1 || !std::equal(shape.begin(), shape.end() - 1, to.begin())) return {};
   std::vector<OutputPart> pieces;
   for (const auto& [start, piece] : piecesOf(graph, view, static_cast<int>(to.size()) - 2))
     pieces.push_back({piece.size * to.back(), piece.value, piece.size});
@@ -312,8 +316,7 @@ std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int wor
   }
   std::vector<Block> blocks;
   for (const OutputPart& piece : pieces) {
-    const bool isShown = piece.heads > 0 || !piece.value.isValid();
-    const std::int64_t heads = isShown ? piece.heads : headsBehind(graph, piece.value);
+    const std::int64_t heads = piece.heads ? *piece.heads : headsBehind(graph, piece.value);
     blocks.push_back({piece.size, replicasFor(heads, worldSize)});
   }
   return last.withBlocks(std::move(blocks));

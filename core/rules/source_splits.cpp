@@ -3,6 +3,7 @@
 #include "graph/arguments.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
+#include "rules/call.h"
 #include "rules/layer_outputs.h"
 #include "rules/weight_splits.h"
 
@@ -23,8 +24,6 @@ using graph::ValueId;
 constexpr std::size_t kLongestWay = 16;
 constexpr std::string_view kAttention = "aten::scaled_dot_product_attention";
 constexpr std::size_t kMaskOfAttention = 3;
-/// [batch, heads, queries, keys]
-constexpr int kScoresRank = 4, kHeadsOfScores = 1;
 
 /// Where a view has dimension `dim` of `from`: as it is, or as the inner part of one that it was merged into. -1: cut.
 int dimBehindView(const Shape& from, const Shape& to, int dim) {
@@ -32,13 +31,6 @@ int dimBehindView(const Shape& from, const Shape& to, int dim) {
   for (int d = 0; d < static_cast<int>(to.size()); ++d) {
     const std::int64_t outer = sizeBefore(to, d);
     if (sizeAt(to, d) > 1 && outer <= before && outer * sizeAt(to, d) == before * size) return d;
-  }
-  return -1;
-}
-
-int placeIn(const std::vector<std::int64_t>& order, int dim) {
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (graph::wrapDim(order[i], static_cast<int>(order.size())) == dim) return static_cast<int>(i);
   }
   return -1;
 }
@@ -59,7 +51,7 @@ int dimBehind(const Graph& graph, const Node& node, ValueId operand, int dim) {
   if (op == "aten::view") return dimBehindView(from, to, dim);
   // Copies for the batch, in one with the heads: [h] → [b · h], of which the heads stay the inner part.
   if (op == "aten::repeat") return aligned >= 0 && size > 1 ? aligned : -1;
-  if (const auto* order = op == "aten::permute" ? graph::integersAt(node, 1) : nullptr) return placeIn(*order, dim);
+  if (op == "aten::permute" && graph::integersAt(node, 1)) return graph::placeAfterPermute(node, dim).value_or(-1);
   switch (graph::operatorOf(op).dims) {
     case DimsFrom::Aligned:
     case DimsFrom::First: return isAligned ? aligned : -1;
@@ -184,8 +176,7 @@ class Tracer {
     if (node.kind != graph::NodeKind::Call || node.results.empty()) return false;
     const int rank = static_cast<int>(m_graph.shapeOf(value).size());
     if (m_graph.opName(node) == kAttention) {
-      meaning.isHeads =
-          graph::operandAt(node, kMaskOfAttention) == value && rank == kScoresRank && dim == kHeadsOfScores;
+      meaning.isHeads = graph::operandAt(node, kMaskOfAttention) == value && rank == kRankOfHeads && dim == kHeads;
       return meaning.isHeads;
     }
     if (graph::layerShape(m_graph, user)) return false;
@@ -195,7 +186,7 @@ class Tracer {
     for (const ValueId other : graph::operandsOf(node)) {
       if (other == value || m_graph.shapeOf(other).size() != m_graph.shapeOf(result).size()) continue;
       if (sizeAt(m_graph.shapeOf(other), behind) != sizeAt(m_graph.shapeOf(value), dim)) continue;
-      const bool areScores = m_graph.shapeOf(other).size() == kScoresRank && behind == kHeadsOfScores;
+      const bool areScores = m_graph.shapeOf(other).size() == kRankOfHeads && behind == kHeads;
       meaning.isHeads = areScores || isHeadsOfFeatures(m_graph, other, behind);
       if (meaning.isHeads) return true;
       if (behind + 1 != static_cast<int>(m_graph.shapeOf(other).size())) continue;

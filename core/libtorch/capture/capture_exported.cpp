@@ -64,7 +64,7 @@ void dropUnread(graph::Graph& aten) {
   rewrite.dropUnread([&](const graph::Node& node) {
     if (node.kind != graph::NodeKind::Call) return false;
     const auto op = bridge::findOperator(aten.opName(node));
-    return node.results.empty() || (op && op->hasTag(at::Tag::nondeterministic_seeded));
+    return op && op->hasTag(at::Tag::nondeterministic_seeded);
   });
   std::move(rewrite).apply();
 }

@@ -65,6 +65,10 @@ class CandidateTable {
   /// `operands`: placement ids of Variables::reads.
   const std::shared_ptr<const CandidateRow>& row(const Asking& asking, NodeId node, std::uint32_t classIndex,
                                                  std::span<const PlacementId> operands);
+  /// Where all that the step reads is replicated.
+  const std::shared_ptr<const CandidateRow>& rowOfWhole(const Asking& asking, NodeId node) {
+    return row(asking, node, classOf(asking, node), Words(asking.variables.reads(node).size(), kReplicated));
+  }
   /// Of a row without candidates, as `node` meets it.
   const CandidateConflict& conflict(const Asking& asking, NodeId node, const CandidateRow& row);
   /// CandidateRow::demands as they are called in the problem that is asked about.

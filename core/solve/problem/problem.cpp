@@ -1,28 +1,11 @@
 #include "solve/problem/problem.h"
 
+#include "base/edit_distance.h"
+
 #include <algorithm>
 
 namespace cleave::solve {
 namespace {
-
-/// Levenshtein distance, given up (returns limit) once every cell of a row has reached `limit`.
-std::size_t editDistance(std::string_view a, std::string_view b, std::size_t limit) {
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    std::size_t best = row[0];
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t substitute = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-      best = std::min(best, row[j]);
-    }
-    if (best >= limit) return limit;
-  }
-  return row[b.size()];
-}
 
 std::string withoutStars(std::string_view pattern) {
   std::string plain(pattern);

@@ -32,8 +32,7 @@ struct Origins {
 
   /// Of whole operands. Norms of heads, slopes and copies for heads may be split where all that they read is whole.
   static bool isWholeOnly(const Asking& asking, CandidateTable& table, NodeId node) {
-    const Words reads(asking.variables.reads(node).size(), kReplicated);
-    const auto& row = table.row(asking, node, table.classOf(asking, node), reads);
+    const auto& row = table.rowOfWhole(asking, node);
     return row->open.size() == 1 &&
            std::all_of(row->writes.begin(), row->writes.end(), [](PlacementId id) { return id == kReplicated; });
   }
