@@ -2,8 +2,10 @@
 /// protocol/rank_side.h.
 #include "base/overwriting.h"
 #include "base/standard_streams.h"
+#include "base/temporary_folder.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/rank.h"
+#include "protocol/join.h"
 #include "protocol/rank_side.h"
 
 #include <CLI/CLI.hpp>
@@ -24,7 +26,7 @@ namespace {
 struct Options {
   torch_rank::RankRequest request;
   int eventsFd = -1, controlFd = -1, connectTimeout = 60;
-  std::string input, output, deviation;
+  std::string input, output, deviation, eventsTo;
 };
 
 void declare(CLI::App& app, Options& options) {
@@ -45,6 +47,9 @@ void declare(CLI::App& app, Options& options) {
                "Fill parameters that the checkpoint lacks from the plan's seed");
   app.add_option("--events-fd", options.eventsFd,
                  "Inherited pipe to write events to; readable lines on standard error without it");
+  app.add_option("--events-to", options.eventsTo,
+                 "HOST:PORT where cleave-cli run --listen waits for the events; CLEAVE_RUN_TOKEN is that run's token")
+      ->envname("CLEAVE_EVENTS_TO");
   app.add_option("--control-fd", options.controlFd, "Inherited pipe whose end of file ends this rank");
   app.add_option("--listen-fd", options.request.listenFd, "Inherited socket that listens on MASTER_PORT (rank 0)");
 }
@@ -79,6 +84,60 @@ std::unique_ptr<char[]> reserve;  // for the last words of a rank that has no me
   end(exitCode(error.code));
 }
 
+/// Where messages go: to the launcher's pipe, to a listener elsewhere, or in words to standard error.
+class Report {
+ public:
+  /// Of a rank that a launcher started on this machine.
+  explicit Report(int eventsFd) {
+    if (eventsFd >= 0) m_writer = std::make_unique<protocol::EventWriter>(eventsFd);
+  }
+
+  /// Blocks until the listener has let this rank in. The rank ends with the connection.
+  Result<void> join(torch_rank::RankRequest& request, const std::string& listener) {
+    const char* token = std::getenv("CLEAVE_RUN_TOKEN");
+    CLEAVE_TRY(const protocol::HostPort at, protocol::parseHostPort(listener, "--events-to"));
+    const protocol::Join join{.token = token ? token : "", .rank = request.rank, .ranks = request.worldSize};
+    CLEAVE_TRY(protocol::Joined joined, protocol::joinRun(at, join, request.connectTimeout));
+    m_connection = std::move(joined.connection);
+    const std::string words = fmt::format(
+        "cleave-rank: rank {} ends, because the listener at {} has ended or is out "
+        "of reach.",
+        request.rank, protocol::toText(at));
+    protocol::endWithControlPipe(m_connection.get(), words);
+    m_writer = std::make_unique<protocol::EventWriter>(m_connection.get(), words);
+    if (!joined.wantsOutputs) return {};
+    CLEAVE_TRY(m_folder, TemporaryFolder::make("cleave-rank"));
+    if (!request.outputFile) request.outputFile = *m_folder / "outputs.safetensors";
+    if (!request.deviationFile) request.deviationFile = *m_folder / "outputs";
+    m_outputs = request.rank == 0 ? *request.outputFile
+                                  : fs::path(fmt::format("{}.{}", request.deviationFile->string(), request.rank));
+    return {};
+  }
+
+  void tell(int rank, const protocol::Message& message) {
+    const auto* error = std::get_if<protocol::RankError>(&message);
+    if (const auto text = protocol::readable(rank, message); text && (!m_writer || (m_connection.isOpen() && error)))
+      std::fprintf(stderr, "%s\n", text->c_str());
+    if (error) m_folder.reset();
+    if (std::holds_alternative<protocol::RankResult>(message)) sendOutputs(rank);
+    if (m_writer) m_writer->write(message);
+    if (error) end(exitCode(error->code));
+  }
+
+ private:
+  void sendOutputs(int rank) {
+    std::error_code error;
+    if (m_outputs.empty() || !fs::exists(m_outputs, error)) return;
+    if (const auto sent = m_writer->writeFile(m_outputs); !sent)
+      tell(rank, protocol::RankError{sent.error().message, false, sent.error().code});
+  }
+
+  std::unique_ptr<protocol::EventWriter> m_writer;
+  UniqueFd m_connection;
+  std::optional<TemporaryFolder> m_folder;
+  fs::path m_outputs;  ///< the listener wants them; empty: nobody does
+};
+
 int runAsRank(Options& options) {
   auto environment = protocol::readRankEnvironment([](const char* name) { return std::getenv(name); });
   if (!environment) {
@@ -98,16 +157,14 @@ int runAsRank(Options& options) {
   if (!options.deviation.empty()) request.deviationFile = options.deviation;
   request.ncclLibrary = ncclLibrary();
 
-  std::unique_ptr<protocol::EventWriter> writer;
-  if (options.eventsFd >= 0) writer = std::make_unique<protocol::EventWriter>(options.eventsFd);
-  const torch_rank::EventSink sink = [&](const protocol::Message& message) {
-    if (writer) {
-      writer->write(message);
-    } else if (const auto text = protocol::readable(request.rank, message)) {
-      std::fprintf(stderr, "%s\n", text->c_str());
+  Report report(options.eventsFd);
+  if (options.eventsFd < 0 && !options.eventsTo.empty()) {
+    if (const auto joined = report.join(request, options.eventsTo); !joined) {
+      std::fprintf(stderr, "cleave-rank: %s\n", joined.error().message.c_str());
+      return exitCode(joined.error().code);
     }
-    if (const auto* error = std::get_if<protocol::RankError>(&message)) end(exitCode(error->code));
-  };
+  }
+  const torch_rank::EventSink sink = [&](const protocol::Message& message) { report.tell(request.rank, message); };
   toldOfTheEnd = &sink;
   reserve = std::make_unique<char[]>(1 << 20);
   std::set_terminate(tellAndEnd);

@@ -80,10 +80,6 @@ struct SpawnOptions {
 
 }  // namespace
 
-void UniqueFd::reset() {
-  if (m_fd >= 0) ::close(std::exchange(m_fd, -1));
-}
-
 bool LineReader::read(int fd, std::vector<std::string>& lines) {
   std::array<char, 16384> buffer;
   // Bounded, so that one chatty child cannot keep the caller from looking at the others.

@@ -13,6 +13,7 @@
 /// | 4      | control: its end of file tells the child to end                   |
 /// | 5      | a listening socket, where one was handed over                     |
 #include "base/result.h"
+#include "base/unique_fd.h"
 
 #include <sys/types.h>
 #include <filesystem>
@@ -23,25 +24,6 @@
 namespace cleave::launch {
 
 inline constexpr int kEventsFd = 3, kControlFd = 4, kListenFd = 5;
-
-/// A file descriptor that is closed with its owner.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : m_fd(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : m_fd(std::exchange(other.m_fd, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(m_fd, other.m_fd);
-    return *this;
-  }
-  ~UniqueFd() { reset(); }
-  int get() const { return m_fd; }
-  bool isOpen() const { return m_fd >= 0; }
-  void reset();
-
- private:
-  int m_fd = -1;
-};
 
 /// Cuts a byte stream into lines of bounded length. A longer line is handed out as soon as it is too long, one byte
 /// over the bound so that one can see it; the rest of it is dropped.
@@ -69,11 +51,13 @@ struct ChildSpec {
   int listenFd = -1;                     ///< becomes descriptor 5; -1: none
 };
 
-/// How a child ended, or that it was stopped.
+/// How a child ended, or that it was stopped. Of a process on another host nothing is known but its connection.
 struct ChildState {
   bool exited = false;  ///< `code` is its exit code, or `signal` is what killed it
   int code = 0, signal = 0;
-  bool stopped = false;  ///< by `signal`, and not continued since
+  bool stopped = false;       ///< by `signal`, and not continued since
+  bool awaited = false;       ///< elsewhere: it has not connected yet
+  bool disconnected = false;  ///< elsewhere: its connection has ended
 };
 
 class ChildProcess {

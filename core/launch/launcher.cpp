@@ -2,7 +2,7 @@
 
 #include "base/exhaustion.h"
 #include "launch/child_process.h"
-#include "launch/rank_watch.h"
+#include "launch/hearing.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -61,7 +61,7 @@ bool isKeptFromRanks(std::string_view name) {
        {"TOKEN", "SECRET", "PASSWORD", "PASSWD", "API_KEY", "APIKEY", "ACCESS_KEY", "CREDENTIAL"}) {
     if (upper.find(secret) != std::string::npos) return true;
   }
-  for (std::string_view other : {"TORCHELASTIC_", "SLURM_"}) {
+  for (std::string_view other : {"TORCHELASTIC_", "SLURM_", "CLEAVE_EVENTS_TO"}) {
     if (upper.starts_with(other)) return true;
   }
   for (std::string_view own : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
@@ -107,9 +107,8 @@ class Run {
  public:
   Run(const LaunchRequest& request, const Observer& observer, const Progress& progress)
       : m_request(request),
-        m_observer(observer),
         m_progress(progress),
-        m_watch(request.ranks, std::chrono::milliseconds(request.silenceMs)) {}
+        m_hearing(request.ranks, std::chrono::milliseconds(request.silenceMs), observer) {}
   // Whatever ends this object, also an exception of the observer: no rank outlives it.
   ~Run() { stopAll(); }
   Run(const Run&) = delete;
@@ -119,22 +118,16 @@ class Run {
 
  private:
   Result<void> startRanks();
-  void tell(const RankEvent& event);
-  /// The clock that ranks are judged by: it stands still while the observer is busy.
-  Clock::time_point now() const { return Clock::now() - m_observing; }
   void waitForInput() const;
   void listen(int rank);
-  void handleLine(int rank, const std::string& line);
   void observeRanks();
   void stopAll();
   bool anyRunning();
 
   const LaunchRequest& m_request;
-  const Observer& m_observer;
   const Progress& m_progress;
-  RankWatch m_watch;
+  Hearing m_hearing;
   std::vector<RankProcess> m_ranks;
-  Clock::duration m_observing{};
 };
 
 Result<void> Run::startRanks() {
@@ -159,16 +152,10 @@ Result<void> Run::startRanks() {
     spec.group = m_ranks.empty() ? 0 : m_ranks.front().process.pid();
     CLEAVE_TRY(ChildProcess child, ChildProcess::start(spec));
     m_ranks.push_back({std::move(child)});
-    m_watch.start(rank, now());
-    tell({rank, protocol::PhaseChange{protocol::Phase::Spawned, 0, 0}, {}});
+    m_hearing.watch.start(rank, m_hearing.now());
+    m_hearing.tell({rank, protocol::PhaseChange{protocol::Phase::Spawned, 0, 0}, {}});
   }
   return {};
-}
-
-void Run::tell(const RankEvent& event) {
-  const auto start = Clock::now();
-  m_observer(event);
-  m_observing += Clock::now() - start;
 }
 
 void Run::waitForInput() const {
@@ -181,19 +168,14 @@ void Run::waitForInput() const {
   ::poll(fds.data(), fds.size(), static_cast<int>(kPollPeriod.count()));
 }
 
-void Run::handleLine(int rank, const std::string& line) {
-  auto message = protocol::decode(line);
-  if (!message) return m_watch.hearNonsense(rank, message.error().message);
-  m_watch.hear(rank, *message);
-  tell({rank, std::move(*message), {}});
-}
-
 void Run::listen(int rank) {
   RankProcess& from = m_ranks[static_cast<std::size_t>(rank)];
   std::vector<std::string> lines;
   if (from.process.events.isOpen() && !from.eventLines.read(from.process.events.get(), lines))
     from.process.events.reset();
-  for (const std::string& line : lines) handleLine(rank, line);
+  for (const std::string& line : lines) {
+    if (auto message = m_hearing.decoded(rank, line)) m_hearing.take(rank, *std::move(message));
+  }
   bool isHeard = !lines.empty();
   lines.clear();
   if (from.process.error.isOpen() && !from.errorLines.read(from.process.error.get(), lines)) {
@@ -202,10 +184,10 @@ void Run::listen(int rank) {
   }
   isHeard = isHeard || !lines.empty();
   for (std::string& line : lines) {
-    tell({rank, std::nullopt, line});
-    m_watch.hearLine(rank, std::move(line));
+    m_hearing.tell({rank, std::nullopt, line});
+    m_hearing.watch.hearLine(rank, std::move(line));
   }
-  if (isHeard) m_watch.heard(rank, now());
+  if (isHeard) m_hearing.watch.heard(rank, m_hearing.now());
 }
 
 /// Reads what the ranks have said and judges them by it. The kernel is asked first: whatever a rank wrote before it
@@ -213,9 +195,9 @@ void Run::listen(int rank) {
 void Run::observeRanks() {
   for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
     const ChildState child = m_ranks[rank].process.poll();
-    const auto askedAt = now();
+    const auto askedAt = m_hearing.now();
     listen(static_cast<int>(rank));
-    m_watch.judge(static_cast<int>(rank), child, askedAt, now());
+    m_hearing.watch.judge(static_cast<int>(rank), child, askedAt, m_hearing.now());
   }
 }
 
@@ -248,10 +230,10 @@ Result<RunOutcome> Run::run() {
     }
     waitForInput();
     observeRanks();
-    if (!anyRunning() || m_watch.isSettled(now())) break;
+    if (!anyRunning() || m_hearing.watch.isSettled(m_hearing.now())) break;
   }
   observeRanks();
-  RunOutcome result = m_watch.outcome();
+  RunOutcome result = m_hearing.watch.outcome();
   stopAll();
   return result;
 }

@@ -18,8 +18,6 @@ constexpr std::chrono::milliseconds kSettle = 300ms;
 constexpr std::chrono::milliseconds kPeerSettle = 2s;
 // A stopped process (SIGSTOP) keeps its connections open and would stall the others for ever.
 constexpr auto kStoppedGrace = 1s;
-// Reading LibTorch from a cold disk takes longer than any silence afterwards.
-constexpr std::chrono::milliseconds kStartGrace = 60s;
 constexpr std::size_t kLastLines = 12;
 
 /// What a rank lacked that could not say so itself: before its main() the loader and LibTorch find neither room nor
@@ -33,8 +31,8 @@ std::optional<std::string> wantIn(const std::deque<std::string>& lines) {
 
 }  // namespace
 
-RankWatch::RankWatch(int ranks, std::chrono::milliseconds silence)
-    : m_silence(silence), m_ranks(static_cast<std::size_t>(ranks)) {}
+RankWatch::RankWatch(int ranks, std::chrono::milliseconds silence, std::chrono::milliseconds startGrace)
+    : m_silence(silence), m_startGrace(startGrace), m_ranks(static_cast<std::size_t>(ranks)) {}
 
 void RankWatch::start(int rank, Time now) { at(rank).lastHeard = now; }
 
@@ -64,14 +62,17 @@ std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& s
   if (state.exited && state.code != 0) return fmt::format("ended with code {}", state.code);
   if (state.exited) return rank.result ? std::nullopt : std::optional<std::string>("ended without a result");
   if (rank.error) return "reported an error";
+  if (state.disconnected && rank.result) return std::nullopt;
+  if (state.disconnected) return "ended without a result: its connection was closed";
   if (state.stopped && !rank.stoppedSince) rank.stoppedSince = askedAt;
   if (!state.stopped) rank.stoppedSince.reset();
   if (rank.stoppedSince && askedAt - *rank.stoppedSince > kStoppedGrace) {
     return fmt::format("was stopped by signal {} ({})", state.signal, strsignal(state.signal));
   }
-  const auto limit = rank.hasSpoken ? m_silence : std::max(m_silence, kStartGrace);
+  const auto limit = rank.hasSpoken ? m_silence : std::max(m_silence, m_startGrace);
   if (askedAt - rank.lastHeard > limit) {
-    return fmt::format("sent nothing for {:g} s", std::chrono::duration<double>(limit).count());
+    return fmt::format("{} {:g} s", state.awaited ? "has not come within" : "sent nothing for",
+                       std::chrono::duration<double>(limit).count());
   }
   return std::nullopt;
 }

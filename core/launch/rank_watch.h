@@ -16,12 +16,16 @@
 
 namespace cleave::launch {
 
+/// Reading LibTorch from a cold disk takes longer than any silence afterwards.
+inline constexpr std::chrono::milliseconds kStartGrace{60'000};
+
 class RankWatch {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  RankWatch(int ranks, std::chrono::milliseconds silence);
+  /// `startGrace`: how long a rank may take until its first word.
+  RankWatch(int ranks, std::chrono::milliseconds silence, std::chrono::milliseconds startGrace = kStartGrace);
 
-  /// The rank's process is there: it must not be silent for too long from here on.
+  /// The rank's process is there, or its connection awaited: it must not be silent for too long from here on.
   void start(int rank, Time now);
   void hear(int rank, const protocol::Message& message);
   /// A line that is no message; `why` says what is wrong with it.
@@ -56,7 +60,7 @@ class RankWatch {
   static std::string lastWords(const Rank& rank);
   RankExit firstFailure() const;
 
-  std::chrono::milliseconds m_silence;
+  std::chrono::milliseconds m_silence, m_startGrace;
   std::vector<Rank> m_ranks;
   std::vector<RankExit> m_failures;  ///< in the order they were seen, at most one a rank
   Time m_firstFailureAt{};

@@ -14,7 +14,9 @@ FolderCheck checkFolder(const RunRequest& request) {
   }
   std::error_code ignored;
   check.isGone = !fs::exists(model.source, ignored);
-  check.lacksWeights = request.readsWeights() && (check.isGone || !model.hasWeights);
+  // Ranks elsewhere read what lies there.
+  const bool isMissed = check.isGone && !request.attended;
+  check.lacksWeights = request.readsWeights() && (isMissed || !model.hasWeights);
   check.lacksModel = check.isGone && request.comparesUnsplit();
   const std::string_view what = model.isExported ? "exported program" : "model folder";
   if (check.holds() && request.readsWeights() && !request.initMissing) {

@@ -34,10 +34,40 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
   launch.ranks = plan.ranks;
   launch.backend = backend;
   launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};
-  if (files.input) launch.rankArguments.insert(launch.rankArguments.end(), {"--input", files.input->string()});
-  if (request.skipWeights) launch.rankArguments.push_back("--skip-weights");
-  if (request.initMissing) launch.rankArguments.push_back("--init-missing");
+  std::ranges::copy(rankArguments(request), std::back_inserter(launch.rankArguments));
   return launch::launch(launch, observer, progress);
+}
+
+/// Of the outputs, and of all that a rank may write with them, with its names.
+std::int64_t mostOutputBytes(const plan::Plan& plan) {
+  std::int64_t bytes = std::int64_t{64} << 20;
+  for (const graph::Output& output : plan.program->outputs) bytes += plan.program->bytesOf(output.value);
+  for (const program::ParameterShards& parameter : plan.parameters) bytes += graph::sizeInBytes(parameter.type);
+  return bytes;
+}
+
+/// The same where somebody else starts the ranks: their plan may be another, for this process gave them none.
+Result<launch::RunOutcome> attendRanks(const RunRequest& request, const RankFiles& files,
+                                       const launch::Observer& observer, const Progress& progress) {
+  CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(*request.plan)));
+  CLEAVE_TRY(const auto program, program::readRankProgram(files.plan));
+  const std::string digest = fmt::format("{:016x}", program::digestOf(program));
+  launch::AttendRequest attended{.ranks = request.plan->ranks, .joinMs = request.attended->joinMs};
+  attended.notice = request.attended->notice;
+  if (request.wantsOutputs()) {
+    attended.output = files.output;
+    attended.deviation = files.deviation;
+    attended.maxOutputBytes = mostOutputBytes(*request.plan);
+  }
+  CLEAVE_TRY(auto outcome, request.attended->listener->attend(attended, observer, progress));
+  for (std::size_t rank = 0; outcome.succeeded && rank < outcome.results.size(); ++rank) {
+    const std::string& own = outcome.results[rank]->program;
+    if (own == digest) continue;
+    return fail(ErrorCode::BadInput,
+                "Rank {} ran another plan than this one ({}, not {}): copy the plan's file to all nodes.", rank, own,
+                digest);
+  }
+  return outcome;
 }
 
 /// The model on one rank: what the split run is compared with.
@@ -182,10 +212,21 @@ double defaultTolerance(graph::DType dtype) {
   }
 }
 
+std::vector<std::string> rankArguments(const RunRequest& request) {
+  std::vector<std::string> words;
+  if (const auto input = request.inputFile()) words.insert(words.end(), {"--input", input->string()});
+  if (request.skipWeights) words.emplace_back("--skip-weights");
+  if (request.initMissing) words.emplace_back("--init-missing");
+  return words;
+}
+
 Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& observer, const Progress& progress) {
   RunReport report;
   std::string why;
-  CLEAVE_TRY(report.backend, launch::resolveBackend(request.backend, request.plan->ranks, &why));
+  report.backend = request.backend;
+  if (!request.attended) {
+    CLEAVE_TRY(report.backend, launch::resolveBackend(request.backend, request.plan->ranks, &why));
+  }
   report.rtol = request.rtol;
   report.atol = request.atol;
   report.warnings = request.plan->warnings;
@@ -193,10 +234,11 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   const FolderCheck folderCheck = checkFolder(request);
   if (!folderCheck.holds()) return fail(ErrorCode::BadInput, "{}", folderCheck.text);
   std::shared_ptr<const Model> model;  // null: this run reads nothing of it
-  if (request.readsWeights() || request.comparesUnsplit()) {
+  if ((request.readsWeights() && !request.attended) || request.comparesUnsplit()) {
     CLEAVE_TRY(model, openSameModel(*request.plan, progress));
   }
-  std::vector<MemoryCheck> checks{checkMemory(*request.plan, report.backend)};
+  std::vector<MemoryCheck> checks;
+  if (!request.attended) checks.push_back(checkMemory(*request.plan, report.backend));
   if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan));
   for (const MemoryCheck& memory : checks) {
     if (memory.fits()) continue;
@@ -212,21 +254,25 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   }
   noteCasts(report, request);
   CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
-  RankFiles files{folder / "plan.json", folder / "outputs.safetensors", folder / "outputs.rank", request.input};
+  const RankFiles files{folder / "plan.json", folder / "outputs.safetensors", folder / "outputs.rank",
+                        request.inputFile()};
   // Opened before anything runs: an output that cannot be written is known at once. Ranks write elsewhere, because what
   // is compared must be read again, which a pipe cannot.
   std::optional<OutputFile> output;
   if (request.output) {
     CLEAVE_TRY(output, OutputFile::open(*request.output, progress.stopToken()));
   }
-  if (!files.input && request.expect) files.input = request.expect;
   progress.report("run");
   Conduct conduct(*request.plan, report.backend, !request.skipWeights);
   const auto follow = [&](const launch::RankEvent& event) {
     conduct.observe(event);
     observer(event);
   };
-  CLEAVE_TRY(report.outcome, launchRanks(*request.plan, report.backend, files, request, follow, progress));
+  if (request.attended) {
+    CLEAVE_TRY(report.outcome, attendRanks(request, files, follow, progress));
+  } else {
+    CLEAVE_TRY(report.outcome, launchRanks(*request.plan, report.backend, files, request, follow, progress));
+  }
   if (!report.outcome.succeeded) return report;
   report.violations = conduct.violations(report.outcome);
   CLEAVE_TRY(const fs::path expected, expectedFile(report, request, model, files, folder, progress));

@@ -1,6 +1,7 @@
 #pragma once
-/// The last stage: the ranks of a plan run on this machine, and what they computed is compared.
+/// The last stage: the ranks of a plan run on this machine, or report to it, and what they computed is compared.
 #include "launch/launcher.h"
+#include "launch/listener.h"
 #include "pipeline/report.h"
 #include "plan/plan.h"
 
@@ -9,6 +10,13 @@
 #include <string>
 
 namespace cleave::pipeline {
+
+/// Ranks that somebody else starts, with what `clusterText` says (cluster.h).
+struct Attended {
+  launch::Listener* listener = nullptr;
+  int joinMs = 60'000;                                  ///< see AttendRequest
+  std::function<void(const std::string&)> notice = {};  ///< the same
+};
 
 struct RunRequest {
   std::shared_ptr<const plan::Plan> plan;
@@ -19,9 +27,15 @@ struct RunRequest {
   bool compareUnsplit = true;  ///< without `expect`: against a run of the unsplit program in one process
   bool ignoreMemory = false;   ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
   std::filesystem::path rankProgram;  ///< empty: the one installed with this program
+  std::optional<Attended> attended;   ///< the split run's ranks are not started here; `backend` is not Auto then
+  bool wantsOutputs() const { return output || expect || compareUnsplit; }
   bool comparesUnsplit() const { return compareUnsplit && !expect; }
   bool readsWeights() const { return !skipWeights && (plan->model.hasWeights || !initMissing); }
+  /// Where without one inputs are made up.
+  std::optional<std::filesystem::path> inputFile() const { return input ? input : expect; }
 };
+/// What every rank is told on its command line beside plan, backend and files to write.
+std::vector<std::string> rankArguments(const RunRequest& request);
 
 /// Whether the local ranks of a plan find the memory that their processes take: what is predicted of the program, and
 /// LibTorch's own.
@@ -41,10 +55,11 @@ MemoryCheck checkUnsplitMemory(const plan::Plan& plan);
 /// 6e-2 (8 bits of mantissa, and sums in another order), float64 1e-8.
 double defaultTolerance(graph::DType dtype);
 
-/// Starts the ranks (and, where asked, the unsplit run), waits, compares: outputs with what is expected, and what each
-/// rank read, allocated and sent with the plan. `observer` sees every event of the split run. Environment when the
-/// ranks, or the unsplit run, do not fit into memory; BadInput when `expect` has no or another output, `checkFolder`
-/// does not hold, or the folder holds another model than the plan's: all before any rank starts.
+/// Starts the ranks, or waits for them (and, where asked, starts the unsplit run), waits, compares: outputs with what
+/// is expected, and what each rank read, allocated and sent with the plan. `observer` sees every event of the split
+/// run. Environment when the ranks, or the unsplit run, do not fit into memory; BadInput when `expect` has no or
+/// another output, `checkFolder` does not hold, or the folder holds another model than the plan's: all before any rank
+/// starts.
 Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& observer, const Progress& progress = {});
 
 }  // namespace cleave::pipeline

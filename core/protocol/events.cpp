@@ -1,5 +1,6 @@
 #include "protocol/events.h"
 
+#include "base/base64.h"
 #include "base/json.h"
 
 #include <nlohmann/json.hpp>
@@ -68,7 +69,11 @@ void fields(V&& v, RankResult& m) {
   v("peak_program", m.peak.program), v("peak_process", m.peak.process);
   v("all_reduce", m.allReduce), v("all_gather", m.allGather), v("reduce_scatter", m.reduceScatter);
   v("loss", m.loss), v("has_loss", m.hasLoss), v("step_microseconds", m.stepMicroseconds),
-      v("digests", m.outputDigests);
+      v("digests", m.outputDigests), v("program", m.program);
+}
+template <class V>
+void fields(V&& v, OutputPart& m) {
+  v("total", m.total), v("bytes", m.bytes);
 }
 template <class V>
 void fields(V&& v, RankError& m) {
@@ -77,7 +82,7 @@ void fields(V&& v, RankError& m) {
 
 /// The "type" of each message, in the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
-    "hello", "phase", "memory", "heartbeat", "collective", "result", "error"};
+    "hello", "phase", "memory", "heartbeat", "collective", "result", "error", "output"};
 
 struct Writer {
   Json& json;
@@ -92,6 +97,7 @@ struct Writer {
       json[key] = std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
   }
   void operator()(const char* key, const std::string& value) { json[key] = clipped(value, kMaxTextBytes); }
+  void operator()(const char* key, const Bytes& value) { json[key] = toBase64(value.data); }
   void operator()(const char* key, Phase value) { json[key] = toText(value); }
   void operator()(const char* key, ErrorCode value) { json[key] = exitCode(value); }
   void operator()(const char* key, const std::map<std::string, std::string>& value) {
@@ -129,6 +135,15 @@ struct Reader {
   }
   void operator()(const char* key, double& value) { take(json.real(key, value), value); }
   void operator()(const char* key, std::string& value) { take(json.text(key, value), value); }
+  void operator()(const char* key, Bytes& value) {
+    const auto text = json.text(key, std::string());
+    if (!text) return reject(text.error());
+    auto bytes = fromBase64(*text);
+    if (!bytes || bytes->size() > kMaxPartBytes)
+      return reject({ErrorCode::BadInput,
+                     fmt::format("{} must be at most {} bytes in base64.", json.nameOf(key), kMaxPartBytes)});
+    value.data = *std::move(bytes);
+  }
   void operator()(const char* key, ErrorCode& value) {
     int code = exitCode(value);
     (*this)(key, code);

@@ -1,5 +1,6 @@
 #pragma once
-/// The line protocol between a rank and its launcher: one JSON object a line on an inherited pipe, at most 64 KiB each.
+/// The line protocol between a rank and its launcher: one JSON object a line, at most 64 KiB each, on an inherited pipe
+/// or, of a rank that was started elsewhere, on a connection (join.h).
 ///
 /// | type        | fields                                                                          |
 /// |-------------|---------------------------------------------------------------------------------|
@@ -8,6 +9,7 @@
 /// | memory      | by category, bytes; at least 10 times a second                                  |
 /// | heartbeat   | once a second                                                                   |
 /// | collective  | index in the plan, kind, bytes, microseconds                                    |
+/// | output      | total, bytes: the next part of the file of outputs; on a connection, see join.h |
 /// | result      | outputs' digests, loss, counts                                                  |
 /// | error       | message, peer_failed, code (the exit code of its class, base/result.h)          |
 ///
@@ -29,6 +31,12 @@ inline constexpr std::size_t kMaxLineBytes = 64 << 10;
 
 enum class Phase : std::uint8_t { Spawned, Connecting, Loading, WarmUp, Running, Gathering, Done, Failed };
 std::string_view toText(Phase phase);
+
+/// In a line as base64, so many at most.
+struct Bytes {
+  std::string data;
+};
+inline constexpr std::size_t kMaxPartBytes = 32 << 10;
 
 struct Hello {
   int version = kProtocolVersion;
@@ -78,6 +86,13 @@ struct RankResult {
   bool hasLoss = false;
   std::int64_t stepMicroseconds = 0;
   std::map<std::string, std::string> outputDigests;  ///< output name → hex digest; equal on all ranks
+  std::string program;  ///< hex digest of what it ran (program::digestOf), for who cannot know it otherwise
+};
+/// Of the safetensors file that rank 0 writes its outputs to, or another rank its own that deviate: all parts in order,
+/// before the result. `total`: the file's size.
+struct OutputPart {
+  std::int64_t total = 0;
+  Bytes bytes;
 };
 /// `peerFailed`: this rank only noticed that another one is gone; the first failure is to be looked for there.
 struct RankError {
@@ -89,7 +104,8 @@ struct RankError {
 /// The class of failure that a rank ended with; RankFailed for an exit code that is none of them.
 ErrorCode errorCodeOf(int exitCode);
 
-using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, RankResult, RankError>;
+using Message =
+    std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, RankResult, RankError, OutputPart>;
 
 std::string encode(const Message& message);  ///< one line, with the newline
 /// BadInput for a line that is too long, no JSON object, of another protocol version, or has a field of a wrong type.

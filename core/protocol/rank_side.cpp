@@ -1,5 +1,7 @@
 #include "protocol/rank_side.h"
 
+#include "base/files.h"
+
 #include <unistd.h>
 
 #include <algorithm>
@@ -46,6 +48,13 @@ Result<int> integerOf(const Getter& variable, std::initializer_list<const char*>
 }
 
 constexpr int kMaxRanks = 65536;
+
+/// Not exit(): destructors would wait for peers and threads.
+[[noreturn]] void endWith(const std::string& lastWords) {
+  const std::string line = lastWords.empty() ? "" : lastWords + "\n";
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) errno = 0;  // nobody is left to tell
+  ::_exit(exitCode(ErrorCode::Cancelled));
+}
 
 }  // namespace
 
@@ -116,19 +125,31 @@ void EventWriter::write(const Message& message) {
   for (std::size_t done = 0; done < line.size();) {
     const ssize_t put = ::write(m_fd, line.data() + done, line.size() - done);
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) ::_exit(exitCode(ErrorCode::Cancelled));
+    if (put < 0) endWith(m_lastWords);
     done += static_cast<std::size_t>(put);
   }
 }
 
-void endWithControlPipe(int fd) {
-  std::thread([fd] {
+Result<void> EventWriter::writeFile(const std::filesystem::path& path) {
+  CLEAVE_TRY(const auto file, RandomAccessFile::open(path));
+  std::int64_t at = 0;
+  do {
+    OutputPart part{file.sizeBytes(), {}};
+    part.bytes.data.resize(std::min<std::size_t>(kMaxPartBytes, static_cast<std::size_t>(file.sizeBytes() - at)));
+    CLEAVE_TRY_VOID(file.readAt(at, std::as_writable_bytes(std::span(part.bytes.data))));
+    write(part);
+    at += std::ssize(part.bytes.data);
+  } while (at < file.sizeBytes());
+  return {};
+}
+
+void endWithControlPipe(int fd, std::string lastWords) {
+  std::thread([fd, lastWords = std::move(lastWords)] {
     char byte = 0;
     while (true) {
       const ssize_t got = ::read(fd, &byte, 1);
       if (got > 0 || (got < 0 && errno == EINTR)) continue;
-      // Not exit(): destructors would wait for peers and threads.
-      ::_exit(exitCode(ErrorCode::Cancelled));
+      endWith(lastWords);
     }
   }).detach();
 }

@@ -13,6 +13,7 @@
 /// the store at that address (TORCHELASTIC_USE_AGENT_STORE), no rank may serve one there.
 #include "protocol/events.h"
 
+#include <filesystem>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -34,21 +35,24 @@ Result<RankEnvironment> readRankEnvironment(const std::function<const char*(cons
 /// "node[07-09,12],gpu3" → "node07": the host on which Slurm puts rank 0 by default.
 std::string firstHost(std::string_view slurmNodeList);
 
-/// Writes messages as lines to a pipe, from any thread. When the reader is gone the process ends at once: nobody is
-/// left to want the result.
+/// Writes messages as lines to a pipe or a connection, from any thread. When the reader is gone the process ends at
+/// once, with these last words on standard error: nobody is left to want the result.
 class EventWriter {
  public:
-  explicit EventWriter(int fd) : m_fd(fd) {}
+  explicit EventWriter(int fd, std::string lastWords = {}) : m_fd(fd), m_lastWords(std::move(lastWords)) {}
   void write(const Message& message);
+  /// The file as messages OutputPart. BadInput or Environment when it cannot be read.
+  Result<void> writeFile(const std::filesystem::path& file);
 
  private:
   std::mutex m_mutex;
   int m_fd;
+  std::string m_lastWords;
 };
 
-/// Starts a thread that ends the process (exit code of Cancelled) as soon as the control pipe reaches its end of file:
-/// the launcher is gone or wants the rank gone.
-void endWithControlPipe(int fd);
+/// Starts a thread that ends the process (exit code of Cancelled) as soon as the control pipe, or the connection that
+/// serves as one, reaches its end: the launcher is gone or wants the rank gone. The last words go to standard error.
+void endWithControlPipe(int fd, std::string lastWords = {});
 
 /// A message as a person reads it in a terminal; nullopt for those that only matter to a program.
 std::optional<std::string> readable(int rank, const Message& message);

@@ -1,19 +1,32 @@
-// Lines of the rank protocol. Whatever is accepted can be written again, and reads back as the same line.
+// Lines of the rank protocol, and those with which a rank joins a run. Whatever is accepted can be written again, and
+// reads back as the same line.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
 
-#include "protocol/events.h"
+#include "protocol/join.h"
 #include "tests/fuzz/fuzz_target.h"
 
 using namespace cleave::protocol;
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const auto message = decode(std::string_view(reinterpret_cast<const char*>(data), size));
-  wasAccepted = message.has_value();
-  if (!message) return 0;
+namespace {
+
+template <class Decode>
+bool isReadBack(std::string_view text, Decode&& decode) {
+  const auto message = decode(text);
+  if (!message) return false;
   const std::string line = encode(*message);
   const auto again = decode(line);
   if (!again || encode(*again) != line) std::abort();
+  return true;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  wasAccepted = false;
+  for (const bool isTaken : {isReadBack(text, decode), isReadBack(text, decodeJoin), isReadBack(text, decodeAnswer)})
+    wasAccepted = wasAccepted || isTaken;
   return 0;
 }

@@ -125,6 +125,29 @@ class TestRankWatch : public QObject {
     QVERIFY(story.watch.outcome().succeeded);
   }
 
+  /// Of a rank on another host nothing is known but its connection.
+  void aConnectionThatEndsIsAFailureUnlessTheResultIsHere() {
+    Story story(2);
+    story.state(0).disconnected = true;
+    story.says(1, RankResult{});
+    story.state(1).disconnected = true;
+    story.pass(100ms, 0);
+    QCOMPARE(story.watch.outcome().firstFailure->rank, 0);
+    QCOMPARE(story.what(), "ended without a result: its connection was closed");
+    QCOMPARE(story.watch.outcome().results[1].has_value(), true);
+  }
+
+  void aRankThatIsAwaitedHasATimeToCome() {
+    RankWatch watch(1, kSilence, 20s);
+    const RankWatch::Time start{};
+    const ChildState awaited{.awaited = true};
+    watch.start(0, start);
+    watch.judge(0, awaited, start + 20s, start + 20s);
+    QVERIFY(watch.outcome().succeeded);
+    watch.judge(0, awaited, start + 21s, start + 21s);
+    QCOMPARE(QString::fromStdString(watch.outcome().firstFailure->what), "has not come within 20 s");
+  }
+
   void keepsTheLastLinesAndWhatTheySayOfTheMachine() {
     Story story(1);
     for (int i = 0; i < 20; ++i) story.watch.hearLine(0, fmt::format("line {}", i));

@@ -21,12 +21,14 @@ std::vector<Message> samples() {
   result.loss = 5.25;
   result.hasLoss = true;
   result.outputDigests = {{"logits", "00ff"}, {"loss", "12ab"}};
+  result.program = "0123456789abcdef";
   return {Hello{kProtocolVersion, 3, 4711, "cpu"},
           PhaseChange{Phase::WarmUp, 2, 7},
           memory,
           Heartbeat{},
           CollectiveDone{5, "all_gather", 1024, 88},
           result,
+          OutputPart{5, {std::string("\0\xff\n\"{", 5)}},
           RankError{"line one\nline \"two\" \x01", true, cleave::ErrorCode::Environment}};
 }
 
@@ -47,6 +49,17 @@ class EventsTest : public QObject {
     const auto error = decode(encode(samples().back()));
     QVERIFY(std::get<RankError>(*error).peerFailed);
     QCOMPARE(std::get<RankError>(*error).message, std::get<RankError>(samples().back()).message);
+  }
+
+  void carriesPartsOfFilesOfAnyBytes() {
+    const std::string bytes(kMaxPartBytes, '\xfe');
+    const std::string line = encode(OutputPart{1 << 20, {bytes}});
+    const auto back = decode(line);
+    QVERIFY(back && std::get<OutputPart>(*back).bytes.data == bytes && std::get<OutputPart>(*back).total == 1 << 20);
+    for (const std::string& wrong :
+         {std::string("{\"type\":\"output\",\"bytes\":\"?\"}"), std::string("{\"type\":\"output\",\"bytes\":5}"),
+          "{\"type\":\"output\",\"bytes\":\"" + std::string(44'000, 'A') + "\"}"})
+      QVERIFY(!decode(wrong));
   }
 
   void keepsLossesThatAreNoNumbers() {

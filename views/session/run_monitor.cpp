@@ -74,7 +74,8 @@ void RunMonitor::applyMessage(RankView& view, const protocol::Message& message) 
                           if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
                           if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
                         },
-                        [](const protocol::Heartbeat&) {}, [&](const protocol::CollectiveDone&) { ++view.collectives; },
+                        [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
+                        [&](const protocol::CollectiveDone&) { ++view.collectives; },
                         [&](const protocol::RankResult& result) {
                           view.result = result;
                           view.memory.peak = result.peak;

@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/within_time.h"
+#include "protocol/tcp.h"
 
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/ones.h>
@@ -292,10 +293,6 @@ Result<void> checkAlike(c10d::Store& store, const GroupAddress& group) {
 
 }  // namespace
 
-bool isLoopback(const std::string& address) {
-  return address == "localhost" || address == "::1" || address.starts_with("127.");
-}
-
 Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) {
   if (group.masterPort <= 0 || group.masterPort > 65535) {
     return fail(ErrorCode::BadUsage, "MASTER_PORT must be in 1..65535, not {}.", group.masterPort);
@@ -344,11 +341,13 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
   using Options = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
   const auto ownDevice = [group, left]() -> Result<Options> {
     auto options = c10d::ProcessGroupGloo::Options::create(left);
+    using Gloo = c10d::ProcessGroupGloo;
     const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
-    options->devices.push_back(interface && *interface ? c10d::ProcessGroupGloo::createDeviceForInterface(interface)
-                               : isLoopback(group.masterAddress)
-                                   ? c10d::ProcessGroupGloo::createDeviceForHostname("127.0.0.1")
-                                   : c10d::ProcessGroupGloo::createDefaultDevice());
+    // Not the address of the host's name: that is often one of the loopback device, or of a network without the others.
+    const auto own = protocol::ownAddressTowards(group.masterAddress);
+    options->devices.push_back(interface && *interface ? Gloo::createDeviceForInterface(interface)
+                               : own                   ? Gloo::createDeviceForHostname(*own)
+                                                       : Gloo::createDefaultDevice());
     return options;
   };
   auto device = withinTime(left, [ownDevice] { return bridge::translated(ownDevice, ErrorCode::Environment); });

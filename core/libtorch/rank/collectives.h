@@ -118,9 +118,6 @@ struct GroupAddress {
   std::vector<std::pair<std::string, std::string>> alike = {};
 };
 
-/// True for "localhost", 127.x.x.x and ::1: then the ranks talk over the loopback device.
-bool isLoopback(const std::string& address);
-
 /// The store the ranks find each other with. Environment when it cannot be reached in time, whatever holds it up: no
 /// route, a name that does not resolve, a port where somebody listens and says nothing. BadInput on a rank whose
 /// `alike` is not that of rank 0, and RankFailed on rank 0 then.
@@ -131,7 +128,8 @@ std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue = {});
 /// Over any of c10d's backends. `queue`: of the device whose tensors it takes.
 std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue = {},
                                              std::chrono::milliseconds callTimeout = kCallTimeout);
-/// Connects to all peers (a full mesh) through Gloo, on CPUs.
+/// Connects to all peers (a full mesh) through Gloo, on CPUs: by the address of this host that the way to
+/// `masterAddress` begins at, or on the interface that GLOO_SOCKET_IFNAME names.
 Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group);
 
 }  // namespace cleave::torch_rank

@@ -83,6 +83,7 @@ class RankRun {
     // Everything that can be wrong with the program is found before anybody connects or allocates.
     CLEAVE_TRY(Program bound, Program::bind(m_program.graph, m_device));
     m_bound = std::make_unique<Program>(std::move(bound));
+    m_result.program = fmt::format("{:016x}", program::digestOf(m_program));
     return {};
   }
 
@@ -117,7 +118,7 @@ class RankRun {
   /// What ranks that were started apart may have otherwise.
   std::vector<std::pair<std::string, std::string>> alike() const {
     const auto onOrOff = [](bool isOn) { return std::string(isOn ? "on" : "off"); };
-    return {{"plan", fmt::format("{:016x}", program::digestOf(m_program))},
+    return {{"plan", m_result.program},
             {"input", fmt::format("{:016x}", digestOfInputs(*m_bound))},
             {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
             {"setting of --init-missing", onOrOff(m_request.initMissing)}};
