@@ -1,5 +1,6 @@
 #include "base/json.h"
 #include "base/output_file.h"
+#include "cli/cluster_flags.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
@@ -64,6 +65,7 @@ std::string errorJson(const Error& error) {
 struct RunCommand {
   PlanFlags flags;
   std::vector<const CLI::Option*> planFlags;
+  ClusterFlags cluster;
   std::string backend = "auto", input, expect, output, json, shapes;
   std::optional<double> rtol, atol;
   std::optional<OutputFile> reportFile;  ///< of --json FILE
@@ -128,6 +130,11 @@ struct RunCommand {
     if (file.empty()) return plan;
     CLEAVE_TRY(const plan::ModelInfo wanted, modelFor(plan->model, file));
     if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
+    if (cluster.isAsked()) {
+      return fail(ErrorCode::BadInput,
+                  "{} is planned for {}; {} has {}. Ranks elsewhere read the plan's file: make one for that.",
+                  flags.model, pipeline::inputsInWords(plan->model), file, pipeline::inputsInWords(wanted));
+    }
     endProgress();
     std::fprintf(stderr, "%s is planned for %s; %s has %s: planned again for that, with the same settings.\n",
                  flags.model.c_str(), pipeline::inputsInWords(plan->model).c_str(), file.c_str(),
@@ -201,15 +208,19 @@ struct RunCommand {
                 folder.lacksWeights ? " --skip-weights" : "", folder.lacksModel ? " --no-check" : "");
   }
 
+  static Result<void> checkRanksFit(const pipeline::RunRequest& request) {
+    CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.plan->ranks));
+    const auto memory = pipeline::checkMemory(*request.plan, backend);
+    if (memory.fits()) return {};
+    return fail(ErrorCode::Environment,
+                "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with "
+                "--ignore-memory.",
+                memory.text);
+  }
+
   static Result<void> checkFits(const pipeline::RunRequest& request) {
     if (request.ignoreMemory) return {};
-    CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.plan->ranks));
-    if (const auto memory = pipeline::checkMemory(*request.plan, backend); !memory.fits()) {
-      return fail(ErrorCode::Environment,
-                  "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with "
-                  "--ignore-memory.",
-                  memory.text);
-    }
+    if (!request.attended) CLEAVE_TRY_VOID(checkRanksFit(request));
     if (!request.comparesUnsplit()) return {};
     if (const auto memory = pipeline::checkUnsplitMemory(*request.plan); !memory.fits()) {
       return fail(ErrorCode::Environment,
@@ -225,6 +236,16 @@ struct RunCommand {
     return refuseOverwriting({{"--output", output}, {"--json", json}}, read);
   }
 
+  /// Starts nothing.
+  Result<int> printCommands(const Progress& progress) {
+    CLEAVE_TRY(const ToRun made, makePlan(progress));
+    CLEAVE_TRY(const auto runRequest, request(made.plan));
+    CLEAVE_TRY(const std::string commands, cluster.commands(runRequest, flags.model, nullptr));
+    endProgress();
+    CLEAVE_TRY_VOID(writeOutput("-", commands));
+    return 0;
+  }
+
   struct Done {
     pipeline::RunVerdict verdict = pipeline::RunVerdict::Failed;
     std::string report;   ///< in JSON
@@ -237,10 +258,13 @@ struct RunCommand {
     CLEAVE_TRY(ToRun made, makePlan(progress));
     const auto& plan = made.plan;
     CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model)));
-    CLEAVE_TRY(const auto runRequest, request(plan));
+    CLEAVE_TRY(auto runRequest, request(plan));
+    std::optional<launch::Listener> listener;
+    CLEAVE_TRY_VOID(cluster.listenWith(listener, runRequest));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
     CLEAVE_TRY_VOID(checkFits(runRequest));
     warnOfNew(made.warnings);
+    if (listener) CLEAVE_TRY_VOID(cluster.sayHow(runRequest, flags.model, *listener));
     const auto observer = [&](const launch::RankEvent& event) {
       if (!event.line.empty()) {
         endProgress();
@@ -269,6 +293,8 @@ struct RunCommand {
   Result<int> run() {
     const Progress progress = consoleProgress();
     CLEAVE_TRY_VOID(flags.checkPlanStandsAlone(planFlags));
+    CLEAVE_TRY_VOID(cluster.check(flags.model, !shapes.empty()));
+    if (cluster.onlyPrints()) return printCommands(progress);
     CLEAVE_TRY_VOID(checkOutputs(flags.filesRead()));
     // Before the ranks run: a report that cannot be written is known at once.
     if (!json.empty() && json != "-") {
@@ -369,6 +395,7 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
   command->add_flag(
       "--ignore-memory", state->ignoreMemory,
       "Start although the ranks, or the unsplit run they are compared with, are predicted not to fit into memory");
+  state->cluster.addTo(*command);
   command->add_option("--json", state->json, "Write the report as JSON to a file, or - for stdout");
   command->callback([state, &chosen] {
     const auto result = state->run();

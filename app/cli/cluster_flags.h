@@ -1,0 +1,35 @@
+#pragma once
+/// The flags of `run` for ranks on several machines: print the commands that start them there, and listen to them.
+#include "launch/listener.h"
+#include "pipeline/cluster.h"
+
+#include <optional>
+#include <string>
+
+namespace CLI {
+class App;
+}
+
+namespace cleave::cli {
+
+struct ClusterFlags {
+  std::string printCommand, listen, master, rankProgram;
+  int nodes = 1, connectTimeoutS = 60;
+
+  void addTo(CLI::App& command);
+  bool isAsked() const { return !printCommand.empty() || !listen.empty(); }
+  bool onlyPrints() const { return isAsked() && listen.empty(); }
+  /// BadUsage for flags that mean nothing without another, or with what is run.
+  Result<void> check(const std::string& model, bool hasShapes) const;
+  /// What starts the ranks of the request elsewhere. `listener`: who hears them; null: nobody.
+  Result<std::string> commands(const pipeline::RunRequest& request, const std::string& planFile,
+                               const launch::Listener* listener) const;
+  /// For `--listen`: opens the listener, which the request refers to from then on. Its token is CLEAVE_RUN_TOKEN where
+  /// that is set.
+  Result<void> listenWith(std::optional<launch::Listener>& listener, pipeline::RunRequest& request) const;
+  /// Says on standard error how the ranks are started that it waits for.
+  Result<void> sayHow(const pipeline::RunRequest& request, const std::string& planFile,
+                      const launch::Listener& listener) const;
+};
+
+}  // namespace cleave::cli

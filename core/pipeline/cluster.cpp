@@ -1,0 +1,61 @@
+#include "pipeline/cluster.h"
+
+#include <unistd.h>
+
+#include <array>
+
+namespace cleave::pipeline {
+namespace {
+
+/// What the ranks read besides the plan.
+std::vector<std::pair<std::string, std::string>> filesOf(const RunRequest& request) {
+  std::vector<std::pair<std::string, std::string>> files;
+  const plan::ModelInfo& model = request.plan->model;
+  if (request.readsWeights()) {
+    files.emplace_back(model.source, "the model: each rank reads its own part of the weights");
+    if (!model.weights.empty()) files.emplace_back(model.weights, "its weights");
+  }
+  if (const auto input = request.inputFile()) files.emplace_back(input->string(), "the inputs");
+  return files;
+}
+
+std::vector<std::string> argumentsOf(const RunRequest& request, const Elsewhere& elsewhere) {
+  std::vector<std::string> words = rankArguments(request);
+  if (elsewhere.connectTimeoutS != Elsewhere{}.connectTimeoutS)
+    words.insert(words.end(), {"--connect-timeout", std::to_string(elsewhere.connectTimeoutS)});
+  return words;
+}
+
+}  // namespace
+
+Result<launch::Backend> backendElsewhere(const RunRequest& request, int nodes) {
+  if (request.backend != launch::Backend::Auto) return request.backend;  // this machine need not be like the nodes
+  return launch::resolveBackend(request.backend, std::max(1, request.plan->ranks / std::max(1, nodes)));
+}
+
+Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere) {
+  launch::ClusterRun run;
+  run.launcher = elsewhere.launcher;
+  run.ranks = request.plan->ranks;
+  run.nodes = elsewhere.nodes;
+  run.host = elsewhere.host;
+  run.port = elsewhere.port;
+  CLEAVE_TRY(run.backend, backendElsewhere(request, run.nodes));
+  run.planFile = elsewhere.planFile;
+  run.rankProgram = elsewhere.rankProgram;
+  if (run.rankProgram.empty()) {
+    CLEAVE_TRY(const fs::path installed, launch::rankProgram());
+    run.rankProgram = installed.string();
+  }
+  run.rankArguments = argumentsOf(request, elsewhere);
+  run.needed = filesOf(request);
+  run.report = elsewhere.report;
+  return launch::clusterCommands(run);
+}
+
+std::string ownHostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+}  // namespace cleave::pipeline

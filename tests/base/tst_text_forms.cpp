@@ -1,0 +1,44 @@
+/// Texts that other programs read: bytes as base64, words for a shell.
+#include "base/base64.h"
+#include "base/shell_word.h"
+
+#include <QByteArray>
+#include <QProcess>
+#include <QTest>
+
+using namespace cleave;
+
+class TestTextForms : public QObject {
+  Q_OBJECT
+ private slots:
+  void base64IsWhatOthersMakeOfIt() {
+    std::string bytes;
+    for (int size = 0; size < 70; ++size) {
+      const std::string text = toBase64(bytes);
+      QCOMPARE(QByteArray::fromStdString(text), QByteArray::fromStdString(bytes).toBase64());
+      QVERIFY(fromBase64(text) == bytes);
+      bytes += static_cast<char>(size * 37);
+    }
+  }
+
+  void whatIsNoBase64IsRefused() {
+    for (const char* text :
+         {"a", "ab", "abc", "ab=c", "====", "a===", "ab c", "\xff\xff\xff\xff", "AB==CD==", "AB==", "ABC=\n", "ABF="})
+      QVERIFY2(!fromBase64(text), text);
+    QVERIFY(fromBase64("AA==") == std::string(1, '\0'));
+  }
+
+  void aShellReadsAWordAsItWas() {
+    for (const char* word :
+         {"plain", "/a/path", "a b", "it's", "$HOME", "`id`", "a\"b", "*", "", "a\\b", "x;y", "#", "~", "ä"}) {
+      QProcess shell;
+      shell.start("sh", {"-c", "printf %s " + QString::fromStdString(shellWord(word))});
+      QVERIFY(shell.waitForFinished());
+      QCOMPARE(shell.readAllStandardOutput(), QByteArray(word));
+    }
+    QCOMPARE(shellWord("/a/plain-path_1.json"), "/a/plain-path_1.json");
+  }
+};
+
+QTEST_GUILESS_MAIN(TestTextForms)
+#include "tst_text_forms.moc"
