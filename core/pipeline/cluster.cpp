@@ -45,7 +45,7 @@ Result<std::string> clusterText(const RunRequest& request, const Elsewhere& else
   run.rankProgram = elsewhere.rankProgram;
   if (run.rankProgram.empty()) {
     CLEAVE_TRY(const fs::path installed, launch::rankProgram());
-    run.rankProgram = installed.string();
+    run.rankProgram = installed.lexically_normal().string();
   }
   run.rankArguments = argumentsOf(request, elsewhere);
   run.needed = filesOf(request);

@@ -6,7 +6,7 @@
 namespace cleave::views {
 
 namespace {
-constexpr double kMargin = 0.06;  ///< of the range, on both sides: points on the edge are cut otherwise
+constexpr double kRangeMargin = 0.06;  ///< of the range, on both sides: points on the edge are cut otherwise
 
 /// The smallest of 1, 2, 5 times a power of ten that is not below `raw`.
 double niceStep(double raw) {
@@ -20,7 +20,7 @@ double niceStep(double raw) {
 PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int most)
     : m_unitSize(unitSize), m_unit(std::move(unit)) {
   const double range = high > low ? high - low : std::max(std::abs(high) * 0.2, unitSize * 0.1);
-  const double margin = high > low ? range * kMargin : range / 2;
+  const double margin = high > low ? range * kRangeMargin : range / 2;
   m_low = std::max(low - margin, low >= 0 ? 0.0 : low - margin);
   m_high = high + margin;
   // One tick tells where it is, and not how far the next would be.

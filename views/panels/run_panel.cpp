@@ -10,7 +10,6 @@
 #include <QLabel>
 #include <QPlainTextEdit>
 #include <QPushButton>
-#include <QRegularExpression>
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QSpinBox>
@@ -18,9 +17,11 @@
 #include <QVBoxLayout>
 
 #include "base/json.h"
+#include "base/shell_word.h"
 #include "plan/headline.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
+#include "views/panels/cluster_dialog.h"
 #include "views/panels/rank_bars.h"
 
 #include <nlohmann/json.hpp>
@@ -51,13 +52,6 @@ QString countsText(const Counts& counts) {
       .arg(counts.allReduce)
       .arg(counts.allGather)
       .arg(counts.reduceScatter);
-}
-
-QString quoted(const QString& word) {
-  static const QRegularExpression plain(QStringLiteral("^[\\w./:=,@%+-]+$"));
-  return plain.match(word).hasMatch()
-             ? word
-             : QLatin1Char('\'') + QString(word).replace(QLatin1Char('\''), QLatin1String("'\\''")) + QLatin1Char('\'');
 }
 }  // namespace
 
@@ -145,7 +139,7 @@ QString runCommand(const Runs& runs, int ranks, launch::Backend backend, bool ig
   words.prepend(QStringLiteral("cleave-cli"));
   if (backend != launch::Backend::Auto) words << QStringLiteral("--backend") << toQ(launch::toText(backend));
   if (ignoresMemory) words << QStringLiteral("--ignore-memory");
-  for (QString& word : words) word = quoted(word);
+  for (QString& word : words) word = toQ(shellWord(toStd(word)));
   return words.join(QLatin1Char(' '));
 }
 
@@ -189,6 +183,7 @@ RunPanel::RunPanel(const OpenedModel& opened, const Settings& settings, const Pl
       m_checks(new QLabel),
       m_insist(new QCheckBox(tr("Run although memory does not suffice"))),
       m_command(new QLabel),
+      m_elsewhere(new QPushButton(tr("Cluster…"))),
       m_bars(new RankBars),
       m_scroll(new QScrollArea),
       m_verdict(new QLabel),
@@ -207,6 +202,7 @@ RunPanel::RunPanel(const OpenedModel& opened, const Settings& settings, const Pl
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
     label->setMinimumWidth(1);  // a path that cannot be broken does not widen the panel
   }
+  m_elsewhere->setToolTip(tr("The commands that run the plan on several machines"));
   m_command->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   m_outputs->setHorizontalHeaderLabels({tr("Output"), tr("Max difference"), tr("Of the tolerance"), tr("Within")});
   m_outputs->verticalHeader()->hide();
@@ -226,6 +222,7 @@ RunPanel::RunPanel(const OpenedModel& opened, const Settings& settings, const Pl
   bar->addWidget(m_start);
   bar->addWidget(m_stop);
   bar->addStretch();
+  bar->addWidget(m_elsewhere);
   auto* content = new QWidget;
   auto* layout = new QVBoxLayout(content);
   layout->setContentsMargins(8, 8, 8, 8);
@@ -255,6 +252,7 @@ RunPanel::RunPanel(const OpenedModel& opened, const Settings& settings, const Pl
   connect(m_insist, &QCheckBox::toggled, this, &RunPanel::refreshSetup);
   connect(m_stop, &QPushButton::clicked, &runs, &Runs::stop);
   connect(m_export, &QPushButton::clicked, this, &RunPanel::exportRun);
+  connect(m_elsewhere, &QPushButton::clicked, this, &RunPanel::showCluster);
   connect(m_ranks, &QSpinBox::valueChanged, this, &RunPanel::refreshSetup);
   connect(m_backend, &QComboBox::currentIndexChanged, this, &RunPanel::refreshSetup);
   connect(m_bars, &RankBars::rankChosen, this, &RunPanel::showLog);
@@ -294,6 +292,13 @@ QString RunPanel::run(int ranks) {
 
 void RunPanel::start(int ranks) { m_runs.run(ranks, backend(), insists()); }
 
+void RunPanel::showCluster() {
+  if (!m_cluster) m_cluster = new ClusterDialog(m_plans, this);
+  m_cluster->setBackend(backend());
+  m_cluster->show();
+  m_cluster->raise();
+}
+
 /// A folder without weights is a configuration, and meant so; an archive has lost them.
 bool RunPanel::lacksWeights(int ranks) const {
   const auto& model = m_opened.model();
@@ -324,6 +329,7 @@ void RunPanel::refreshSetup() {
   const bool hasRanks = run && run->hasRanks();
   m_export->setVisible(hasRanks && !run->isActive);
   m_command->setVisible(!command.isEmpty() && !hasRanks);
+  m_elsewhere->setEnabled(m_plans.plan() != nullptr);
   if (!hasModel) {
     m_checks->setText(
         tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the "

@@ -18,6 +18,7 @@ class QScrollArea;
 
 namespace cleave::views {
 
+class ClusterDialog;
 class RankBars;
 
 /// One line of the check before a run.
@@ -48,6 +49,8 @@ class RunPanel : public QWidget {
   QString run(int ranks);
   /// The same, whatever weights there are.
   void start(int ranks);
+  /// The commands for other machines.
+  void showCluster();
 
  signals:
   /// Instead of a run: the open archive lacks its weights, and who runs may know where they are.
@@ -80,6 +83,8 @@ class RunPanel : public QWidget {
   QLabel* m_checks;
   QCheckBox* m_insist;  ///< shown where the ranks do not fit into memory
   QLabel* m_command;
+  QPushButton* m_elsewhere;
+  ClusterDialog* m_cluster = nullptr;  ///< once it was asked for
   RankBars* m_bars;
   QScrollArea* m_scroll;
   QLabel* m_verdict;

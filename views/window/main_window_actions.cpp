@@ -106,6 +106,7 @@ void MainWindow::makeMenus() {
   makeDebugMenu();
   QMenu* run = menuBar()->addMenu(tr("&Run"));
   addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"), [this] { runRanks(); });
+  addAction(run, QStringLiteral("run-cluster"), tr("Run on a &Cluster…"), {}, [this] { m_runPanel->showCluster(); });
   addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_session.jobs().stop(); });
   makeViewMenus();
 
@@ -364,6 +365,7 @@ void MainWindow::updateActions() {
   enable({"capture", "add-pin", "find", "save-picture"}, hasModel);
   enable({"solve"}, hasModel && m_session.jobs().activity() != Activity::Running);
   enable({"run"}, hasModel && isIdle && m_session.runs().whyNot(m_session.settings().options().ranks).isEmpty());
+  enable({"run-cluster"}, m_session.plans().plan() != nullptr);
   enable({"stop", "stop-run"}, !isIdle);
   enable({"next", "last", "into", "continue"}, hasTrace && step < count);
   enable({"previous", "first", "out", "back"}, hasTrace && step > 0);

@@ -1,20 +1,26 @@
 // Before a run: what the panel says of memory, and that ranks which do not fit start only for a user who insists.
+#include <QApplication>
 #include <QCheckBox>
+#include <QClipboard>
+#include <QComboBox>
 #include <QDir>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
 #include <QLabel>
+#include <QLineEdit>
 #include <QProcess>
 #include <QPushButton>
 #include <QRegularExpression>
 #include <QSignalSpy>
+#include <QSpinBox>
 #include <QTemporaryDir>
 #include <QtTest>
 
 #include "pipeline/source.h"
 #include "views/base/save_file.h"
 #include "views/base/text.h"
+#include "views/panels/cluster_dialog.h"
 #include "views/panels/rank_bars.h"
 #include "views/panels/run_panel.h"
 #include "views/session/session.h"
@@ -197,6 +203,61 @@ class TestRunPanel : public QObject {
     QVERIFY2(all.contains(QLatin1String("Not started: 2 ranks are predicted")) &&
                  all.contains(QLatin1String("cleave-cli run")) && all.contains(QLatin1String("Planned: ")),
              qPrintable(all));
+  }
+
+  /// What is copied is what the command line prints for the same plan.
+  void theCommandsForAClusterAreThoseOfTheCommandLine() {
+    QTemporaryDir folder;
+    Session session;
+    open(session, makeModel(folder, 64, 2));
+    const QString file = folder.filePath(QStringLiteral("plan.json"));
+    QVERIFY(saveFile(file, QByteArray::fromStdString(plan::toJson(*session.plans().plan()))).has_value());
+    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
+                   session.files());
+    panel.findChild<QComboBox*>()->setCurrentIndex(1);  // gloo
+    panel.show();
+    panel.showCluster();
+    auto* dialog = panel.findChild<ClusterDialog*>();
+    const auto edits = dialog->findChildren<QLineEdit*>(Qt::FindDirectChildrenOnly);
+    auto* nodes = dialog->findChild<QSpinBox*>();
+    auto* launcher = dialog->findChild<QComboBox*>();
+    QCOMPARE(edits.size(), 2);
+    edits[0]->setText(QStringLiteral("node0:4711"));
+    edits[1]->setText(file);
+    for (const QString& name : {QStringLiteral("torchrun"), QStringLiteral("srun")}) {
+      launcher->setCurrentIndex(name == QLatin1String("srun") ? 1 : 0);
+      QStringList arguments{QStringLiteral("run"),
+                            file,
+                            QStringLiteral("--print-command"),
+                            name,
+                            "--nodes",
+                            "2",
+                            QStringLiteral("--backend"),
+                            "gloo",
+                            QStringLiteral("--skip-weights"),
+                            "--rank-program",
+                            toQ(launch::rankProgram()->lexically_normal().string())};
+      if (name == QLatin1String("torchrun")) arguments << QStringLiteral("--master") << QStringLiteral("node0:4711");
+      QProcess process;
+      process.start(QStringLiteral(CLEAVE_BIN_DIR "/cleave-cli"), arguments);
+      QVERIFY(process.waitForFinished(kPatience));
+      QCOMPARE(dialog->text(), QString::fromUtf8(process.readAllStandardOutput()));
+    }
+    launcher->setCurrentIndex(0);
+    QPushButton* copy = nullptr;
+    for (QPushButton* button : dialog->findChildren<QPushButton*>())
+      if (button->text().endsWith(QLatin1String("Copy"))) copy = button;
+    copy->click();
+    QCOMPARE(QApplication::clipboard()->text(), dialog->text());
+    // What cannot be is said instead, and is nothing to copy.
+    nodes->setValue(3);
+    QVERIFY2(dialog->text().contains(QLatin1String("do not divide over 3 nodes")), qPrintable(dialog->text()));
+    QVERIFY(!copy->isEnabled());
+    nodes->setValue(2);
+    edits[0]->setText(QStringLiteral("node 0"));
+    QVERIFY2(dialog->text().contains(QLatin1String("write HOST:PORT")), qPrintable(dialog->text()));
+    edits[0]->clear();
+    QVERIFY2(dialog->text().contains(QLatin1String("has to know where node 0 is")), qPrintable(dialog->text()));
   }
 
   /// A plan made elsewhere, for a device that only its maker had: what is shown is pasted into a shell, and runs.

@@ -1,0 +1,117 @@
+#include "views/panels/cluster_dialog.h"
+
+#include <QApplication>
+#include <QClipboard>
+#include <QComboBox>
+#include <QDialogButtonBox>
+#include <QFontDatabase>
+#include <QFormLayout>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPlainTextEdit>
+#include <QPushButton>
+#include <QSpinBox>
+#include <QVBoxLayout>
+
+#include "pipeline/cluster.h"
+#include "views/base/text.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kMaxNodes = 4096;
+constexpr int kWidth = 760;
+
+struct Commands {
+  bool isThere = false;
+  QString text;  ///< or why there are none
+};
+
+Commands commandsFor(const std::shared_ptr<const plan::Plan>& plan, launch::Backend backend,
+                     pipeline::Elsewhere elsewhere, const QString& host) {
+  if (!plan) return {false, QObject::tr("There is no plan yet: solve first.")};
+  if (!host.isEmpty()) {
+    const auto at = protocol::parseHostPort(toStd(host), "Node 0", launch::kMasterPort);
+    if (!at) return {false, toQ(at.error().message)};
+    elsewhere.host = at->host;
+    elsewhere.port = at->port;
+  }
+  pipeline::RunRequest request;
+  request.plan = plan;
+  request.backend = backend;
+  request.skipWeights = !plan->model.hasWeights;
+  const auto text = pipeline::clusterText(request, elsewhere);
+  return {text.has_value(), toQ(text ? *text : text.error().message)};
+}
+}  // namespace
+
+ClusterDialog::ClusterDialog(const Plans& plans, QWidget* parent)
+    : QDialog(parent),
+      m_plans(plans),
+      m_launcher(new QComboBox),
+      m_nodes(new QSpinBox),
+      m_host(new QLineEdit(toQ(pipeline::ownHostName()))),
+      m_planFile(new QLineEdit(QStringLiteral("plan.json"))),
+      m_text(new QPlainTextEdit),
+      m_copy(nullptr) {
+  setWindowTitle(tr("Run on a cluster"));
+  setMinimumWidth(kWidth);
+  m_launcher->addItem(tr("torchrun (PyTorch): a command on each node"), int(launch::ClusterLauncher::Torchrun));
+  m_launcher->addItem(tr("srun (Slurm): one command in an allocation"), int(launch::ClusterLauncher::Srun));
+  m_nodes->setRange(1, kMaxNodes);
+  m_nodes->setValue(2);
+  m_host->setToolTip(tr("HOST or HOST:PORT where the ranks meet; Slurm finds it by itself where this is empty"));
+  m_planFile->setToolTip(tr("Where each node finds the plan: File › Export Plan writes it"));
+  m_text->setReadOnly(true);
+  m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
+  m_text->setLineWrapMode(QPlainTextEdit::WidgetWidth);
+  m_text->setAccessibleName(tr("Commands"));
+  auto* form = new QFormLayout;
+  form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
+  form->addRow(tr("&Launcher"), m_launcher);
+  form->addRow(tr("&Nodes"), m_nodes);
+  form->addRow(tr("N&ode 0 is"), m_host);
+  form->addRow(tr("&Plan file"), m_planFile);
+  auto* listening =
+      new QLabel(tr("To follow the ranks from here and compare what they compute, start them with what "
+                    "“cleave-cli run PLAN --listen ADDRESS” says."));
+  listening->setWordWrap(true);
+  auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
+  m_copy = buttons->addButton(tr("&Copy"), QDialogButtonBox::ActionRole);
+  auto* layout = new QVBoxLayout(this);
+  layout->addLayout(form);
+  layout->addWidget(m_text, 1);
+  layout->addWidget(listening);
+  layout->addWidget(buttons);
+
+  connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::close);
+  connect(m_copy, &QPushButton::clicked, this, [this] { QApplication::clipboard()->setText(text()); });
+  connect(m_launcher, &QComboBox::currentIndexChanged, this, &ClusterDialog::refresh);
+  connect(m_nodes, &QSpinBox::valueChanged, this, &ClusterDialog::refresh);
+  for (QLineEdit* edit : {m_host, m_planFile}) connect(edit, &QLineEdit::textChanged, this, &ClusterDialog::refresh);
+  connect(&plans, &Plans::planChanged, this, &ClusterDialog::refresh);
+  refresh();
+}
+
+void ClusterDialog::setBackend(launch::Backend backend) {
+  m_backend = backend;
+  refresh();
+}
+
+QString ClusterDialog::text() const { return m_text->toPlainText(); }
+
+void ClusterDialog::refresh() {
+  pipeline::Elsewhere elsewhere;
+  elsewhere.launcher = static_cast<launch::ClusterLauncher>(m_launcher->currentData().toInt());
+  elsewhere.nodes = m_nodes->value();
+  elsewhere.planFile = toStd(m_planFile->text());
+  // Slurm's first node is not this one, and a lone node needs no name.
+  const bool needsHost = elsewhere.launcher == launch::ClusterLauncher::Torchrun && elsewhere.nodes > 1;
+  m_host->setEnabled(needsHost);
+  const Commands commands =
+      commandsFor(m_plans.plan(), m_backend, elsewhere, needsHost ? m_host->text().trimmed() : QString());
+  m_text->setPlainText(commands.text);
+  m_copy->setEnabled(commands.isThere);
+}
+
+}  // namespace cleave::views
