@@ -95,11 +95,11 @@ QSet<QString> linesBelow(const QStringList& folders, const QStringList& kinds) {
   return lines;
 }
 
-/// A stand-in for PyTorch's launcher, for machines that have none: the same environment for each rank.
+/// Stand-ins for PyTorch's launcher and for Slurm's, for machines that have none: the same environment for each rank.
 constexpr const char* kTorchrun = R"(#!/usr/bin/env bash
 while true; do
   case "$1" in
-    --no-python) shift ;;
+    --no-python | --standalone) shift ;;
     --nproc-per-node) ranks=$2; shift 2 ;;
     *) break ;;
   esac
@@ -108,6 +108,24 @@ export WORLD_SIZE=$ranks LOCAL_WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1
 started=()
 for ((rank = 0; rank < ranks; ++rank)); do
   RANK=$rank LOCAL_RANK=$rank "$@" &
+  started+=($!)
+done
+code=0
+for process in "${started[@]}"; do wait "$process" || code=$?; done
+exit $code
+)";
+constexpr const char* kSrun = R"(#!/usr/bin/env bash
+while true; do
+  case "$1" in
+    --nodes=1 | --kill-on-bad-exit=1) shift ;;
+    --ntasks=*) ranks=${1#*=}; shift ;;
+    *) break ;;
+  esac
+done
+export SLURM_NTASKS=$ranks SLURM_STEP_NODELIST=localhost SLURM_JOB_ID=1
+started=()
+for ((rank = 0; rank < ranks; ++rank)); do
+  SLURM_PROCID=$rank SLURM_LOCALID=$rank "$@" &
   started+=($!)
 done
 code=0
@@ -150,6 +168,7 @@ class TestCliDocuments : public QObject {
     QVERIFY(folder.mkpath("path"));
     QVERIFY(QFile::link(CLEAVE_BIN_DIR "/cleave-cli", folder.filePath("path/cleave-cli")));
     writeExecutable(folder.filePath("path/torchrun"), kTorchrun);
+    writeExecutable(folder.filePath("path/srun"), kSrun);
   }
 
   void theDocumentsHaveCommands() {
