@@ -1,5 +1,5 @@
 /// The commands of the documents, taken from them: what stands there works as it stands there.
-#include "tests/support/cli_process.h"
+#include "tests/support/machines.h"
 
 #include <QDir>
 #include <QDirIterator>
@@ -9,10 +9,6 @@
 #include <QSet>
 #include <QTemporaryDir>
 #include <QTest>
-
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 using namespace cleave::test;
 
@@ -132,18 +128,6 @@ code=0
 for process in "${started[@]}"; do wait "$process" || code=$?; done
 exit $code
 )";
-
-int freePort() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  ::bind(fd, reinterpret_cast<sockaddr*>(&address), size);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 void writeExecutable(const QString& path, const QByteArray& text) {
   QFile file(path);

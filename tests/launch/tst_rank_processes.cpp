@@ -2,7 +2,7 @@
 /// that are no plans. A run's processes are known by their plan file, which lies in a folder of its own, so that tests
 /// beside this one are left alone.
 #include "launch/launcher.h"
-#include "tests/support/cli_process.h"
+#include "tests/support/machines.h"
 
 #include <QDir>
 #include <QFile>
@@ -27,43 +27,6 @@ using test::Finished;
 namespace {
 
 constexpr int kPatienceMs = 180'000;  // for starting programs on a busy machine; never a measure
-
-/// Processes of cleave-rank whose command line names a file below `folder`. Dead ones have no command line.
-std::vector<pid_t> ranksOf(const QString& folder) {
-  std::vector<pid_t> pids;
-  for (const QString& name : QDir("/proc").entryList(QDir::Dirs)) {
-    bool isNumber = false;
-    const int pid = name.toInt(&isNumber);
-    QFile file("/proc/" + name + "/cmdline");
-    if (!isNumber || !file.open(QIODevice::ReadOnly)) continue;
-    const QList<QByteArray> words = file.readAll().split('\0');
-    if (words.front().endsWith("/cleave-rank") && words.value(1).startsWith(folder.toUtf8())) pids.push_back(pid);
-  }
-  return pids;
-}
-
-bool waitUntil(const std::function<bool()>& isTrue, int limitMs) {
-  QElapsedTimer timer;
-  timer.start();
-  while (!isTrue()) {
-    if (timer.elapsed() > limitMs) return false;
-    QThread::msleep(10);
-  }
-  return true;
-}
-
-/// A port that was free a moment ago.
-int freePort() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof address;
-  const bool isBound = ::bind(fd, reinterpret_cast<sockaddr*>(&address), length) == 0 &&
-                       ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length) == 0;
-  ::close(fd);
-  return isBound ? ntohs(address.sin_port) : 0;
-}
 
 /// cleave-rank without any launcher's variables but `variables`.
 void startRank(QProcess& process, const QStringList& arguments, const QMap<QString, QString>& variables) {
@@ -93,20 +56,6 @@ class RankProcessesTest : public QObject {
     return done.exitCode == 0 ? file : QString();
   }
 
-  /// Small enough to start at once, large enough to be met at work.
-  QString makeBigModel() {
-    QDir(m_folder.path()).mkpath("big");
-    QFile config(m_folder.filePath("big/config.json"));
-    if (!config.open(QIODevice::WriteOnly)) return {};
-    config.write(
-        "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\", \"hidden_size\": 512,"
-        " \"intermediate_size\": 1376, \"num_hidden_layers\": 12, \"num_attention_heads\": 8,"
-        " \"num_key_value_heads\": 8, \"vocab_size\": 1024, \"max_position_embeddings\": 512,"
-        " \"rms_norm_eps\": 1e-6, \"rope_theta\": 10000.0, \"hidden_act\": \"silu\","
-        " \"tie_word_embeddings\": false, \"torch_dtype\": \"float32\"}");
-    return QDir(m_folder.path()).filePath("big");
-  }
-
   static LaunchRequest request(const QString& plan, int ranks) {
     LaunchRequest result;
     result.rankProgram = CLEAVE_BIN_DIR "/cleave-rank";
@@ -121,12 +70,12 @@ class RankProcessesTest : public QObject {
     QVERIFY(m_folder.isValid());
     m_llama4 = makePlan("llama-4.json", CLEAVE_TEST_DATA "/models/llama", 4, 16);
     m_llama2 = makePlan("llama-2.json", CLEAVE_TEST_DATA "/models/llama", 2, 16);
-    m_bigModel = makeBigModel();
+    m_bigModel = test::makeBigModel(m_folder.path());
     m_big = makePlan("big.json", m_bigModel, 2, 512);
     QVERIFY(!m_llama4.isEmpty() && !m_llama2.isEmpty() && !m_big.isEmpty());
   }
 
-  void cleanup() { QCOMPARE(ranksOf(m_folder.path()).size(), std::size_t(0)); }
+  void cleanup() { QCOMPARE(test::ranksBelow(m_folder.path()).size(), std::size_t(0)); }
 
   void allRanksEndWithTheSameOutputs() {
     std::vector<std::vector<Phase>> phases(4);
@@ -207,7 +156,7 @@ class RankProcessesTest : public QObject {
     });
     QVERIFY2(outcome, outcome ? "" : outcome.error().message.c_str());
     QVERIFY(isKilled);
-    QVERIFY(ranksOf(m_folder.path()).empty());
+    QVERIFY(test::ranksBelow(m_folder.path()).empty());
     QVERIFY(!outcome->succeeded);
     QVERIFY(!hasSurvivorFinished);
     QCOMPARE(outcome->firstFailure->rank, victim);
@@ -232,17 +181,17 @@ class RankProcessesTest : public QObject {
     launcher.start(CLEAVE_BIN_DIR "/cleave-cli", {"run", m_bigModel, "--ranks", "2", "--seq", "512", "--backend",
                                                   "gloo", "--skip-weights", "--no-check"});
     QByteArray said;
-    const bool isReached = waitUntil(
+    const bool isReached = test::waitUntil(
         [&] {
           launcher.waitForReadyRead(1);
           said += launcher.readAll();
           if (launcher.state() == QProcess::NotRunning) return true;
-          return ranksOf(temporary.path()).size() == 2 && (!waitsForTheStep || said.contains("\nrunning"));
+          return test::ranksBelow(temporary.path()).size() == 2 && (!waitsForTheStep || said.contains("\nrunning"));
         },
         kPatienceMs);
     QVERIFY2(isReached && launcher.state() == QProcess::Running, said.constData());
     ::kill(static_cast<pid_t>(launcher.processId()), SIGKILL);
-    const bool areGone = waitUntil([&] { return ranksOf(temporary.path()).empty(); }, 1500);
+    const bool areGone = test::waitUntil([&] { return test::ranksBelow(temporary.path()).empty(); }, 1500);
     launcher.waitForFinished();
     QVERIFY(areGone);
     QCOMPARE(launcher.exitStatus(), QProcess::CrashExit);  // it was killed at work, not after it
@@ -255,7 +204,7 @@ class RankProcessesTest : public QObject {
   }
   void ranksMeetByTheVariablesOfTorchrunAndSlurm() {
     QFETCH(bool, isSlurm);
-    const QString port = QString::number(freePort());
+    const QString port = QString::number(test::freePort());
     QProcess ranks[2];
     for (int rank : {1, 0}) {  // the one that listens comes last
       const QString own = QString::number(rank);
