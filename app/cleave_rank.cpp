@@ -1,9 +1,10 @@
-/// cleave-rank PLAN: one rank of a run. Started by Cleave's launcher, torchrun or srun, which tell it who it is:
-/// protocol/rank_side.h.
+/// cleave-rank PLAN: one rank of a run. cleave-rank --calibrate: one of a calibration. Started by Cleave's launcher,
+/// torchrun or srun, which tell it who it is: protocol/rank_side.h.
 #include "base/overwriting.h"
 #include "base/standard_streams.h"
 #include "base/temporary_folder.h"
 #include "libtorch/bridge/errors.h"
+#include "libtorch/rank/calibration.h"
 #include "libtorch/rank/rank.h"
 #include "protocol/join.h"
 #include "protocol/rank_side.h"
@@ -27,10 +28,12 @@ struct Options {
   torch_rank::RankRequest request;
   int eventsFd = -1, controlFd = -1, connectTimeout = 60;
   std::string input, output, deviation, eventsTo;
+  bool calibrates = false;
 };
 
 void declare(CLI::App& app, Options& options) {
-  app.add_option("plan", options.request.planFile, "Plan file, as `cleave-cli plan --json` writes it")->required();
+  app.add_option("plan", options.request.planFile, "Plan file, as `cleave-cli plan --json` writes it");
+  app.add_flag("--calibrate", options.calibrates, "Run no plan: measure how fast this rank computes and communicates");
   app.add_option("--backend", options.request.backend, "gloo (CPUs) or nccl (GPUs)")
       ->check(CLI::IsMember({"gloo", "nccl"}))
       ->capture_default_str();
@@ -168,7 +171,8 @@ int runAsRank(Options& options) {
   toldOfTheEnd = &sink;
   reserve = std::make_unique<char[]>(1 << 20);
   std::set_terminate(tellAndEnd);
-  const auto result = torch_rank::runRank(request, sink);
+  const auto result =
+      options.calibrates ? torch_rank::calibrateRank(request, sink) : torch_rank::runRank(request, sink);
   return result ? 0 : exitCode(result.error().code);
 }
 
@@ -187,6 +191,10 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
   }
   const auto& request = options.request;
+  if (options.calibrates != request.planFile.empty()) {
+    std::fprintf(stderr, "cleave-rank: give either a plan or --calibrate.\n");
+    return exitCode(ErrorCode::BadUsage);
+  }
   if (const auto apart = refuseOverwriting({{"--output", options.output}},
                                            {{"the plan", request.planFile}, {"--input", options.input}});
       !apart) {

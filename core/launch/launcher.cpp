@@ -136,13 +136,10 @@ Result<void> Run::startRanks() {
   for (int rank = 0; rank < m_request.ranks; ++rank) {
     ChildSpec spec;
     spec.program = m_request.rankProgram;
-    spec.arguments = {m_request.planFile.string(),
-                      "--backend",
-                      std::string(toText(m_request.backend)),
-                      "--events-fd",
-                      std::to_string(kEventsFd),
-                      "--control-fd",
-                      std::to_string(kControlFd)};
+    if (!m_request.planFile.empty()) spec.arguments.push_back(m_request.planFile.string());
+    spec.arguments.insert(spec.arguments.end(),
+                          {"--backend", std::string(toText(m_request.backend)), "--events-fd",
+                           std::to_string(kEventsFd), "--control-fd", std::to_string(kControlFd)});
     if (rank == 0) {
       spec.listenFd = socket.fd.get();
       spec.arguments.insert(spec.arguments.end(), {"--listen-fd", std::to_string(kListenFd)});

@@ -25,7 +25,7 @@ std::optional<Backend> parseBackend(std::string_view text);
 
 struct LaunchRequest {
   std::filesystem::path rankProgram;  ///< the cleave-rank executable
-  std::filesystem::path planFile;
+  std::filesystem::path planFile;     ///< empty: they run none (rankArguments say what they do)
   int ranks = 2;
   Backend backend = Backend::Gloo;         ///< Auto is resolved before (see resolveBackend)
   std::vector<std::string> rankArguments;  ///< "--input", FILE, "--output", FILE, "--skip-weights", ...

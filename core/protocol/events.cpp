@@ -18,6 +18,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 8> kPhaseNames{"spawned", "connecting", "loading", "warm-up",
                                                       "running", "gathering",  "done",    "failed"};
+constexpr std::array<std::string_view, 7> kMeasuredNames{"half",       "float32",    "float64",       "memory",
+                                                         "all_reduce", "all_gather", "reduce_scatter"};
 // A control character takes six bytes in JSON ("\u0001"): texts of this length always fit a line.
 constexpr std::size_t kMaxTextBytes = 8 << 10;
 constexpr std::size_t kMaxDigestsBytes = 40 << 10;
@@ -25,12 +27,15 @@ constexpr std::size_t kMaxDigestsBytes = 40 << 10;
 // A line is flat but for the digests, and has at least four bytes for each value.
 constexpr JsonLimits kLineLimits{.bytes = kMaxLineBytes, .depth = 4, .elements = kMaxLineBytes / 4};
 
-std::optional<Phase> parsePhase(std::string_view word) {
-  for (std::size_t i = 0; i < kPhaseNames.size(); ++i) {
-    if (kPhaseNames[i] == word) return static_cast<Phase>(i);
+template <class Enum, std::size_t N>
+std::optional<Enum> named(const std::array<std::string_view, N>& names, std::string_view word) {
+  for (std::size_t i = 0; i < N; ++i) {
+    if (names[i] == word) return static_cast<Enum>(i);
   }
   return std::nullopt;
 }
+std::optional<Phase> parsePhase(std::string_view word) { return named<Phase>(kPhaseNames, word); }
+std::optional<Measured> parseMeasured(std::string_view word) { return named<Measured>(kMeasuredNames, word); }
 
 /// At most `maxBytes`, not cutting a UTF-8 sequence in two.
 std::string clipped(const std::string& text, std::size_t maxBytes) {
@@ -63,6 +68,11 @@ void fields(V&& v, CollectiveDone& m) {
   v("index", m.index), v("kind", m.kind), v("bytes", m.bytes), v("microseconds", m.microseconds);
 }
 template <class V>
+void fields(V&& v, Measurement& m) {
+  v("what", m.what), v("amount", m.amount), v("threads", m.threads), v("repeats", m.repeats);
+  v("median", m.median), v("lowest", m.lowest), v("highest", m.highest);
+}
+template <class V>
 void fields(V&& v, RankResult& m) {
   v("bytes_read", m.bytesRead), v("shard_bytes", m.shardBytes),
       v("largest_parameter_allocation", m.largestParameterAllocation);
@@ -82,7 +92,7 @@ void fields(V&& v, RankError& m) {
 
 /// The "type" of each message, in the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
-    "hello", "phase", "memory", "heartbeat", "collective", "result", "error", "output"};
+    "hello", "phase", "memory", "heartbeat", "collective", "measurement", "result", "error", "output"};
 
 struct Writer {
   Json& json;
@@ -99,6 +109,7 @@ struct Writer {
   void operator()(const char* key, const std::string& value) { json[key] = clipped(value, kMaxTextBytes); }
   void operator()(const char* key, const Bytes& value) { json[key] = toBase64(value.data); }
   void operator()(const char* key, Phase value) { json[key] = toText(value); }
+  void operator()(const char* key, Measured value) { json[key] = toText(value); }
   void operator()(const char* key, ErrorCode value) { json[key] = exitCode(value); }
   void operator()(const char* key, const std::map<std::string, std::string>& value) {
     Json& object = json[key] = Json::object();
@@ -150,6 +161,7 @@ struct Reader {
     value = errorCodeOf(code);
   }
   void operator()(const char* key, Phase& value) { take(json.word(key, parsePhase), value); }
+  void operator()(const char* key, Measured& value) { take(json.word(key, parseMeasured), value); }
   void operator()(const char* key, std::map<std::string, std::string>& value) {
     if (!json.has(key)) return;
     const auto texts = json.object(key);
@@ -195,6 +207,7 @@ PeakMemory peakOf(const MemorySample& sample) {
 }
 
 std::string_view toText(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
+std::string_view toText(Measured what) { return kMeasuredNames[static_cast<std::size_t>(what)]; }
 
 std::string encode(const Message& message) {
   Json json;

@@ -2,16 +2,17 @@
 /// The line protocol between a rank and its launcher: one JSON object a line, at most 64 KiB each, on an inherited pipe
 /// or, of a rank that was started elsewhere, on a connection (join.h).
 ///
-/// | type        | fields                                                                          |
-/// |-------------|---------------------------------------------------------------------------------|
-/// | hello       | version, rank, pid, device                                                      |
-/// | phase       | phase (connecting, loading, warm-up, running, gathering, done), done, total     |
-/// | memory      | by category, bytes; at least 10 times a second                                  |
-/// | heartbeat   | once a second                                                                   |
-/// | collective  | index in the plan, kind, bytes, microseconds                                    |
-/// | output      | total, bytes: the next part of the file of outputs; on a connection, see join.h |
-/// | result      | outputs' digests, loss, counts                                                  |
-/// | error       | message, peer_failed, code (the exit code of its class, base/result.h)          |
+/// | type        | fields                                                                            |
+/// |-------------|-----------------------------------------------------------------------------------|
+/// | hello       | version, rank, pid, device                                                        |
+/// | phase       | phase (connecting, loading, warm-up, running, gathering, done), done, total       |
+/// | memory      | by category, bytes; at least 10 times a second                                    |
+/// | heartbeat   | once a second                                                                     |
+/// | collective  | index in the plan, kind, bytes, microseconds                                      |
+/// | measurement | what, amount, threads, repeats, median, lowest, highest (cleave-rank --calibrate) |
+/// | output      | total, bytes: the next part of the file of outputs; on a connection, see join.h   |
+/// | result      | outputs' digests, loss, counts                                                    |
+/// | error       | message, peer_failed, code (the exit code of its class, base/result.h)            |
 ///
 /// Foreign input (a rank may be on another machine): bounded, versioned. Texts longer than 8 KiB are cut when encoded.
 /// A line of an unknown type only says that the rank lives: it decodes as Heartbeat. Missing fields keep their
@@ -78,6 +79,18 @@ struct CollectiveDone {
   std::string kind;
   std::int64_t bytes = 0, microseconds = 0;
 };
+/// What a rank measures of its machine: products of matrices by element type (half: bfloat16), a pass over memory, the
+/// collectives.
+enum class Measured : std::uint8_t { Half, Float32, Float64, Memory, AllReduce, AllGather, ReduceScatter };
+std::string_view toText(Measured what);
+/// One of these at one size, called several times while all ranks do the same.
+struct Measurement {
+  Measured what = Measured::Half;
+  std::int64_t amount = 0;   ///< FLOPs of a product; bytes that a pass reads and writes; bytes of a collective's tensor
+  std::int32_t threads = 0;  ///< that the rank computes with
+  std::int32_t repeats = 0;
+  double median = 0, lowest = 0, highest = 0;  ///< seconds of a call
+};
 struct RankResult {
   std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0;
   PeakMemory peak;
@@ -105,7 +118,8 @@ struct RankError {
 ErrorCode errorCodeOf(int exitCode);
 
 using Message =
-    std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, RankResult, RankError, OutputPart>;
+    std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, Measurement, RankResult, RankError,
+                 OutputPart>;
 
 std::string encode(const Message& message);  ///< one line, with the newline
 /// BadInput for a line that is too long, no JSON object, of another protocol version, or has a field of a wrong type.

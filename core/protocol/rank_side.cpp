@@ -162,6 +162,10 @@ std::optional<std::string> readable(int rank, const Message& message) {
     return fmt::format("rank {}: {}", rank, toText(phase->phase));
   }
   if (const auto* error = std::get_if<RankError>(&message)) return fmt::format("rank {}: {}", rank, error->message);
+  if (const auto* m = std::get_if<Measurement>(&message)) {
+    return fmt::format("rank {}: {} of {}: {:.3f} ms, from {:.3f} to {:.3f}", rank, toText(m->what), m->amount,
+                       m->median * 1e3, m->lowest * 1e3, m->highest * 1e3);
+  }
   if (const auto* result = std::get_if<RankResult>(&message)) {
     std::string text = fmt::format(
         "rank {}: {:.3f} ms, {} bytes read, {} all-reduces, {} all-gathers, {} reduce-scatters, peak of the program {} "

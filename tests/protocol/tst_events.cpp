@@ -27,6 +27,7 @@ std::vector<Message> samples() {
           memory,
           Heartbeat{},
           CollectiveDone{5, "all_gather", 1024, 88},
+          Measurement{Measured::ReduceScatter, 1 << 20, 4, 12, 1.25e-3, 1e-3, 2.5e-3},
           result,
           OutputPart{5, {std::string("\0\xff\n\"{", 5)}},
           RankError{"line one\nline \"two\" \x01", true, cleave::ErrorCode::Environment}};
@@ -60,6 +61,21 @@ class EventsTest : public QObject {
          {std::string("{\"type\":\"output\",\"bytes\":\"?\"}"), std::string("{\"type\":\"output\",\"bytes\":5}"),
           "{\"type\":\"output\",\"bytes\":\"" + std::string(44'000, 'A') + "\"}"})
       QVERIFY(!decode(wrong));
+  }
+
+  void measurementsKeepAllDigits() {
+    for (const Measured what : {Measured::Half, Measured::Float32, Measured::Float64, Measured::Memory,
+                                Measured::AllReduce, Measured::AllGather, Measured::ReduceScatter}) {
+      const Measurement sent{what, std::int64_t{1} << 40, 64, 100, 1.0 / 3e6, 1e-9, 12.75};
+      const auto back = decode(encode(sent));
+      QVERIFY2(back, back ? "" : back.error().message.c_str());
+      const auto& read = std::get<Measurement>(*back);
+      QCOMPARE(read.what, sent.what);
+      QCOMPARE(read.amount, sent.amount);
+      QCOMPARE(read.threads, sent.threads);
+      QCOMPARE(read.repeats, sent.repeats);
+      QVERIFY(read.median == sent.median && read.lowest == sent.lowest && read.highest == sent.highest);
+    }
   }
 
   void keepsLossesThatAreNoNumbers() {
@@ -115,6 +131,14 @@ class EventsTest : public QObject {
     QTest::newRow("beyond 64 bits") << QByteArray(R"({"type":"memory","rss":18446744073709551615})")
                                     << QByteArray("rss must be an integer");
     QTest::newRow("unknown phase") << QByteArray(R"({"type":"phase","phase":"dreaming"})") << QByteArray("phase");
+    QTest::newRow("nothing measured") << QByteArray(R"({"type":"measurement","amount":1})")
+                                      << QByteArray("what is missing");
+    QTest::newRow("measured, unknown") << QByteArray(R"({"type":"measurement","what":"weight"})")
+                                       << QByteArray("what is \"weight\"");
+    QTest::newRow("measured, no time") << QByteArray(R"({"type":"measurement","what":"memory","median":"long"})")
+                                       << QByteArray("median must be a number");
+    QTest::newRow("measured, too much") << QByteArray(R"({"type":"measurement","what":"half","amount":1e30})")
+                                        << QByteArray("amount must be an integer");
     QTest::newRow("other version") << QByteArray(R"({"type":"hello","version":99})") << QByteArray("version 99");
     QTest::newRow("digests") << QByteArray(R"({"type":"result","digests":{"a":1}})") << QByteArray("digests");
     QTest::newRow("too long") << QByteArray(kMaxLineBytes + 1, ' ') << QByteArray("bytes");

@@ -308,6 +308,8 @@ class RankSideTest : public QObject {
     QCOMPARE(text(PhaseChange{Phase::WarmUp, 0, 0}), "rank 3: warm-up");
     QCOMPARE(text(PhaseChange{Phase::Loading, 5, 10}), "(nothing)");
     QCOMPARE(text(RankError{"There is no such tensor.", false}), "rank 3: There is no such tensor.");
+    QCOMPARE(text(Measurement{Measured::AllReduce, 4096, 1, 9, 0.25e-3, 0.125e-3, 1e-3}),
+             "rank 3: all_reduce of 4096: 0.250 ms, from 0.125 to 1.000");
     for (const Message& message : {Message(Heartbeat{}), Message(MemorySample{}), Message(CollectiveDone{})})
       QCOMPARE(text(message), "(nothing)");
     RankResult result;

@@ -75,6 +75,7 @@ void RunMonitor::applyMessage(RankView& view, const protocol::Message& message) 
                           if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
                         },
                         [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
+                        [](const protocol::Measurement&) {},  // no run's
                         [&](const protocol::CollectiveDone&) { ++view.collectives; },
                         [&](const protocol::RankResult& result) {
                           view.result = result;

@@ -4,12 +4,11 @@
 #include "base/machine_memory.h"
 #include "base/quantities.h"
 #include "base/throttle.h"
-#include "libtorch/bridge/errors.h"
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/interpreter.h"
+#include "libtorch/rank/membership.h"
 #include "libtorch/rank/memory_probe.h"
-#include "libtorch/rank/nccl_loader.h"
 #include "libtorch/rank/shared_weights.h"
 #include "libtorch/rank/weights.h"
 #include "program/rank_program.h"
@@ -61,12 +60,8 @@ class RankRun {
   void enter(Phase phase) { m_sink(protocol::PhaseChange{phase, 0, 0}); }
 
   Result<void> takeDevice() {
-    if (m_request.backend != "nccl") {
-      if (m_request.backend != "gloo")
-        return fail(ErrorCode::BadUsage, "The backend must be gloo or nccl, not {}.", m_request.backend);
-      return {};
-    }
-    CLEAVE_TRY(m_runtime, openNccl(m_request.ncclLibrary, {m_request.rank, m_request.localRank, m_request.worldSize}));
+    CLEAVE_TRY(m_runtime, takeRuntime(m_request));
+    if (!m_runtime) return {};
     m_device = m_runtime->queue.device;
     m_deviceName = m_runtime->deviceName;
     return {};
@@ -126,15 +121,7 @@ class RankRun {
 
   Result<void> connect() {
     enter(Phase::Connecting);
-    if (m_request.worldSize == 1) {
-      m_collectives = makeSoloCollectives(m_runtime ? m_runtime->queue : DeviceQueue());
-      return {};
-    }
-    GroupAddress group{m_request.rank,       m_request.worldSize, m_request.masterAddress,
-                       m_request.masterPort, m_request.listenFd,  m_request.agentStore};
-    group.connectTimeout = m_request.connectTimeout;
-    group.alike = alike();
-    CLEAVE_TRY(m_collectives, m_runtime ? connectNccl(*m_runtime, group) : connectGloo(group));
+    CLEAVE_TRY(m_collectives, meetOthers(m_request, m_runtime, alike()));
     return {};
   }
 
@@ -278,12 +265,7 @@ class RankRun {
 
 Result<protocol::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress) {
   RankRun rank(request, sink, progress);
-  auto result = bridge::translated([&] { return rank.run(); });
-  if (result) return result;
-  sink(protocol::PhaseChange{Phase::Failed, 0, 0});
-  const Error& error = result.error();
-  sink(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
-  return result;
+  return tellingOfFailure(sink, [&] { return rank.run(); });
 }
 
 }  // namespace cleave::torch_rank

@@ -1,0 +1,35 @@
+#include "libtorch/rank/membership.h"
+
+#include "libtorch/bridge/errors.h"
+#include "libtorch/rank/nccl_loader.h"
+
+namespace cleave::torch_rank {
+
+Result<std::optional<NcclRuntime>> takeRuntime(const RankRequest& request) {
+  if (request.backend == "gloo") return std::nullopt;
+  if (request.backend != "nccl")
+    return fail(ErrorCode::BadUsage, "The backend must be gloo or nccl, not {}.", request.backend);
+  return openNccl(request.ncclLibrary, {request.rank, request.localRank, request.worldSize});
+}
+
+Result<std::unique_ptr<Collectives>> meetOthers(const RankRequest& request, const std::optional<NcclRuntime>& runtime,
+                                                std::vector<std::pair<std::string, std::string>> alike) {
+  if (request.worldSize == 1) return makeSoloCollectives(runtime ? runtime->queue : DeviceQueue());
+  GroupAddress group{request.rank,       request.worldSize, request.masterAddress,
+                     request.masterPort, request.listenFd,  request.agentStore};
+  group.connectTimeout = request.connectTimeout;
+  group.alike = std::move(alike);
+  return runtime ? connectNccl(*runtime, group) : connectGloo(group);
+}
+
+Result<protocol::RankResult> tellingOfFailure(const EventSink& sink,
+                                              const std::function<Result<protocol::RankResult>()>& body) {
+  auto result = bridge::translated(body);
+  if (result) return result;
+  sink(protocol::PhaseChange{protocol::Phase::Failed, 0, 0});
+  const Error& error = result.error();
+  sink(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
+  return result;
+}
+
+}  // namespace cleave::torch_rank

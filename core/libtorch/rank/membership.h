@@ -1,0 +1,27 @@
+#pragma once
+/// What every rank does whatever it then computes: it takes its device, meets the others, and tells of its failure.
+/// LibTorch inside.
+#include "libtorch/rank/collectives.h"
+#include "libtorch/rank/nccl/nccl_runtime.h"
+#include "libtorch/rank/rank.h"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace cleave::torch_rank {
+
+/// The rank's GPU; nullopt: the backend is gloo, on CPUs. BadUsage for any other backend, Environment as openNccl.
+Result<std::optional<NcclRuntime>> takeRuntime(const RankRequest& request);
+
+/// Connects to all peers, or to nobody where there is one rank. `alike`: see GroupAddress.
+Result<std::unique_ptr<Collectives>> meetOthers(const RankRequest& request, const std::optional<NcclRuntime>& runtime,
+                                                std::vector<std::pair<std::string, std::string>> alike);
+
+/// What `body` answers, or throws; of a failure the sink hears last.
+Result<protocol::RankResult> tellingOfFailure(const EventSink& sink,
+                                              const std::function<Result<protocol::RankResult>()>& body);
+
+}  // namespace cleave::torch_rank
