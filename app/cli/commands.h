@@ -11,6 +11,7 @@ struct Chosen {
 
 void addPlanCommand(CLI::App& app, Chosen& chosen);
 void addRunCommand(CLI::App& app, Chosen& chosen);
+void addCalibrateCommand(CLI::App& app, Chosen& chosen);
 void addExportCommand(CLI::App& app, Chosen& chosen);
 void addCheckCommand(CLI::App& app, Chosen& chosen);
 void addInfoCommand(CLI::App& app, Chosen& chosen);

@@ -21,6 +21,7 @@ int runProgram(int argc, char** argv) {
   Chosen chosen;
   addPlanCommand(app, chosen);
   addRunCommand(app, chosen);
+  addCalibrateCommand(app, chosen);
   addExportCommand(app, chosen);
   addCheckCommand(app, chosen);
   addInfoCommand(app, chosen);

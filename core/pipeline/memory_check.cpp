@@ -1,3 +1,4 @@
+#include "pipeline/rank_memory.h"
 #include "pipeline/run.h"
 
 #include "base/machine_memory.h"
@@ -30,6 +31,10 @@ std::string partsText(std::int64_t program, int processes) {
 }
 
 }  // namespace
+
+std::int64_t roomForProgram(std::int64_t available, int ranks) {
+  return std::max<std::int64_t>(0, (available - kSharedBytes) / ranks - kOwnBytes);
+}
 
 MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend) {
   MemoryCheck check;

@@ -91,6 +91,8 @@ struct Measurement {
   std::int32_t repeats = 0;
   double median = 0, lowest = 0, highest = 0;  ///< seconds of a call
 };
+/// What the tensors of a rank that measures take at most on CPUs.
+inline constexpr std::int64_t kMeasuringBytes = 256 << 20;
 struct RankResult {
   std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0;
   PeakMemory peak;

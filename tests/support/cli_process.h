@@ -45,7 +45,7 @@ inline Finished cliProgram(const QStringList& arguments, const QByteArray& input
 /// so that is the program.
 inline Finished cli(const QStringList& arguments, const QByteArray& input = {}) {
 #ifdef CLEAVE_TESTS_LINK_CLI
-  if (arguments.value(0) != QLatin1String("run")) {
+  if (arguments.value(0) != QLatin1String("run") && arguments.value(0) != QLatin1String("calibrate")) {
     std::vector<std::string> words;
     for (const QString& argument : arguments) words.push_back(argument.toStdString());
     const ForkedCli done = runForkedCli(std::move(words), {input.constData(), static_cast<std::size_t>(input.size())});

@@ -11,9 +11,6 @@
 
 namespace cleave::torch_rank {
 
-/// What a rank needs at most for its tensors on CPUs, bytes.
-inline constexpr std::int64_t kCalibrationBytes = 256 << 20;
-
 /// Of the request only what says who the rank is and where it meets the others. Each Measurement goes to the sink as it
 /// is made; the result has peak memory and no more. Errors, threads and the last message of a rank that fails: as
 /// runRank.

@@ -1,6 +1,7 @@
 #include "solve/cost/cost_model.h"
 
 #include "solve/cost/buffers.h"
+#include "solve/cost/link.h"
 
 #include <algorithm>
 #include <array>
@@ -24,9 +25,7 @@ Wide asInteger(double number) {
 
 /// Seconds for which a ring collective sends; see the header.
 double sendingSeconds(const DeviceProfile& profile, CollectiveKind kind, std::int64_t bytes, int ranks) {
-  const double rounds = kind == CollectiveKind::AllReduce ? 2 : 1;
-  const double share = rounds * (ranks - 1) / ranks;
-  return share * static_cast<double>(bytes) / profile.linkBytesPerSecond;
+  return ringShare(kind, ranks) * static_cast<double>(bytes) / profile.linkBytesPerSecond;
 }
 
 bool isOnSequence(const LayerStrategy& option) {
