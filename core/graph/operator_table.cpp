@@ -414,6 +414,7 @@ constexpr Operator kOperators[] = {
     // Cleave's own
     {.name = kAllReduce, .own = ParallelOp::AllReduce, .arguments = kOneTensor},
     {.name = kAllGather, .keepsIndices = true, .own = ParallelOp::AllGather, .arguments = kAlongDim},
+    {.name = kGatherInput, .keepsIndices = true, .own = ParallelOp::GatherInput, .arguments = kAlongDim},
     {.name = kReduceScatter, .own = ParallelOp::ReduceScatter, .arguments = kAlongDim},
     {.name = kShard, .keepsIndices = true, .own = ParallelOp::Shard, .arguments = kAlongDim},
     {.name = kVocabEmbedding,
@@ -446,6 +447,7 @@ constexpr Operator kOperators[] = {
      .holds = Holds::View,
      .own = ParallelOp::GradAllReduce,
      .arguments = kOneTensor},
+    {.name = kSame, .cost = CostClass::Nothing, .holds = Holds::View, .own = ParallelOp::Same, .arguments = kOneTensor},
 };
 
 }  // namespace

@@ -74,6 +74,8 @@ struct LayerArguments {
 enum class ParallelOp : std::uint8_t {
   AllReduce,          ///< (x): the sum over the ranks; may reuse x's memory, which nothing reads after
   AllGather,          ///< (x, dim): the ranks' parts one behind the other along dim
+  GatherInput,        ///< (x, dim): the same, of a layer's input that training gathers again for its backward pass and
+                      ///< does not keep
   ReduceScatter,      ///< (x, dim): the sum over the ranks, of which each keeps its part of dim
   Shard,              ///< (x, dim): this rank's part of a tensor that every rank holds in full
   VocabEmbedding,     ///< rows of this rank's part of the vocabulary (rank r holds rows from r * weight.size(0)),
@@ -88,7 +90,10 @@ enum class ParallelOp : std::uint8_t {
                    ///< r * gate_up.size(0)): a partial sum
   GroupedProduct,  ///< input [rows, in], weight [groups, in, out], ends [groups] → [rows, out]: rows from ends[g - 1]
                    ///< (0 for the first group) to ends[g] times weight[g]; those behind the last are zero
-  GradAllReduce,   ///< (x): the identity; backward an all-reduce of the gradient (Megatron's f)
+  GradAllReduce,   ///< (x): the identity; backward a sum of the gradient over the ranks (Megatron's f), of a parameter
+                   ///< over those that hold the same
+  Same,  ///< (x): the identity of what all ranks have computed alike, each from what it holds itself; backward
+         ///< each takes one of as many shares of the gradient as there are ranks
 };
 
 enum class ArgumentKind : std::uint8_t { Tensor, TensorOrNone, Integer, Number, Absent, Text };
@@ -125,6 +130,7 @@ inline constexpr int kSummedByEquation = -1;  ///< `summed` of einsum
 
 inline constexpr std::string_view kAllReduce = "cleave::all_reduce";
 inline constexpr std::string_view kAllGather = "cleave::all_gather";
+inline constexpr std::string_view kGatherInput = "cleave::gather_input";
 inline constexpr std::string_view kReduceScatter = "cleave::reduce_scatter";
 inline constexpr std::string_view kShard = "cleave::shard";
 inline constexpr std::string_view kVocabEmbedding = "cleave::vocab_embedding";
@@ -133,6 +139,7 @@ inline constexpr std::string_view kMoeExperts = "cleave::moe_experts";
 inline constexpr std::string_view kLocalExperts = "cleave::local_experts";
 inline constexpr std::string_view kGroupedProduct = "cleave::grouped_product";
 inline constexpr std::string_view kGradAllReduce = "cleave::grad_all_reduce";
+inline constexpr std::string_view kSame = "cleave::same";
 
 inline constexpr std::string_view kClampedSwiglu = "clamped_swiglu";  ///< an activation of experts
 

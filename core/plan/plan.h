@@ -17,6 +17,7 @@
 #include "formats/safetensors.h"
 #include "formats/size_expression.h"
 #include "plan/shares.h"
+#include "program/backward.h"
 #include "program/collectives.h"
 #include "program/rank_program.h"
 #include "solve/engine.h"
@@ -116,7 +117,10 @@ struct Plan {
   std::shared_ptr<const Graph> program;  ///< the rank program
   std::vector<ValueId> programValueOf;  ///< ATen value → program value that holds it as the solution places it (after
                                         ///< its layer's collectives)
-  std::vector<CollectivePlan> collectives;
+  std::vector<CollectivePlan> collectives;  ///< of a forward pass
+  /// Of a plan for training whose program has a loss: how gradients lie, and the collectives of a backward pass. Null:
+  /// it cannot be trained.
+  std::shared_ptr<const program::Backward> backward;
   ShardMap parameters;
   MemoryPrediction memory;
   solve::CostSettings costSettings;  ///< the device and use that `cost` is for

@@ -34,6 +34,9 @@
 ///   shares {…}                                   how much of the work and the weights the ranks divide
 ///                                                (standing_json.h)
 ///   collectives [{after, kind, bytes, node}]     in execution order; `node` is the index in program.nodes
+///   backward [{kind, bytes, ranks, node}]        of a plan for training: the collectives of a backward pass, in
+///                                                execution order; `node` is null for the sums of parameters'
+///                                                gradients at the end; a reader derives them again
 ///   memory {per_rank_bytes {...}, peak_at}       of one forward pass of `program`, as a run makes it; of a step, with
 ///                                                what training or generation keeps: cost.memory (memory_parts.h)
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement, pieces [{rank, tensor, file, dim, start,
@@ -134,6 +137,21 @@ void writeFigures(JsonWriter& json, const Plan& plan) {
   json.key("events").value(plan.search.events);
   json.key("visits").value(plan.search.visits);
   json.endObject();
+}
+
+void writeBackward(JsonWriter& json, const Plan& plan) {
+  if (!plan.backward) return;
+  json.key("backward").beginArray();
+  for (const program::BackwardCollective& backward : plan.backward->collectives) {
+    json.beginObject();
+    json.key("kind").value(rules::toText(backward.collective.kind));
+    json.key("bytes").value(backward.collective.bytes);
+    json.key("ranks").value(backward.ranks);
+    json.key("node");
+    backward.node.isValid() ? json.value(backward.node.raw()) : json.null();
+    json.endObject();
+  }
+  json.endArray();
 }
 
 void writeLayers(JsonWriter& json, const Plan& plan) {
@@ -240,6 +258,7 @@ std::string toJson(const Plan& plan) {
   writeLayers(json, plan);
   writeShares(json, plan.shares, *plan.graph);
   writeCollectives(json, plan);
+  writeBackward(json, plan);
   writeMemory(json, plan);
   program::writeParameters(json, plan.parameters);
   writeValues(json, plan);

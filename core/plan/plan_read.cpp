@@ -34,6 +34,7 @@ class PlanReader {
     CLEAVE_TRY_VOID(readValues());
     CLEAVE_TRY_VOID(readLayers());
     CLEAVE_TRY_VOID(readCollectives());
+    deriveBackward();
     m_plan.solution = std::make_shared<const solve::Solution>(std::move(m_solution));
     m_plan.memory = predictMemory(*m_plan.program, m_plan.parameters, *m_plan.graph);
     m_plan.cost = predictCost();
@@ -293,6 +294,13 @@ class PlanReader {
       return fail(ErrorCode::BadInput, "plan.collectives has {}, but the program performs {}.",
                   counted(std::ssize(list), "entry", "entries"), next);
     return {};
+  }
+
+  /// Programs that were made before there were any for training have none.
+  void deriveBackward() {
+    if (!m_plan.costSettings.isTraining) return;
+    auto backward = program::backwardOf(*m_plan.program, m_plan.parameters, m_plan.ranks);
+    if (backward) m_plan.backward = std::make_shared<const program::Backward>(*std::move(backward));
   }
 
   const JsonObject& m_root;

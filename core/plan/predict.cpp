@@ -60,6 +60,7 @@ std::int64_t workspaceOf(const Graph& program, const Node& node) {
     return dim && hasOuterSizes(program.shapeOf(whole), *dim) ? program.bytesOf(whole) : 0;
   };
   switch (*own) {
+    case ParallelOp::GatherInput:
     case ParallelOp::AllGather: return copied(node.results[0]);
     case ParallelOp::ReduceScatter: return first ? copied(graph::operandAt(node, 0)) : 0;
     case ParallelOp::MoeExperts: return expertsWorkspace(program, node, 0);
@@ -74,6 +75,7 @@ std::int64_t workspaceOf(const Graph& program, const Node& node) {
     case ParallelOp::Shard:
     case ParallelOp::VocabEmbedding:
     case ParallelOp::GroupedProduct:
+    case ParallelOp::Same:
     case ParallelOp::GradAllReduce: return 0;
   }
   return 0;

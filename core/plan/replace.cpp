@@ -1,3 +1,4 @@
+#include "graph/gradients.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
 #include "plan/gather.h"
@@ -11,6 +12,9 @@
 ///
 /// A value of the program has the name of the ATen value it holds; what comes before a collective is called "X.partial"
 /// (a sum not yet complete), "X.reduced" (before the bias) or "X.part", and the whole of a split value "X.gathered".
+///
+/// A program for training ends at the loss, and each value that ranks hold alike and do different work with goes there
+/// through one grad_all_reduce, called "X.summed" (program/backward.h).
 
 namespace cleave::plan {
 namespace {
@@ -35,7 +39,9 @@ class ProgramBuilder {
         m_solution(*request.solution),
         m_ranks(request.problem->context.worldSize),
         m_builder(m_graph.name),
-        m_valueOf(m_graph.values.size()) {}
+        m_valueOf(m_graph.values.size()) {
+    if (request.problem->cost.isTraining) m_gradients = graph::findGradients(m_graph);
+  }
 
   Result<Replaced> build() && {
     for (const graph::Value& value : m_graph.values) m_taken.insert(value.name);
@@ -43,8 +49,11 @@ class ProgramBuilder {
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
       CLEAVE_TRY_VOID(addNode(id));
       CLEAVE_TRY_VOID(redistribute(id));
+      for (const ValueId result : m_graph.node(id).results) markSame(result, id);
+      for (const ValueId result : m_graph.node(id).results) noteAlike(local(result), result);
     }
     for (const graph::Output& output : m_graph.outputs) {
+      if (m_gradients && !m_gradients->isOutput[output.value.index()]) continue;
       m_builder.addOutput(output.name, m_request.gatherOutputs ? whole(output.value) : local(output.value));
     }
     for (const auto& value : m_graph.values) {
@@ -95,10 +104,86 @@ class ProgramBuilder {
     ValueId& gathered = m_gathered[value];
     if (!gathered.isValid()) {
       const graph::Value& info = m_graph.value(value);
-      gathered =
-          gather(local(value), placement, info.type, value, info.name + ".gathered", m_graph.node(info.producer).scope);
+      const ScopeId scope = m_graph.node(info.producer).scope;
+      gathered = m_gradients && placement.isPlainSplit()
+                     ? call(graph::kGatherInput, {local(value), std::int64_t{placement.firstDim()}}, info.type,
+                            info.name + ".gathered", scope, info.producer, value)
+                     : gather(local(value), placement, info.type, value, info.name + ".gathered", scope);
+      if (hasGradient(value)) m_alike.emplace(gathered, value);
     }
     return gathered;
+  }
+
+  // ---- gradients
+
+  bool isInParts(const Placement& placement) const { return !placement.isReplicatedOn(m_ranks); }
+  bool hasGradient(ValueId value) const { return m_gradients && m_ranks > 1 && m_gradients->of(value); }
+
+  /// A value that has a gradient and is the same on all ranks, or a parameter of which several hold the same part.
+  void noteAlike(ValueId held, ValueId value) {
+    if (!held.isValid() || !hasGradient(value)) return;
+    const Placement& placement = m_solution.of(value);
+    const bool isParameter = m_graph.node(m_graph.value(value).producer).kind == NodeKind::Parameter;
+    const auto blocks = placement.blocks();
+    const bool isShared = placement.isSplit() && isParameter &&
+                          (placement.replicas() > 1 || std::any_of(blocks.begin(), blocks.end(), [](const auto& block) {
+                             return block.replicas > 1;
+                           }));
+    if (placement.isReplicatedOn(m_ranks) || isShared) m_alike.emplace(held, value);
+  }
+
+  /// What a rank has from its own part of something (one head for keys, of a fused layer whose queries are split) and
+  /// all have alike: whoever reads it is to see one value with one gradient.
+  void markSame(ValueId result, NodeId id) {
+    ValueId& held = m_valueOf[result.index()];
+    if (!hasGradient(result) || isInParts(m_solution.of(result)) || !m_varying.contains(held)) return;
+    const graph::Value& info = m_graph.value(result);
+    m_builder.renameValue(held, unique(info.name + ".own", result));
+    m_named.erase(result);
+    const TensorType type = m_builder.current().value(held).type;
+    held = call(graph::kSame, {held}, type, info.name, m_graph.node(id).scope, id, result);
+  }
+
+  /// What different work reads of values that the ranks hold alike: their gradients are parts of a sum.
+  void sumGradients(std::vector<Argument>& args) {
+    const auto summed = [this](ValueId& value) {
+      const auto alike = m_alike.find(value);
+      if (alike == m_alike.end()) return;
+      const auto [at, isNew] = m_summed.try_emplace(value);
+      if (isNew) {
+        const graph::Value info = m_builder.current().value(value);
+        const ScopeId scope = m_graph.node(m_graph.value(alike->second).producer).scope;
+        at->second = call(graph::kGradAllReduce, {value}, info.type, info.name + ".summed", scope,
+                          m_graph.value(alike->second).producer, alike->second);
+      }
+      value = at->second;
+    };
+    for (Argument& argument : args) {
+      if (auto* value = std::get_if<ValueId>(&argument)) summed(*value);
+      if (auto* list = std::get_if<ValueList>(&argument)) std::for_each(list->begin(), list->end(), summed);
+    }
+  }
+
+  bool anyVaries(const std::vector<Argument>& args) const {
+    const auto varies = [this](ValueId value) { return m_varying.contains(value); };
+    return std::any_of(args.begin(), args.end(), [&](const Argument& argument) {
+      if (const auto* value = std::get_if<ValueId>(&argument)) return varies(*value);
+      const auto* list = std::get_if<ValueList>(&argument);
+      return list && std::any_of(list->begin(), list->end(), varies);
+    });
+  }
+
+  /// Whether the results differ from rank to rank; where the work does, its operands' gradients are added up.
+  bool prepareWork(std::string_view op, std::vector<Argument>& args, bool isTrained) {
+    using graph::ParallelOp;
+    const auto own = graph::parallelOp(op);
+    if (own == ParallelOp::ReduceScatter || own == ParallelOp::Shard) return true;
+    if (own == ParallelOp::AllReduce || own == ParallelOp::AllGather || own == ParallelOp::GatherInput ||
+        own == ParallelOp::VocabCrossEntropy || own == ParallelOp::Same)
+      return false;
+    const bool differs = anyVaries(args) || own == ParallelOp::VocabEmbedding || own == ParallelOp::LocalExperts;
+    if (differs && isTrained && own != ParallelOp::GradAllReduce) sumGradients(args);
+    return differs;
   }
 
   ValueId gather(ValueId part, const Placement& placement, const TensorType& wholeType, ValueId of,
@@ -113,8 +198,10 @@ class ProgramBuilder {
   /// Appends a call with one result of the given name; `of` is the ATen value that its collectives complete or feed.
   ValueId call(std::string_view op, std::vector<Argument> args, TensorType type, const std::string& name, ScopeId scope,
                NodeId origin, ValueId of) {
+    const bool varies = prepareWork(op, args, hasGradient(of));
     const ValueId result =
         m_builder.addCall(op, std::move(args), {std::move(type)}, m_scopes[scope.index()], origin)[0];
+    if (varies) m_varying.insert(result);
     m_builder.renameValue(result, unique(name, of));
     m_completes[m_builder.current().value(result).producer.raw()] = m_graph.value(of).name;
     return result;
@@ -190,6 +277,7 @@ class ProgramBuilder {
       }
       case NodeKind::Call: break;
     }
+    if (isInParts(m_solution.of(node.results[0]))) m_varying.insert(held);
     return {};
   }
 
@@ -225,9 +313,15 @@ class ProgramBuilder {
     for (ValueId result : node.results) {
       CLEAVE_TRY(types.emplace_back(), localType(result));
     }
-    const auto results = m_builder.addCall(m_graph.opName(node), mapped(localArguments(id), from, to), std::move(types),
-                                           m_scopes[node.scope.index()], id);
+    std::vector<Argument> args = mapped(localArguments(id), from, to);
+    const bool anySplit = std::any_of(node.results.begin(), node.results.end(),
+                                      [this](ValueId result) { return isInParts(m_solution.computed(result)); });
+    const bool varies = anyVaries(args) || anySplit;
+    if (varies && m_gradients && m_gradients->of(id)) sumGradients(args);
+    const auto results =
+        m_builder.addCall(m_graph.opName(node), std::move(args), std::move(types), m_scopes[node.scope.index()], id);
     for (std::size_t i = 0; i < results.size(); ++i) {
+      if (varies) m_varying.insert(results[i]);
       m_named.insert(node.results[i]);
       m_builder.renameValue(results[i], m_graph.value(node.results[i]).name);
       m_valueOf[node.results[i].index()] = results[i];
@@ -337,6 +431,10 @@ class ProgramBuilder {
   std::vector<ScopeId> m_scopes;                               ///< by ScopeId of the ATen graph
   std::vector<ValueId> m_valueOf;                              ///< by ValueId of the ATen graph
   std::unordered_map<ValueId, ValueId> m_gathered;             ///< ATen value → its whole
+  std::optional<graph::Gradients> m_gradients;                 ///< of the ATen graph, for training
+  std::unordered_set<ValueId> m_varying;                       ///< program values that ranks have each their own of
+  std::unordered_map<ValueId, ValueId> m_alike;                ///< program value that ranks hold alike → ATen value
+  std::unordered_map<ValueId, ValueId> m_summed;               ///< of these → what different work reads
   std::unordered_map<std::uint32_t, std::string> m_completes;  ///< program node → ATen value
   std::unordered_set<std::string> m_taken;
   std::unordered_set<ValueId> m_named;  ///< ATen values whose name the program has given out

@@ -104,7 +104,9 @@ bool fits(const Graph& program, const Node& node, int ranks) {
   const auto& result = program.value(node.results[0]).type;
   switch (*op) {
     case ParallelOp::AllReduce:
+    case ParallelOp::Same:
     case ParallelOp::GradAllReduce: return operand == result;
+    case ParallelOp::GatherInput:
     case ParallelOp::AllGather: return isPartOf(operand, result, integerOf(node, 1), ranks);
     case ParallelOp::ReduceScatter:
     case ParallelOp::Shard: return isPartOf(result, operand, integerOf(node, 1), ranks);

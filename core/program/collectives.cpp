@@ -29,6 +29,7 @@ std::vector<Collective> collectivesOf(const graph::Graph& program, graph::NodeId
   switch (*op) {
     case ParallelOp::AllReduce: return {{CollectiveKind::AllReduce, sizeInBytes(operandType(program, node))}};
     case ParallelOp::ReduceScatter: return {{CollectiveKind::ReduceScatter, sizeInBytes(operandType(program, node))}};
+    case ParallelOp::GatherInput:
     case ParallelOp::AllGather: return {{CollectiveKind::AllGather, program.bytesOf(node.results.at(0))}};
     case ParallelOp::VocabCrossEntropy: return ofVocabCrossEntropy(program, node);
     case ParallelOp::Shard:
@@ -36,7 +37,8 @@ std::vector<Collective> collectivesOf(const graph::Graph& program, graph::NodeId
     case ParallelOp::GroupedProduct:
     case ParallelOp::MoeExperts:
     case ParallelOp::LocalExperts:
-    case ParallelOp::GradAllReduce: return {};
+    case ParallelOp::GradAllReduce:
+    case ParallelOp::Same: return {};
   }
   return {};
 }

@@ -49,6 +49,40 @@ Result<at::Tensor> shard(const at::Tensor& x, std::int64_t dim, Collectives& col
   return x.narrow(dim, collectives.rank() * length, length).contiguous();
 }
 
+std::int64_t classDimOf(const at::Tensor& logits) { return logits.dim() > 1 ? 1 : 0; }
+
+Result<at::Tensor> labelsThatCount(const at::Tensor& logits, const at::Tensor& target, std::int64_t ignoreIndex,
+                                   std::int64_t vocabulary) {
+  if (at::isFloatingType(target.scalar_type())) {
+    return fail(ErrorCode::BadInput, "labels must be class indices, not {}.", bridge::describe(target));
+  }
+  std::vector<std::int64_t> positions = logits.sizes().vec();
+  positions.erase(positions.begin() + classDimOf(logits));
+  if (target.sizes() != at::IntArrayRef(positions)) {
+    return fail(ErrorCode::BadInput, "labels {} do not fit logits {}.", bridge::describe(target),
+                bridge::describe(logits));
+  }
+  at::Tensor counts = target != ignoreIndex;
+  if (const auto bad = firstOutside(target, 0, vocabulary, counts)) {
+    return fail(ErrorCode::BadInput, "label {} is outside the {} and is not ignored ({}).", *bad,
+                counted(vocabulary, "class", "classes"), ignoreIndex);
+  }
+  return counts;
+}
+
+/// Half-precision logits in float32, as ATen's log_softmax computes inside; a padded vocabulary's columns count
+/// nothing.
+at::Tensor reals(const at::Tensor& logits, int rank, std::int64_t vocabulary) {
+  const bool isHalf = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
+  at::Tensor x = isHalf ? logits.to(at::kFloat) : logits;
+  const std::int64_t dim = classDimOf(logits), columns = x.size(dim), first = rank * columns;
+  if (first + columns <= vocabulary) return x;
+  const std::int64_t real = std::max<std::int64_t>(0, vocabulary - first);
+  x = x.clone();
+  x.narrow(dim, real, columns - real).fill_(-std::numeric_limits<double>::infinity());
+  return x;
+}
+
 }  // namespace
 
 Result<void> checkCall(ParallelOp op, const graph::Node& node) {
@@ -65,71 +99,76 @@ Result<void> checkCall(ParallelOp op, const graph::Node& node) {
   return {};
 }
 
-Result<at::Tensor> vocabEmbedding(const at::Tensor& weight, const at::Tensor& ids, std::int64_t vocabulary, int rank) {
+Result<at::Tensor> vocabEmbedding(const at::Tensor& weight, const at::Tensor& ids, std::int64_t vocabulary,
+                                  std::int64_t padding, int rank) {
   if (const auto bad = firstOutside(ids, 0, vocabulary, at::ones_like(ids, at::kBool))) {
     return fail(ErrorCode::BadInput, "token id {} is outside the vocabulary of {}.", *bad, vocabulary);
   }
   const std::int64_t rows = weight.size(0);
   const at::Tensor local = ids - rank * rows;
   const at::Tensor isOther = (local < 0) | (local >= rows);
-  return at::embedding(weight, local.masked_fill(isOther, 0)).masked_fill_(isOther.unsqueeze(-1), 0);
+  const std::int64_t localPadding = padding - rank * rows;
+  const bool isPaddingHere = padding >= 0 && localPadding >= 0 && localPadding < rows;
+  // Rows of others are looked up as row 0, which the fill keeps out of the result and its gradient.
+  const at::Tensor found = isPaddingHere ? at::embedding(weight, local.masked_fill(isOther, localPadding), localPadding)
+                                         : at::embedding(weight, local.masked_fill(isOther, 0));
+  return found.masked_fill_(isOther.unsqueeze(-1), 0);
 }
 
-Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor& target, LossReduction reduction,
-                                     std::int64_t ignoreIndex, std::int64_t vocabulary, Collectives& collectives) {
-  if (at::isFloatingType(target.scalar_type())) {
-    return fail(ErrorCode::BadInput, "labels must be class indices, not {}.", bridge::describe(target));
-  }
-  const std::int64_t classDim = logits.dim() > 1 ? 1 : 0;
-  std::vector<std::int64_t> positions = logits.sizes().vec();
-  positions.erase(positions.begin() + classDim);
-  if (target.sizes() != at::IntArrayRef(positions)) {
-    return fail(ErrorCode::BadInput, "labels {} do not fit logits {}.", bridge::describe(target),
-                bridge::describe(logits));
-  }
-  const at::Tensor counts = target != ignoreIndex;
-  if (const auto bad = firstOutside(target, 0, vocabulary, counts)) {
-    return fail(ErrorCode::BadInput, "label {} is outside the {} and is not ignored ({}).", *bad,
-                counted(vocabulary, "class", "classes"), ignoreIndex);
-  }
+Result<VocabLoss> vocabLoss(const std::vector<c10::IValue>& arguments, Collectives& collectives) {
+  const at::Tensor& logits = arguments[0].toTensor();
+  const at::Tensor& target = arguments[1].toTensor();
+  const std::int64_t ignoreIndex = arguments[4].toInt(), vocabulary = arguments[6].toInt();
+  CLEAVE_TRY(const at::Tensor counts, labelsThatCount(logits, target, ignoreIndex, vocabulary));
+  VocabLoss loss{.type = logits.scalar_type(),
+                 .classDim = classDimOf(logits),
+                 .reduction = static_cast<LossReduction>(arguments[3].toInt())};
 
-  // Half-precision logits are summed in float32, as ATen's log_softmax does inside.
-  const bool isHalf = logits.scalar_type() == at::kHalf || logits.scalar_type() == at::kBFloat16;
-  at::Tensor x = isHalf ? logits.to(at::kFloat) : logits;
-  const std::int64_t columns = x.size(classDim);
-  const std::int64_t first = collectives.rank() * columns;
-  if (first + columns > vocabulary) {
-    const std::int64_t real = std::max<std::int64_t>(0, vocabulary - first);
-    x = x.clone();
-    x.narrow(classDim, real, columns - real).fill_(-std::numeric_limits<double>::infinity());
-  }
-
-  CLEAVE_TRY(const at::Tensor maximum, collectives.allReduce(x.amax({classDim}, /*keepdim=*/true), Reduction::Max));
-  CLEAVE_TRY(const at::Tensor sum, collectives.allReduce((x - maximum).exp_().sum({classDim}), Reduction::Sum));
-  const at::Tensor local = target - first;
-  const at::Tensor isMine = (local >= 0) & (local < columns) & counts;
-  at::Tensor own = x.gather(classDim, local.masked_fill(~isMine, 0).unsqueeze(classDim)).squeeze(classDim);
-  own = at::where(isMine, own, at::zeros_like(own));
+  const at::Tensor x = reals(logits, collectives.rank(), vocabulary);
+  const std::int64_t columns = x.size(loss.classDim);
+  CLEAVE_TRY(const at::Tensor maximum,
+             collectives.allReduce(x.amax({loss.classDim}, /*keepdim=*/true), Reduction::Max));
+  loss.exponentials = (x - maximum).exp_();
+  CLEAVE_TRY(loss.sum, collectives.allReduce(loss.exponentials.sum({loss.classDim}), Reduction::Sum));
+  const at::Tensor local = target - collectives.rank() * columns;
+  loss.isMine = (local >= 0) & (local < columns) & counts;
+  loss.target = local.masked_fill(~loss.isMine, 0);
+  at::Tensor own = x.gather(loss.classDim, loss.target.unsqueeze(loss.classDim)).squeeze(loss.classDim);
+  own = at::where(loss.isMine, own, at::zeros_like(own));
   CLEAVE_TRY(const at::Tensor targetLogit, collectives.allReduce(std::move(own), Reduction::Sum));
 
-  at::Tensor loss = sum.log() + maximum.squeeze(classDim) - targetLogit;
-  loss = at::where(counts, loss, at::zeros_like(loss));
-  if (reduction != LossReduction::None) loss = loss.sum();
-  if (reduction == LossReduction::Mean) loss = loss / counts.sum();
-  return loss.to(logits.scalar_type());
+  at::Tensor each = loss.sum.log() + maximum.squeeze(loss.classDim) - targetLogit;
+  each = at::where(counts, each, at::zeros_like(each));
+  if (loss.reduction != LossReduction::None) each = each.sum();
+  if (loss.reduction == LossReduction::Mean) each = each / counts.sum();
+  loss.loss = each.to(loss.type);
+  loss.counts = counts;
+  return loss;
+}
+
+at::Tensor vocabLossGradient(VocabLoss loss, const at::Tensor& gradient) {
+  at::Tensor each = gradient.to(loss.sum.scalar_type());
+  if (loss.reduction == LossReduction::Mean) each = each / loss.counts.sum();
+  each = at::where(loss.counts, each, at::zeros_like(each)).expand_as(loss.sum);
+  at::Tensor result = std::move(loss.exponentials);
+  result.mul_((each / loss.sum).unsqueeze(loss.classDim));
+  result.scatter_add_(loss.classDim, loss.target.unsqueeze(loss.classDim),
+                      at::where(loss.isMine, -each, at::zeros_like(each)).unsqueeze(loss.classDim));
+  return result.to(loss.type);
 }
 
 Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives) {
   switch (op) {
     case ParallelOp::AllReduce: return collectives.allReduce(std::move(arguments[0]).toTensor(), Reduction::Sum);
+    case ParallelOp::GatherInput:
     case ParallelOp::AllGather: return collectives.allGather(arguments[0].toTensor(), arguments[1].toInt());
     case ParallelOp::ReduceScatter: return collectives.reduceScatter(arguments[0].toTensor(), arguments[1].toInt());
     case ParallelOp::VocabEmbedding:
-      return vocabEmbedding(arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toInt(), collectives.rank());
+      return vocabEmbedding(arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toInt(),
+                            arguments[3].toInt(), collectives.rank());
     case ParallelOp::VocabCrossEntropy:
-      return vocabCrossEntropy(arguments[0].toTensor(), arguments[1].toTensor(),
-                               static_cast<LossReduction>(arguments[3].toInt()), arguments[4].toInt(),
-                               arguments[6].toInt(), collectives);
+      return vocabLoss(arguments, collectives).map([](VocabLoss&& loss) { return std::move(loss.loss); });
+    case ParallelOp::Same:
     case ParallelOp::GradAllReduce: return arguments[0].toTensor();
     case ParallelOp::MoeExperts: return experts(arguments, /*isLocal=*/false, collectives.rank());
     case ParallelOp::Shard: return shard(arguments[0].toTensor(), arguments[1].toInt(), collectives);

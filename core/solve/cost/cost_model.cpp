@@ -28,14 +28,13 @@ double sendingSeconds(const DeviceProfile& profile, CollectiveKind kind, std::in
   return ringShare(kind, ranks) * static_cast<double>(bytes) / profile.linkBytesPerSecond;
 }
 
-bool isOnSequence(const LayerStrategy& option) {
-  return option.input.isSplit() && !option.before && option.weight.isReplicated();
-}
+/// What all ranks hold whole, whatever its placement is called, takes part in the same work on all of them.
+bool isInParts(const Placement& placement, int ranks) { return !placement.isReplicatedOn(ranks); }
 
 /// The layer leaves each rank a part of the gradient of its whole weight or bias.
-bool leavesParts(const LayerStrategy& option, Role role) {
-  return role == Role::Weight ? isOnSequence(option)
-                              : role == Role::Bias && option.bias.isReplicated() && option.result.isSplit();
+bool leavesParts(const LayerStrategy& option, Role role, int ranks) {
+  if (role == Role::Weight) return isInParts(option.input, ranks) && !option.before && !isInParts(option.weight, ranks);
+  return role == Role::Bias && !isInParts(option.bias, ranks) && isInParts(option.result, ranks);
 }
 
 /// The roles of the last of a layer's writes, behind its results: weight, bias, down projections.
@@ -132,7 +131,8 @@ class StepCounter {
     const auto writes = m_variables.writes(m_node).subspan(m_graph.node(m_node).results.size());
     const std::array placements{option.weight, option.bias, option.down.value_or(Placement())};
     for (std::size_t i = 0; i < writes.size(); ++i) {
-      if (writes[i].isValid()) addParameter(writes[i], placements[i], leavesParts(option, kParameterRoles[i]));
+      const bool isPartial = m_facts.of(m_node).needsGradient && leavesParts(option, kParameterRoles[i], m_ranks);
+      if (writes[i].isValid()) addParameter(writes[i], placements[i], isPartial);
     }
   }
 
@@ -224,7 +224,7 @@ class StepCounter {
 
   /// Elements of a rank's part that other ranks hold too, and how many ranks do.
   std::pair<std::int64_t, int> sharedElements(ValueId value, const Placement& placement, std::int64_t count) const {
-    if (placement.isReplicated()) return {0, 1};
+    if (!isInParts(placement, m_ranks)) return {0, 1};
     if (placement.blocks().empty()) return {placement.replicas() > 1 ? count : 0, placement.replicas()};
     const std::int64_t size = m_graph.shapeOf(value)[static_cast<std::size_t>(placement.firstDim())];
     const std::int64_t others = size == 0 ? 0 : m_facts.of(value).count / size;
@@ -342,33 +342,36 @@ Shares CostModel::asksShared(NodeId node, const Choice& choice, std::span<const 
                              std::size_t index) const {
   const Read read = m_variables.reads(node)[index];
   if (!mayShare(read.value)) return kSharesNothing;
-  const bool needsGradient = m_facts->of(read.value).needsGradient;
-  const bool isWhole = reads[index].isReplicated();
+  const bool needsGradient = m_facts->of(read.value).needsGradient && m_facts->of(node).needsGradient;
+  const int ranks = m_problem.context.worldSize;
+  const bool isWhole = !isInParts(reads[index], ranks);
   const auto sums = [&](bool leaves) { return leaves && needsGradient ? kSharesGradientSum : kSharesNothing; };
   if (!choice.strategy) {
     const auto& computed = choice.computedAs.empty() ? choice.results : choice.computedAs;
-    return sums(isWhole &&
-                std::any_of(computed.begin(), computed.end(), [](const Placement& p) { return p.isSplit(); }));
+    return sums(isWhole && std::any_of(computed.begin(), computed.end(),
+                                       [&](const Placement& result) { return isInParts(result, ranks); }));
   }
   const LayerStrategy& option = *choice.strategy;
+  const bool isSplit = isInParts(option.weight, ranks);
   switch (read.role) {
     case Role::LayerInput:
-      if (option.before == CollectiveKind::AllGather) return kSharesWhole | sums(option.weight.isSplit());
-      return sums(isWhole && option.weight.isSplit());
+      if (option.before == CollectiveKind::AllGather) return kSharesWhole | sums(isSplit);
+      return sums(isWhole && isSplit);
     // Of a token's experts, or of their features, a rank has some.
-    case Role::Routing: return sums(isWhole && option.weight.isSplit());
+    case Role::Routing: return sums(isWhole && isSplit);
     case Role::Weight:
-    case Role::Bias: return sums(isWhole && leavesParts(option, read.role));
+    case Role::Bias: return sums(isWhole && leavesParts(option, read.role, ranks));
     default: return kSharesNothing;
   }
 }
 
 Shares CostModel::paysShared(NodeId node, const Choice& choice, std::size_t index) const {
   const std::size_t results = m_problem.graph->node(node).results.size();
-  if (!choice.strategy || index < results) return kSharesNothing;
+  if (!choice.strategy || index < results || !m_facts->of(node).needsGradient) return kSharesNothing;
   const ValueId parameter = m_variables.writes(node)[index];
-  const bool pays =
-      parameter.isValid() && mayShare(parameter) && leavesParts(*choice.strategy, kParameterRoles[index - results]);
+  const int ranks = m_problem.context.worldSize;
+  const bool pays = parameter.isValid() && mayShare(parameter) &&
+                    leavesParts(*choice.strategy, kParameterRoles[index - results], ranks);
   return pays ? kSharesGradientSum : kSharesNothing;
 }
 
@@ -385,7 +388,7 @@ StepCost CostModel::shared(ValueId value, const Placement& placement, Shares par
     if (m_problem.cost.isTraining) counter.addCollective(CollectiveKind::AllGather, whole);
   }
   if (!(parts & kSharesGradientSum)) return counter.cost();
-  if (placement.isSplit()) {
+  if (isInParts(placement, ranks)) {
     counter.addCollective(CollectiveKind::ReduceScatter, whole);
   } else if (facts.isParameter) {
     counter.addGradientSum(bytes, ranks);

@@ -27,8 +27,8 @@
 ///     one reduce-scatter (a whole weight leaves the complete gradient, of which each rank takes its part for
 ///     nothing); a reduce-scatter after becomes an all-gather, a cut an all-gather; an all-reduce or all-gather after:
 ///     nothing; a value that is R, needs a gradient, and is read split by somebody (a column layer, the split experts'
-///     tokens and routing weights, an operator whose result is split; parts with as many replicas as ranks are split
-///     too, as each rank uses its own): one all-reduce of its gradient, however many readers (Megatron's f);
+///     tokens and routing weights, an operator whose result is split; with as many replicas as ranks a value counts as
+///     R): one all-reduce of its gradient, however many readers (Megatron's f);
 ///     parameters likewise (norms on the sequence), and weights with k replicas over the k ranks that share them:
 ///     these sums wait for the end of the backward pass and start together as one bucket, so that they pay α once for
 ///     all (Megatron-LM's finalize_model_grads flattens them so). So a Megatron layer has 2 all-reduces of b·s·h

@@ -2,6 +2,7 @@
 
 #include "graph/arguments.h"
 #include "graph/attention.h"
+#include "graph/gradients.h"
 #include "solve/cost/flops.h"
 
 #include <algorithm>
@@ -55,9 +56,9 @@ class FactFinder {
 
   void find() {
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findWork(id);
-    findOutputs();
+    for (const graph::Output& output : m_graph.outputs) fact(output.value).isOutput = true;
     if (m_problem.cost.isTraining) {
-      dropIdleGradients();
+      takeGradients(graph::findGradients(m_graph));
       m_backward.firstSaver.resize(m_values.size());
       for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findSaved(id);
       findGradients();
@@ -100,11 +101,9 @@ class FactFinder {
     NodeFacts& facts = m_nodes[id.index()];
     for (ValueId result : node.results) findType(result);
     if (node.kind != NodeKind::Call) {
-      const bool isTrained = node.kind == NodeKind::Parameter && m_problem.cost.isTraining;
       for (ValueId result : node.results) {
         fact(result).isParameter = node.kind == NodeKind::Parameter;
         fact(result).isPacked = m_graph.packedBytes.contains(m_graph.value(result).name);
-        fact(result).needsGradient = isTrained && isReal(result);
       }
       return;
     }
@@ -114,40 +113,15 @@ class FactFinder {
     const auto real = std::find_if(operands.begin(), operands.end(), [&](ValueId v) { return isReal(v); });
     const ValueId measured = real != operands.end() ? *real : node.results.empty() ? ValueId() : node.results[0];
     if (measured.isValid()) facts.flopsPerSecond = flopsPerSecond(m_problem.cost.profile, dtype(measured));
-    const auto need = std::count_if(operands.begin(), operands.end(), [&](ValueId v) { return fact(v).needsGradient; });
-    if (need == 0 || facts.op->stopsGradient) return;
-    for (ValueId result : node.results) {
-      fact(result).needsGradient = isReal(result);
-      facts.needsGradient = facts.needsGradient || isReal(result);
-    }
   }
 
-  /// Training needs its loss alone: where an output is one real number that depends on a parameter, the others (logits)
-  /// are no longer needed than the loss needs them.
-  void findOutputs() {
-    const auto isLoss = [&](const graph::Output& output) {
-      return fact(output.value).needsGradient && !fact(output.value).isParameter && fact(output.value).count == 1;
-    };
-    const bool hasLoss =
-        m_problem.cost.isTraining && std::any_of(m_graph.outputs.begin(), m_graph.outputs.end(), isLoss);
-    for (const graph::Output& output : m_graph.outputs) fact(output.value).isOutput = !hasLoss || isLoss(output);
-  }
-
-  /// What no output depends on gets no gradient.
-  void dropIdleGradients() {
-    std::vector<bool> gets(m_values.size(), false);
-    for (const graph::Output& output : m_graph.outputs) gets[output.value.index()] = fact(output.value).isOutput;
-    for (std::size_t n = m_graph.nodes.size(); n-- > 0;) {
-      const NodeId id(n);
-      const Node& node = m_graph.node(id);
-      if (node.kind != NodeKind::Call) continue;
-      const bool isPassedOn = m_nodes[n].needsGradient && std::any_of(node.results.begin(), node.results.end(),
-                                                                      [&](ValueId v) { return gets[v.index()]; });
-      m_nodes[n].needsGradient = isPassedOn;
-      for (ValueId result : node.results) fact(result).needsGradient = isPassedOn && fact(result).needsGradient;
-      if (!isPassedOn) continue;
-      for (ValueId operand : operandsOf(id)) gets[operand.index()] = true;
+  void takeGradients(const graph::Gradients& gradients) {
+    for (ValueId value : idRange<ValueId>(m_values.size())) {
+      fact(value).needsGradient = gradients.of(value);
+      fact(value).isOutput = gradients.isOutput[value.index()];
     }
+    for (NodeId id : idRange<NodeId>(m_nodes.size()))
+      m_nodes[id.index()].needsGradient = m_graph.node(id).kind == NodeKind::Call && gradients.of(id);
   }
 
   void findPasses(NodeId id) {

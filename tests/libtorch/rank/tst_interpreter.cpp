@@ -16,6 +16,14 @@ using namespace cleave::torch_rank;
 
 namespace {
 
+/// The loss alone, from the arguments of the operator.
+Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor& target, LossReduction reduction,
+                                     std::int64_t ignoreIndex, std::int64_t vocabulary, Collectives& collectives) {
+  return vocabLoss({logits, target, {}, static_cast<std::int64_t>(reduction), ignoreIndex, 0.0, vocabulary},
+                   collectives)
+      .map([](const VocabLoss& loss) { return loss.loss; });
+}
+
 const char* const kMlp =
     "x: f32[3,8] = input\n"
     "up.weight: f32[16,8] = parameter @up\n"
@@ -274,10 +282,11 @@ class ExecTest : public QObject {
     QFETCH(int, ranks);
     const at::Tensor weight = at::randn({20, 6}), ids = at::randint(0, 20, {2, 5}, at::kLong);
     at::Tensor sum = at::zeros({2, 5, 6});
-    for (int rank = 0; rank < ranks; ++rank) sum += need(vocabEmbedding(weight.chunk(ranks, 0)[rank], ids, 20, rank));
+    for (int rank = 0; rank < ranks; ++rank)
+      sum += need(vocabEmbedding(weight.chunk(ranks, 0)[rank], ids, 20, -1, rank));
     COMPARE_TENSORS(sum, at::embedding(weight, ids), 0);
-    QVERIFY(!vocabEmbedding(weight.chunk(ranks, 0)[0], at::full({1}, 20, at::kLong), 20, 0));
-    QVERIFY(!vocabEmbedding(weight.chunk(ranks, 0)[0], at::full({1}, -1, at::kLong), 20, 0));
+    QVERIFY(!vocabEmbedding(weight.chunk(ranks, 0)[0], at::full({1}, 20, at::kLong), 20, -1, 0));
+    QVERIFY(!vocabEmbedding(weight.chunk(ranks, 0)[0], at::full({1}, -1, at::kLong), 20, -1, 0));
   }
 
   void vocabularyLossEqualsTheWholeOne_data() {
