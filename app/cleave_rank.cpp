@@ -17,6 +17,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ namespace {
 struct Options {
   torch_rank::RankRequest request;
   int eventsFd = -1, controlFd = -1, connectTimeout = 60;
-  std::string input, output, deviation, eventsTo;
+  std::string input, output, deviation, eventsTo, optimizer = "adamw";
+  std::optional<double> clipNorm;
   bool calibrates = false;
 };
 
@@ -48,6 +50,13 @@ void declare(CLI::App& app, Options& options) {
                "Fill all parameters from the plan's seed instead of reading them");
   app.add_flag("--init-missing", options.request.initMissing,
                "Fill parameters that the checkpoint lacks from the plan's seed");
+  program::Training& training = options.request.training;
+  app.add_option("--train-steps", training.steps, "Train for so many steps instead of one forward pass");
+  app.add_option("--optimizer", options.optimizer, "sgd, momentum or adamw")->capture_default_str();
+  app.add_option("--lr", training.learningRate, "Learning rate")->capture_default_str();
+  app.add_option("--weight-decay", training.weightDecay, "Weight decay")->capture_default_str();
+  app.add_option("--clip-norm", options.clipNorm, "Scale gradients down to this norm");
+  app.add_option("--accumulate", training.accumulate, "Micro-batches a step")->capture_default_str();
   app.add_option("--events-fd", options.eventsFd,
                  "Inherited pipe to write events to; readable lines on standard error without it");
   app.add_option("--events-to", options.eventsTo,
@@ -142,6 +151,13 @@ class Report {
 };
 
 int runAsRank(Options& options) {
+  const auto optimizer = program::parseOptimizer(options.optimizer);
+  if (!optimizer) {
+    std::fprintf(stderr, "cleave-rank: --optimizer is \"%s\": write sgd, momentum or adamw.\n",
+                 options.optimizer.c_str());
+    return exitCode(ErrorCode::BadUsage);
+  }
+  options.request.training.optimizer = *optimizer;
   auto environment = protocol::readRankEnvironment([](const char* name) { return std::getenv(name); });
   if (!environment) {
     std::fprintf(stderr, "cleave-rank: %s\n", environment.error().message.c_str());
@@ -159,6 +175,7 @@ int runAsRank(Options& options) {
   if (!options.output.empty()) request.outputFile = options.output;
   if (!options.deviation.empty()) request.deviationFile = options.deviation;
   request.ncclLibrary = ncclLibrary();
+  request.training.clipNorm = options.clipNorm;
 
   Report report(options.eventsFd);
   if (options.eventsFd < 0 && !options.eventsTo.empty()) {

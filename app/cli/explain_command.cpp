@@ -4,6 +4,7 @@
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "pipeline/what_fits.h"
+#include "plan/gradient_text.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 
@@ -253,6 +254,10 @@ struct ExplainCommand {
                        {"alternatives", link.alternatives}});
     }
     document["why"] = std::move(chain);
+    if (const std::string gradient = plan::gradientText(*planned.plan, id); !gradient.empty()) {
+      text += fmt::format("  gradient: {}\n", gradient);
+      document["gradient"] = gradient;
+    }
     const auto& optimum = planned.solved->result.optimum;
     if (!optimum) return {};
     CLEAVE_TRY(const auto regrets, optimum->regrets(id, progress));

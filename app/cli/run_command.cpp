@@ -6,6 +6,7 @@
 #include "cli/planning.h"
 #include "cli/summary.h"
 #include "formats/safetensors.h"
+#include "pipeline/compare.h"
 #include "pipeline/folder_check.h"
 #include "pipeline/plan_again.h"
 #include "pipeline/source.h"
@@ -64,10 +65,12 @@ std::string errorJson(const Error& error) {
 
 struct RunCommand {
   PlanFlags flags;
-  std::vector<const CLI::Option*> planFlags;
+  std::vector<const CLI::Option*> planFlags, trainingFlags;
   ClusterFlags cluster;
   std::string backend = "auto", input, expect, output, json, shapes;
   std::optional<double> rtol, atol;
+  program::Training training;
+  std::optional<double> clipNorm;
   std::optional<OutputFile> reportFile;  ///< of --json FILE
   std::set<std::string> said;            ///< warnings
   bool skipWeights = false, initMissing = false, noCheck = false, ignoreMemory = false;
@@ -82,9 +85,16 @@ struct RunCommand {
                 inputs, isPlanFile(flags.model) ? "of the plan" : "with --loss off");
   }
 
+  /// Empty: inputs are made up.
+  Result<std::string> inputFile() const {
+    if (!input.empty() || expect.empty() || !training.isAsked()) return input.empty() ? expect : input;
+    CLEAVE_TRY(const bool hasInputs, pipeline::holdsInputs(expect));
+    return hasInputs ? expect : std::string();
+  }
+
   /// Batch, sequence, mask and loss that the input file asks for, where no flag says otherwise.
   Result<void> takeShapeFromInput() {
-    const std::string& file = input.empty() ? expect : input;
+    CLEAVE_TRY(const std::string file, inputFile());
     if (file.empty()) return {};
     if (const auto source = pipeline::recognise(flags.model); source && source->isExported)
       return takeSizesFromInput(source->path, file);
@@ -126,7 +136,7 @@ struct RunCommand {
   /// The plan of the file; where the inputs are of another shape, one that is made for them as that one was made.
   Result<std::shared_ptr<const plan::Plan>> planFor(const Progress& progress) const {
     CLEAVE_TRY(auto plan, readPlanFile(flags.model));
-    const std::string& file = input.empty() ? expect : input;
+    CLEAVE_TRY(const std::string file, inputFile());
     if (file.empty()) return plan;
     CLEAVE_TRY(const plan::ModelInfo wanted, modelFor(plan->model, file));
     if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
@@ -155,6 +165,7 @@ struct RunCommand {
       return made;
     }
     CLEAVE_TRY_VOID(takeShapeFromInput());
+    if (training.isAsked()) flags.isTraining = true;
     CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
     if (!planned.plan) return tl::unexpected(planned.planError);
     made.plan = planned.plan;
@@ -179,6 +190,8 @@ struct RunCommand {
     request.backend = *parsed;
     if (!input.empty()) request.input = input;
     if (!expect.empty()) request.expect = expect;
+    CLEAVE_TRY(const std::string inputs, inputFile());
+    request.expectHasInputs = !inputs.empty();
     if (!output.empty()) request.output = output;
     const double tolerance = pipeline::defaultTolerance(plan->model.dtype);
     request.rtol = rtol.value_or(tolerance);
@@ -187,6 +200,8 @@ struct RunCommand {
     request.initMissing = initMissing;
     request.compareUnsplit = !noCheck;
     request.ignoreMemory = ignoreMemory;
+    request.training = training;
+    request.training.optimizer = plan->costSettings.optimizer;
     request.plan = std::move(plan);
     return request;
   }
@@ -246,6 +261,17 @@ struct RunCommand {
     return 0;
   }
 
+  Result<void> checkTrainingFlags() const {
+    CLEAVE_TRY_VOID(program::check(training));
+    if (training.isAsked()) return {};
+    for (const CLI::Option* option : trainingFlags) {
+      if (option->count() > 0)
+        return fail(ErrorCode::BadUsage, "{} is for training: say with --train-steps for how many steps.",
+                    option->get_name());
+    }
+    return {};
+  }
+
   struct Done {
     pipeline::RunVerdict verdict = pipeline::RunVerdict::Failed;
     std::string report;   ///< in JSON
@@ -273,6 +299,8 @@ struct RunCommand {
         if (const auto* phase = std::get_if<protocol::PhaseChange>(&*event.message); phase && event.rank == 0) {
           progress.report(protocol::toText(phase->phase), phase->done, phase->total);
         }
+        if (const auto* step = std::get_if<protocol::TrainingStep>(&*event.message); step && event.rank == 0)
+          progress.report(fmt::format("training, loss {:.6f}", step->loss), step->step, step->steps);
       }
     };
     CLEAVE_TRY(auto report, pipeline::runPlan(runRequest, observer, progress));
@@ -293,6 +321,8 @@ struct RunCommand {
   Result<int> run() {
     const Progress progress = consoleProgress();
     CLEAVE_TRY_VOID(flags.checkPlanStandsAlone(planFlags));
+    training.clipNorm = clipNorm;
+    CLEAVE_TRY_VOID(checkTrainingFlags());
     CLEAVE_TRY_VOID(cluster.check(flags.model, !shapes.empty()));
     if (cluster.onlyPrints()) return printCommands(progress);
     CLEAVE_TRY_VOID(checkOutputs(flags.filesRead()));
@@ -388,6 +418,22 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
       ->check(finiteTolerance());
   command->add_option("--output", state->output, "Write the outputs as safetensors");
   command->add_option("--shapes", state->shapes, "Repeat for BATCHxSEQUENCE,…");
+  command
+      ->add_option("--train-steps", state->training.steps,
+                   "Train for so many steps instead of one forward pass; --optimizer says how. Outputs are "
+                   "losses and, as param.NAME, the parameters after the last step")
+      ->check(CLI::Range(std::int64_t{1}, program::kMostSteps));
+  state->trainingFlags = {
+      command->add_option("--lr", state->training.learningRate, "With --train-steps: learning rate")
+          ->capture_default_str(),
+      command->add_option("--weight-decay", state->training.weightDecay, "With --train-steps: weight decay")
+          ->capture_default_str(),
+      command->add_option("--clip-norm", state->clipNorm,
+                          "With --train-steps: scale gradients down to this norm, of all ranks together"),
+      command
+          ->add_option("--accumulate", state->training.accumulate,
+                       "With --train-steps: micro-batches a step, one behind the other in --input, or made up")
+          ->capture_default_str()};
   command->add_flag("--skip-weights", state->skipWeights,
                     "Fill all parameters from the seed instead of reading the checkpoint");
   command->add_flag("--init-missing", state->initMissing, "Fill parameters that the checkpoint lacks from the seed");

@@ -84,8 +84,10 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
 }
 
 std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& plan) {
-  const std::string what = fmt::format("{} on {} over {}", plan.model.architecture, counted(plan.ranks, "rank"),
-                                       launch::toText(report.backend));
+  const std::string what =
+      fmt::format("{}{} on {} over {}",
+                  report.training.isAsked() ? counted(report.training.steps, "training step") + " of " : std::string(),
+                  plan.model.architecture, counted(plan.ranks, "rank"), launch::toText(report.backend));
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
     case pipeline::RunVerdict::NotChecked:
@@ -164,6 +166,49 @@ std::string planSummary(const plan::Plan& plan) {
   return text;
 }
 
+namespace {
+
+/// The first steps and the last, one line each.
+std::string stepsText(const pipeline::RunReport& report) {
+  constexpr std::int64_t kFirst = 8;
+  std::string text;
+  const auto count = std::ssize(report.steps);
+  for (const protocol::TrainingStep& step : report.steps) {
+    if (step.step > kFirst && step.step < count) continue;
+    if (step.step == count && count > kFirst + 1) text += "…\n";
+    text += fmt::format("step {}: loss {:.6f}", step.step, step.loss);
+    if (step.hasNorm) text += fmt::format(", gradient norm {:.4g}", step.gradientNorm);
+    text += fmt::format(", {:.1f} ms\n", static_cast<double>(step.microseconds) / 1000);
+  }
+  return text;
+}
+
+/// Of many parameters the one that is farthest off stands for all that are within the tolerance.
+std::string outputLines(const pipeline::RunReport& report) {
+  std::string text;
+  const pipeline::OutputDifference* farthest = nullptr;
+  std::int64_t parameters = 0, undetermined = 0;
+  for (const auto& output : report.outputs) {
+    if (!output.name.starts_with("param.")) {
+      text += outputLine(output, report.comparedWith);
+      continue;
+    }
+    ++parameters;
+    undetermined += output.undetermined;
+    if (!farthest || output.ofTolerance > farthest->ofTolerance) farthest = &output;
+  }
+  if (!farthest) return text;
+  text += counted(parameters, "parameter") + " compared; farthest off " + outputLine(*farthest, report.comparedWith);
+  if (undetermined == 0) return text;
+  return text +
+         fmt::format(
+             "{} of them {} no gradient but rounding, which AdamW moves by chance: compared within {:.3g} more\n",
+             counted(undetermined, "element"), undetermined == 1 ? "has" : "have",
+             2 * report.training.learningRate * static_cast<double>(report.training.steps));
+}
+
+}  // namespace
+
 std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan) {
   std::string text;
   for (std::size_t rank = 0; rank < report.outcome.results.size(); ++rank) {
@@ -172,16 +217,19 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     text += fmt::format(
         "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {}, {}, {}, "
         "{:.1f} ms per step\n",
-        rank, bytesText(result->bytesRead), bytesText(result->peak.program), bytesText(plan.memory.total()),
+        rank, bytesText(result->bytesRead), bytesText(result->peak.program), bytesText(pipeline::predictedMemory(plan)),
         bytesText(result->peak.process), counted(result->allReduce, "all-reduce"),
         counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),
         static_cast<double>(result->stepMicroseconds) / 1000);
   }
-  if (const std::string notKept = plan::notKeptText(plan); !text.empty() && !notKept.empty()) text += notKept + "\n";
-  if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {
+  const std::string notKept = report.training.isAsked() ? std::string() : plan::notKeptText(plan);
+  if (!text.empty() && !notKept.empty()) text += notKept + "\n";
+  if (report.training.isAsked()) {
+    text += stepsText(report);
+  } else if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {
     text += fmt::format("loss {:.6f}\n", report.outcome.results[0]->loss);
   }
-  for (const auto& output : report.outputs) text += outputLine(output, report.comparedWith);
+  text += outputLines(report);
   if (!report.outputs.empty()) text += pipeline::toleranceText(report) + "\n";
   for (const std::string& violation : report.violations) text += violation + "\n";
   for (const std::string& note : report.notes) text += note + "\n";

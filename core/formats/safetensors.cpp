@@ -12,6 +12,7 @@
 #include <array>
 #include <bit>
 #include <functional>
+#include <numeric>
 
 namespace cleave::formats {
 namespace {
@@ -225,24 +226,50 @@ Result<SafetensorsHeader> readHeader(const ReadAt& readAt, std::int64_t fileByte
   return parseHeaderJson(json, kLengthBytes + headerBytes, fileBytes, where);
 }
 
-Result<void> checkWritable(std::span<const TensorView* const> sorted, const fs::path& file) {
+/// A name that the format reserves, bytes that do not fit 64 bits, a name that is given twice.
+Result<void> checkWritable(std::span<const NamedType> tensors, const fs::path& file) {
   std::vector<std::string_view> names;
-  for (const TensorView* tensor : sorted) {
-    const EntryContext context{file.native(), tensor->name};
-    if (tensor->name == kMetadataKey) return context.refuse("cannot be written: the format reserves this name");
-    const auto elements = checkedProduct(tensor->type.shape);
-    const auto bytes = elements ? checkedMul(*elements, graph::itemSize(tensor->type.dtype)) : std::nullopt;
-    if (!bytes || *bytes != std::ssize(tensor->bytes)) {
-      return context.refuse("cannot be written: it has {}, which do not make a {}",
-                            counted(std::ssize(tensor->bytes), "byte"), graph::toText(tensor->type));
-    }
-    names.push_back(tensor->name);
+  for (const NamedType& tensor : tensors) {
+    const EntryContext context{file.native(), tensor.name};
+    if (tensor.name == kMetadataKey) return context.refuse("cannot be written: the format reserves this name");
+    const auto elements = checkedProduct(tensor.type.shape);
+    if (!elements || !checkedMul(*elements, graph::itemSize(tensor.type.dtype)))
+      return context.refuse("cannot be written: its sizes do not make a tensor: {}", graph::toText(tensor.type));
+    names.push_back(tensor.name);
   }
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end())
     return fail(ErrorCode::BadInput, "{}: tensor {} cannot be written twice.", file.string(), quotedText(*twice));
   return {};
+}
+
+Result<std::string> headerOf(std::span<const NamedType> sorted, const std::map<std::string, std::string>& metadata,
+                             const fs::path& file) {
+  nlohmann::ordered_json header = nlohmann::ordered_json::object();
+  auto& members =
+      header.get_ref<nlohmann::ordered_json::object_t&>();  // appended to: its own insertion searches linearly
+  if (!metadata.empty()) members.emplace_back(std::string(kMetadataKey), nlohmann::ordered_json(metadata));
+  std::int64_t end = 0;
+  for (const NamedType& tensor : sorted) {
+    const std::int64_t begin = std::exchange(end, end + graph::sizeInBytes(tensor.type));
+    nlohmann::ordered_json entry;
+    entry["dtype"] = safetensorsName(tensor.type.dtype);
+    entry["shape"] = tensor.type.shape;
+    entry["data_offsets"] = {begin, end};
+    members.emplace_back(tensor.name, std::move(entry));
+  }
+  std::string json;
+  try {
+    json = header.dump();
+  } catch (const nlohmann::json::exception&) {
+    return fail(ErrorCode::BadInput, "{} cannot be written: a tensor's name or the metadata is not valid UTF-8.",
+                file.string());
+  }
+  json.resize((json.size() + 7) / 8 * 8, ' ');  // the data begins aligned
+  if (std::ssize(json) <= kMaxSafetensorsHeaderBytes) return json;
+  return fail(ErrorCode::BadInput, "{} cannot be written: its header would have {} bytes; the format allows {}.",
+              file.string(), json.size(), kMaxSafetensorsHeaderBytes);
 }
 
 }  // namespace
@@ -289,49 +316,46 @@ Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view content, std::
   return readHeader(readAt, std::ssize(content), where);
 }
 
-Result<void> writeSafetensors(const fs::path& file, std::span<const TensorView> tensors,
-                              const std::map<std::string, std::string>& metadata) {
-  static_assert(std::endian::native == std::endian::little, "payloads are written as they lie in memory");
-  std::vector<const TensorView*> sorted;
-  for (const TensorView& tensor : tensors) sorted.push_back(&tensor);
-  std::sort(sorted.begin(), sorted.end(), [](const TensorView* a, const TensorView* b) {
-    const int aSize = graph::itemSize(a->type.dtype), bSize = graph::itemSize(b->type.dtype);
-    return aSize != bSize ? aSize > bSize : a->name < b->name;
+std::vector<std::size_t> SafetensorsWriter::order(std::span<const NamedType> tensors) {
+  std::vector<std::size_t> order(tensors.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const int aSize = graph::itemSize(tensors[a].type.dtype), bSize = graph::itemSize(tensors[b].type.dtype);
+    return aSize != bSize ? aSize > bSize : tensors[a].name < tensors[b].name;
   });
-  CLEAVE_TRY_VOID(checkWritable(sorted, file));
+  return order;
+}
 
-  nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  auto& members =
-      header.get_ref<nlohmann::ordered_json::object_t&>();  // appended to: its own insertion searches linearly
-  if (!metadata.empty()) members.emplace_back(std::string(kMetadataKey), nlohmann::ordered_json(metadata));
-  std::size_t end = 0;
-  for (const TensorView* tensor : sorted) {
-    const std::size_t begin = std::exchange(end, end + tensor->bytes.size());
-    nlohmann::ordered_json entry;
-    entry["dtype"] = safetensorsName(tensor->type.dtype);
-    entry["shape"] = tensor->type.shape;
-    entry["data_offsets"] = {begin, end};
-    members.emplace_back(tensor->name, std::move(entry));
-  }
-  std::string json;
-  try {
-    json = header.dump();
-  } catch (const nlohmann::json::exception&) {
-    return fail(ErrorCode::BadInput, "{} cannot be written: a tensor's name or the metadata is not valid UTF-8.",
-                file.string());
-  }
-  json.resize((json.size() + 7) / 8 * 8, ' ');  // the data begins aligned
-  if (std::ssize(json) > kMaxSafetensorsHeaderBytes) {
-    return fail(ErrorCode::BadInput, "{} cannot be written: its header would have {} bytes; the format allows {}.",
-                file.string(), json.size(), kMaxSafetensorsHeaderBytes);
-  }
+Result<SafetensorsWriter> SafetensorsWriter::open(const fs::path& file, std::span<const NamedType> tensors,
+                                                  const std::map<std::string, std::string>& metadata) {
+  CLEAVE_TRY_VOID(checkWritable(tensors, file));
+  std::vector<NamedType> sorted;
+  for (const std::size_t index : order(tensors)) sorted.push_back(tensors[index]);
+  CLEAVE_TRY(const std::string header, headerOf(sorted, metadata, file));
   std::string length;
-  for (int i = 0; i < kLengthBytes; ++i) length += static_cast<char>(json.size() >> (8 * i) & 0xFF);
+  for (int i = 0; i < kLengthBytes; ++i) length += static_cast<char>(header.size() >> (8 * i) & 0xFF);
   CLEAVE_TRY(OutputFile out, OutputFile::open(file));
   CLEAVE_TRY_VOID(out.write(length));
-  CLEAVE_TRY_VOID(out.write(json));
-  for (const TensorView* tensor : sorted) CLEAVE_TRY_VOID(out.write(tensor->bytes));
-  return out.finish();
+  CLEAVE_TRY_VOID(out.write(header));
+  return SafetensorsWriter(std::move(out), file.native(), std::move(sorted));
+}
+
+Result<void> SafetensorsWriter::write(std::span<const std::byte> bytes) {
+  static_assert(std::endian::native == std::endian::little, "payloads are written as they lie in memory");
+  CLEAVE_CHECK(m_next < m_toWrite.size(), "{} tensors are written", m_toWrite.size());
+  const NamedType& tensor = m_toWrite[m_next++];
+  if (std::ssize(bytes) == graph::sizeInBytes(tensor.type)) return m_out.write(bytes);
+  return EntryContext{m_file, tensor.name}.refuse("cannot be written: it has {}, which do not make a {}",
+                                                  counted(std::ssize(bytes), "byte"), graph::toText(tensor.type));
+}
+
+Result<void> writeSafetensors(const fs::path& file, std::span<const TensorView> tensors,
+                              const std::map<std::string, std::string>& metadata) {
+  std::vector<NamedType> types;
+  for (const TensorView& tensor : tensors) types.push_back({tensor.name, tensor.type});
+  CLEAVE_TRY(SafetensorsWriter writer, SafetensorsWriter::open(file, types, metadata));
+  for (const std::size_t index : SafetensorsWriter::order(types)) CLEAVE_TRY_VOID(writer.write(tensors[index].bytes));
+  return writer.finish();
 }
 
 }  // namespace cleave::formats

@@ -9,7 +9,7 @@
 ///     CLEAVE_TRY(const SafetensorsFile file, SafetensorsFile::open("model.safetensors"));
 ///     const WeightSource* weight = file.find("lm_head.weight");
 ///     file.read(*weight, 0, buffer);   // weight->bytes of them
-#include "base/files.h"
+#include "base/output_file.h"
 #include "graph/types.h"
 
 #include <map>
@@ -67,6 +67,37 @@ class SafetensorsFile {
   std::int64_t m_headerBytes;
 };
 
+struct NamedType {
+  std::string name;
+  graph::TensorType type;
+};
+
+/// Writes a file tensor by tensor, so that only one has to be there at a time, through an OutputFile. Tensors are laid
+/// out by falling item size, then by name, so that each is aligned to its items.
+///
+///     CLEAVE_TRY(auto writer, SafetensorsWriter::open(file, types));
+///     for (std::size_t i : SafetensorsWriter::order(types)) CLEAVE_TRY_VOID(writer.write(bytesOf(i)));
+///     CLEAVE_TRY_VOID(writer.finish());
+class SafetensorsWriter {
+ public:
+  /// Indices into `tensors` in the order in which they are to be written.
+  static std::vector<std::size_t> order(std::span<const NamedType> tensors);
+  /// BadInput for a name that occurs twice, is `__metadata__` or is not UTF-8.
+  static Result<SafetensorsWriter> open(const fs::path& file, std::span<const NamedType> tensors,
+                                        const std::map<std::string, std::string>& metadata = {});
+  /// The next tensor's bytes, row-major and little endian. BadInput where they do not fit its type.
+  Result<void> write(std::span<const std::byte> bytes);
+  Result<void> finish() { return m_out.finish(); }
+
+ private:
+  SafetensorsWriter(OutputFile out, std::string file, std::vector<NamedType> toWrite)
+      : m_out(std::move(out)), m_file(std::move(file)), m_toWrite(std::move(toWrite)) {}
+  OutputFile m_out;
+  std::string m_file;
+  std::vector<NamedType> m_toWrite;  ///< in order
+  std::size_t m_next = 0;
+};
+
 /// One tensor to be written; its bytes are row-major and little endian.
 struct TensorView {
   std::string name;
@@ -74,9 +105,7 @@ struct TensorView {
   std::span<const std::byte> bytes;
 };
 
-/// Writes through an OutputFile. Tensors are laid out by falling item size, then by name, so that each is aligned to
-/// its items. BadInput for a name that occurs twice, is
-/// `__metadata__` or is not UTF-8, and for bytes that do not fit the type.
+/// All of them with a SafetensorsWriter.
 Result<void> writeSafetensors(const fs::path& file, std::span<const TensorView> tensors,
                               const std::map<std::string, std::string>& metadata = {});
 

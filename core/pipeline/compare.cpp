@@ -1,5 +1,7 @@
 #include "pipeline/compare.h"
 
+#include "base/quantities.h"
+#include "families/checkpoint_names.h"
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
 #include "pipeline/open.h"
@@ -10,12 +12,15 @@
 #include <cmath>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <set>
 
 namespace cleave::pipeline {
 namespace {
 
 constexpr std::int64_t kChunkElements = 1 << 16;
+constexpr std::string_view kLosses = "losses", kParameter = "param.",
+                           kUndetermined = "undetermined.";  // see libtorch/rank/inputs.h
 // What a file of inputs may hold although this run does not read it: labels where the loss is off.
 constexpr std::array<std::string_view, 5> kInputNames{"input_ids", "labels", "attention_mask", "token_type_ids",
                                                       "position_ids"};
@@ -115,13 +120,13 @@ const std::vector<bool>* paddingIn(const std::string& name, const graph::Shape& 
   return isCounted ? &padding.isPadding : nullptr;
 }
 
-Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected, double rtol, double atol,
-                                    const Padding& padding) {
+Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected,
+                                    std::optional<Stored> undetermined, const Comparison& comparison) {
   OutputDifference difference;
   difference.name = name;
   const graph::Shape& shape = actual.source.type.shape;
   const std::int64_t total = graph::elementCount(shape);
-  const std::vector<bool>* isPadding = paddingIn(name, shape, padding);
+  const std::vector<bool>* isPadding = paddingIn(name, shape, comparison.padding);
   if (isPadding) {
     difference.positions = std::ssize(*isPadding);
     difference.padding = std::count(isPadding->begin(), isPadding->end(), true);
@@ -130,9 +135,13 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
     const std::int64_t count = std::min(kChunkElements, total - first);
     CLEAVE_TRY_VOID(actual.read(first, count));
     CLEAVE_TRY_VOID(expected.read(first, count));
+    if (undetermined) CLEAVE_TRY_VOID(undetermined->read(first, count));
     for (std::int64_t i = 0; i < count; ++i) {
       if (isPadding && (*isPadding)[static_cast<std::size_t>((first + i) / shape.back())]) continue;
-      addElement(difference, actual.at(i), expected.at(i), rtol, atol);
+      const bool isByChance = undetermined && undetermined->at(i) != 0;
+      difference.undetermined += isByChance;
+      addElement(difference, actual.at(i), expected.at(i), comparison.rtol,
+                 comparison.atol + (isByChance ? comparison.moves : 0));
     }
   }
   return difference;
@@ -182,6 +191,67 @@ Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const fs:
   return others;
 }
 
+Result<std::vector<std::string>> checkExpectedTraining(const plan::Plan& plan, std::int64_t steps,
+                                                       const fs::path& expected) {
+  CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(expected));
+  std::map<std::string, graph::Shape> known{{std::string(kLosses), {steps}}};
+  for (const program::ParameterShards& parameter : plan.parameters)
+    known.emplace("param." + parameter.name, parameter.type.shape);
+  std::set<std::string_view> inputs(kInputNames.begin(), kInputNames.end());
+  for (const graph::Node& node : plan.program->nodes) {
+    if (node.kind == graph::NodeKind::Input) inputs.insert(plan.program->value(node.results.front()).name);
+  }
+  CLEAVE_TRY(const auto otherNames, otherNamesIn(plan, expected));
+  for (const auto& [ours, theirs] : otherNames) {
+    if (const auto at = known.find(ours); at != known.end()) known.emplace(theirs, at->second);
+  }
+  std::vector<std::string> others;
+  bool hasAny = false;
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (name.starts_with(kUndetermined)) continue;
+    const auto at = known.find(name);
+    if (at == known.end()) {
+      if (!inputs.contains(name)) others.push_back(name);
+      continue;
+    }
+    CLEAVE_TRY_VOID(expectedTensor(file, name, at->second));
+    hasAny = true;
+  }
+  if (hasAny) return others;
+  return fail(ErrorCode::BadInput,
+              "{} has nothing that training gives: expect \"losses\" of {}, or parameters as \"param.{}\".",
+              expected.string(), counted(steps, "step"), plan.parameters.empty() ? "NAME" : plan.parameters[0].name);
+}
+
+Result<std::map<std::string, std::string>> otherNamesIn(const plan::Plan& plan, const fs::path& expected) {
+  CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(expected));
+  std::map<std::string, std::string> names;
+  const auto isThere = [&](const std::string& name) { return file.find(std::string(kParameter) + name) != nullptr; };
+  for (const auto& [name, others] : plan.program->tiedNames) {
+    const auto other = std::find_if(others.begin(), others.end(), isThere);
+    if (!isThere(name) && other != others.end())
+      names.emplace(std::string(kParameter) + name, std::string(kParameter) + *other);
+  }
+  const families::Family* family = families::findFamily(plan.model.modelType);
+  if (!family) return names;
+  std::vector<std::string> theirs;
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (name.starts_with(kParameter)) theirs.push_back(name.substr(kParameter.size()));
+  }
+  const std::vector<std::string> ours = families::modelNames(*family, theirs);
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (ours[i] != theirs[i]) names.emplace(std::string(kParameter) + ours[i], std::string(kParameter) + theirs[i]);
+  }
+  return names;
+}
+
+Result<bool> holdsInputs(const fs::path& path) {
+  CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(path));
+  return std::any_of(file.tensors().begin(), file.tensors().end(), [](const auto& tensor) {
+    return tensor.first != kLosses && !tensor.first.starts_with(kParameter) && !tensor.first.starts_with(kUndetermined);
+  });
+}
+
 Result<Padding> paddingOf(const plan::Plan& plan, const fs::path& inputs) {
   if (!plan.model.hasMask) return Padding{};
   CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(inputs));
@@ -224,17 +294,25 @@ Result<bool> leavesNoLabel(const fs::path& inputs) {
 }
 
 Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath, const fs::path& expectedPath,
-                                                     double rtol, double atol, const Padding& padding) {
+                                                     const Comparison& comparison) {
   CLEAVE_TRY(const auto actual, formats::SafetensorsFile::open(actualPath));
   CLEAVE_TRY(const auto expected, formats::SafetensorsFile::open(expectedPath));
   std::vector<OutputDifference> differences;
   for (const auto& [name, tensor] : actual.tensors()) {
-    CLEAVE_TRY(const auto* other, expectedTensor(expected, name, tensor.type.shape));
+    if (comparison.isTraining && name.starts_with(kUndetermined)) continue;
+    const auto renamed = comparison.otherNames.find(name);
+    const std::string& there = renamed == comparison.otherNames.end() ? name : renamed->second;
+    if (comparison.isTraining && !expected.find(there)) continue;
+    CLEAVE_TRY(const auto* other, expectedTensor(expected, there, tensor.type.shape));
     Stored actualSide = Stored::of(actual, tensor);
     Stored expectedSide = Stored::of(expected, *other);
     if (!actualSide.loader || !expectedSide.loader)
       return fail(ErrorCode::BadInput, "{} is stored in an 8-bit float type, which cannot be compared.", name);
-    CLEAVE_TRY(auto difference, compareOne(name, std::move(actualSide), std::move(expectedSide), rtol, atol, padding));
+    std::optional<Stored> undetermined;
+    const auto* mask = comparison.isTraining ? actual.find(std::string(kUndetermined) + name) : nullptr;
+    if (mask) undetermined.emplace(Stored::of(actual, *mask));
+    CLEAVE_TRY(auto difference,
+               compareOne(name, std::move(actualSide), std::move(expectedSide), std::move(undetermined), comparison));
     differences.push_back(std::move(difference));
   }
   return differences;

@@ -3,12 +3,28 @@
 #include "base/progress.h"
 #include "pipeline/report.h"
 
+#include <map>
+#include <string>
+#include <vector>
+
 namespace cleave::pipeline {
 
 /// Whether `expected` has every output of the plan's program in its shape (a single number also as a list of one);
 /// before anything runs. Answers the tensors that are neither such an output nor an input: nothing will be compared
 /// with them. BadInput names the first output that it lacks and says what to do.
 Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const std::filesystem::path& expected);
+
+/// The same for training: `expected` has "losses" of as many steps, or parameters by their names behind "param.", or
+/// some of these. BadInput where it has none, or one in another shape.
+Result<std::vector<std::string>> checkExpectedTraining(const plan::Plan& plan, std::int64_t steps,
+                                                       const std::filesystem::path& expected);
+
+/// Names of trained parameters in `expected`, by those of the plan, where they differ: a parameter may be tied to one
+/// of another name, and a family's have other names in other versions of transformers.
+Result<std::map<std::string, std::string>> otherNamesIn(const plan::Plan& plan, const std::filesystem::path& expected);
+
+/// Whether a file has more than what training leads to: inputs.
+Result<bool> holdsInputs(const std::filesystem::path& file);
 
 /// Which positions of a run's logits are padding: what stands there means nothing, and versions of transformers
 /// disagree about it.
@@ -18,13 +34,23 @@ struct Padding {
 /// What the `attention_mask` of a run's inputs masks out. BadInput where no position is left.
 Result<Padding> paddingOf(const plan::Plan& plan, const std::filesystem::path& inputs);
 
+/// What of the outputs is compared, and how closely.
+struct Comparison {
+  double rtol = 1e-4, atol = 1e-4;
+  Padding padding = {};  ///< of `logits` [batch, kept positions, ...]: left out
+  /// Of training. What `expected` has not is left out; elements that are "undetermined" (libtorch/rank/training.h) may
+  /// differ by `moves` more: twice what AdamW moves a parameter in all steps.
+  bool isTraining = false;
+  double moves = 0;
+  std::map<std::string, std::string> otherNames = {};  ///< of tensors in `expected`, by the name they have in `actual`
+};
+
 /// One row for each tensor of `actual`, in name order. An element is within when it equals what is expected, infinities
-/// too, or both are finite and |actual - expected| ≤ atol + rtol·|expected|; NaN equals nothing. Padding of
-/// `logits` [batch, kept positions, ...] is left out. BadInput for a tensor that `expected` lacks or has in another
-/// shape.
+/// too, or both are finite and |actual - expected| ≤ atol + rtol·|expected|; NaN equals nothing. BadInput for a tensor
+/// that `expected` lacks or has in another shape.
 Result<std::vector<OutputDifference>> compareTensors(const std::filesystem::path& actual,
-                                                     const std::filesystem::path& expected, double rtol, double atol,
-                                                     const Padding& padding = {});
+                                                     const std::filesystem::path& expected,
+                                                     const Comparison& comparison);
 
 /// Whether there are labels and each is -100, so that the loss averages none.
 Result<bool> leavesNoLabel(const std::filesystem::path& inputs);

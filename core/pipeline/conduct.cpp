@@ -21,18 +21,40 @@ std::int64_t largestPart(const plan::Plan& plan) {
   return bytes;
 }
 
+/// Of a training step: each micro-batch forward and backward, then the sums of parameters' gradients and of their norm.
+std::vector<plan::CollectivePlan> collectivesOfStep(const plan::Plan& plan, const program::Training& training) {
+  if (!training.isAsked() || !plan.backward || plan.ranks == 1) return plan.collectives;
+  std::vector<plan::CollectivePlan> micro = plan.collectives, sums, step;
+  for (const program::BackwardCollective& backward : plan.backward->collectives) {
+    const bool isAtEnd = !backward.node.isValid();
+    const std::string after =
+        isAtEnd ? "the gradients of parameters"
+                : "the gradient of " + plan.program->value(plan.program->node(backward.node).results[0]).name;
+    (isAtEnd ? sums : micro).push_back({after, backward.collective.kind, backward.collective.bytes, backward.node});
+  }
+  if (training.clipNorm) sums.push_back({"the norm of the gradients", rules::CollectiveKind::AllReduce, 8, {}});
+  for (std::int64_t i = 0; i < training.accumulate; ++i) step.insert(step.end(), micro.begin(), micro.end());
+  step.insert(step.end(), sums.begin(), sums.end());
+  return step;
+}
+
 }  // namespace
 
-Conduct::Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights)
-    : m_plan(plan), m_backend(backend), m_readsWeights(readsWeights), m_ranks(static_cast<std::size_t>(plan.ranks)) {}
+Conduct::Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights, const program::Training& training)
+    : m_plan(plan),
+      m_backend(backend),
+      m_readsWeights(readsWeights),
+      m_ofStep(collectivesOfStep(plan, training)),
+      m_steps(std::max<std::int64_t>(1, training.steps)),
+      m_ranks(static_cast<std::size_t>(plan.ranks)) {}
 
 void Conduct::observe(const launch::RankEvent& event) {
   const auto* done = event.message ? std::get_if<protocol::CollectiveDone>(&*event.message) : nullptr;
   if (!done || event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
   Rank& rank = m_ranks[static_cast<std::size_t>(event.rank)];
   const std::size_t index = rank.collectives++;
-  if (!rank.firstDeviation.empty() || index >= m_plan.collectives.size()) return;
-  const plan::CollectivePlan& planned = m_plan.collectives[index];
+  if (!rank.firstDeviation.empty() || index >= planned()) return;
+  const plan::CollectivePlan& planned = m_ofStep[index % m_ofStep.size()];
   if (done->kind == rules::toText(planned.kind) && done->bytes == planned.bytes &&
       done->index == static_cast<std::int32_t>(index))
     return;
@@ -44,17 +66,16 @@ void Conduct::observe(const launch::RankEvent& event) {
 void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const {
   const Rank& seen = m_ranks[static_cast<std::size_t>(rank)];
   if (!seen.firstDeviation.empty()) found.push_back(seen.firstDeviation);
-  if (seen.collectives != m_plan.collectives.size()) {
+  if (seen.collectives != planned()) {
     found.push_back(fmt::format("Rank {} reported {} and the plan has {}.", rank,
-                                counted(static_cast<std::int64_t>(seen.collectives), "collective"),
-                                m_plan.collectives.size()));
+                                counted(static_cast<std::int64_t>(seen.collectives), "collective"), planned()));
   }
-  const auto planned = plan::trafficByKind(m_plan.collectives);
+  const auto ofStep = plan::trafficByKind(m_ofStep);
   for (const auto& [kind, executed] : {std::pair{rules::CollectiveKind::AllReduce, result.allReduce},
                                        {rules::CollectiveKind::AllGather, result.allGather},
                                        {rules::CollectiveKind::ReduceScatter, result.reduceScatter}}) {
-    const auto at = planned.find(kind);
-    const std::int64_t count = at == planned.end() ? 0 : at->second.count;
+    const auto at = ofStep.find(kind);
+    const std::int64_t count = at == ofStep.end() ? 0 : at->second.count * m_steps;
     if (executed != count)
       found.push_back(
           fmt::format("Rank {} counted {} × {} and the plan has {}.", rank, executed, rules::toText(kind), count));

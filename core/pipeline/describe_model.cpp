@@ -195,7 +195,9 @@ std::vector<std::pair<std::string, std::string>> supportOf(const Model& model, c
   return {{"plan", "yes"},
           {"run", run},
           {"loss", config.hasLoss ? "yes" : noLoss},
-          {"training", config.hasLoss ? "planned (--train), not run" : noLoss},
+          {"training", !config.hasLoss                   ? noLoss
+                       : model.info.quantization.empty() ? "planned (--train) and run (--train-steps)"
+                                                         : "planned (--train), not run: its weights are packed"},
           {"generation", config.family.isCausal ? "planned with its KV cache, not run" : "no: every token sees all"}};
 }
 

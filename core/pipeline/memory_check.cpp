@@ -38,7 +38,7 @@ std::int64_t roomForProgram(std::int64_t available, int ranks) {
 
 MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend) {
   MemoryCheck check;
-  const std::int64_t rank = plan.memory.total();
+  const std::int64_t rank = predictedMemory(plan);
   if (backend == launch::Backend::Nccl) {
     check.needed = rank + kOnGpuBytes;
     check.available = launch::leastFreeGpuMemory(plan.ranks);

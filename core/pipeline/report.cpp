@@ -17,6 +17,7 @@ nlohmann::ordered_json jsonOf(const OutputDifference& output) {
           {"not_a_number", output.notANumber},
           {"positions", output.positions},
           {"padding", output.padding},
+          {"undetermined", output.undetermined},
           {"within", output.within()}};
 }
 
@@ -35,7 +36,27 @@ nlohmann::ordered_json jsonOf(const protocol::RankResult& result, std::size_t ra
   return entry;
 }
 
+nlohmann::ordered_json jsonOf(const program::Training& training, const std::vector<protocol::TrainingStep>& steps) {
+  nlohmann::ordered_json json{{"optimizer", program::toText(training.optimizer)},
+                              {"learning_rate", training.learningRate},
+                              {"weight_decay", training.weightDecay},
+                              {"clip_norm", nullptr},
+                              {"accumulate", training.accumulate},
+                              {"steps", nlohmann::ordered_json::array()}};
+  if (training.clipNorm) json["clip_norm"] = *training.clipNorm;
+  for (const protocol::TrainingStep& step : steps) {
+    nlohmann::ordered_json entry{{"loss", step.loss}, {"step_us", step.microseconds}};
+    if (step.hasNorm) entry["gradient_norm"] = step.gradientNorm;
+    json["steps"].push_back(std::move(entry));
+  }
+  return json;
+}
+
 }  // namespace
+
+std::int64_t predictedMemory(const plan::Plan& plan) {
+  return plan.costSettings.isTraining ? plan.cost.bytes() : plan.memory.total();
+}
 
 std::string toleranceText(const RunReport& report) {
   return fmt::format("tolerance {} + {} × the expected value", report.atol, report.rtol);
@@ -50,11 +71,12 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
                   {"ranks", plan.ranks},
                   {"engine", solve::toText(plan.engine)},
                   {"collectives", plan.collectives.size()},
-                  {"predicted_memory", plan.memory.total()}};
+                  {"predicted_memory", predictedMemory(plan)}};
   json["backend"] = launch::toText(report.backend);
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
   json["rtol"] = report.rtol;
   json["atol"] = report.atol;
+  if (report.training.isAsked()) json["training"] = jsonOf(report.training, report.steps);
   json["outputs"] = Json::array();
   for (const OutputDifference& output : report.outputs) json["outputs"].push_back(jsonOf(output));
   json["ranks"] = Json::array();

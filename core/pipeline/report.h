@@ -16,10 +16,12 @@ struct OutputDifference {
   double maxAbs = 0,
          maxRel = 0;       ///< infinite where an element is NaN, or infinite on one side only; JSON writes that as null
   double ofTolerance = 0;  ///< what decides: the most that an element differs, as a part of what is allowed of it
-  std::int64_t outside = 0;     ///< elements that differ by more than the tolerance, or are finite on one side only
-  std::int64_t notANumber = 0;  ///< elements that are NaN on either side: equal to nothing
-  std::int64_t positions = 0;   ///< of tokens, where there is a mask to say which are padding
-  std::int64_t padding = 0;     ///< of these: left out, their logits mean nothing
+  std::int64_t outside = 0;       ///< elements that differ by more than the tolerance, or are finite on one side only
+  std::int64_t notANumber = 0;    ///< elements that are NaN on either side: equal to nothing
+  std::int64_t positions = 0;     ///< of tokens, where there is a mask to say which are padding
+  std::int64_t padding = 0;       ///< of these: left out, their logits mean nothing
+  std::int64_t undetermined = 0;  ///< elements of a trained parameter whose gradient is nothing but rounding: allowed
+                                  ///< to differ as far as AdamW moves anything
   bool within() const { return outside == 0 && notANumber == 0; }
 };
 
@@ -32,11 +34,16 @@ struct RunReport {
   std::string comparedWith;   ///< "expected.safetensors", "an unsplit run", "" (nothing)
   double rtol = 0, atol = 0;  ///< what a comparison allows: atol + rtol·|expected|
   std::vector<OutputDifference> outputs;
+  program::Training training;                 ///< what was asked for
+  std::vector<protocol::TrainingStep> steps;  ///< of rank 0
   launch::RunOutcome outcome;
   std::vector<std::string> violations;  ///< what the ranks did otherwise than the plan says, one sentence each
   std::vector<std::string> notes;
   std::vector<std::string> warnings;  ///< the plan's, and what else its model is to be known for
 };
+
+/// What a rank is predicted to hold at most while it runs the plan, forward or training.
+std::int64_t predictedMemory(const plan::Plan& plan);
 
 /// "tolerance 0.0001 + 0.0001 × the expected value"
 std::string toleranceText(const RunReport& report);

@@ -33,7 +33,9 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
   launch.planFile = files.plan;
   launch.ranks = plan.ranks;
   launch.backend = backend;
-  launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};
+  // Of training the outputs are all parameters: not gathered where nobody wants them.
+  if (request.wantsOutputs() || !request.training.isAsked())
+    launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};
   std::ranges::copy(rankArguments(request), std::back_inserter(launch.rankArguments));
   return launch::launch(launch, observer, progress);
 }
@@ -71,12 +73,14 @@ Result<launch::RunOutcome> attendRanks(const RunRequest& request, const RankFile
 }
 
 /// The model on one rank: what the split run is compared with.
-Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model, std::uint64_t seed,
-                                                      const Progress& progress) {
+Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,
+                                                      const plan::Plan& split, const Progress& progress) {
   SolveOptions options;
   options.ranks = 1;
-  options.seed = seed;
+  options.seed = split.seed;
   options.record = false;
+  options.cost.isTraining = split.costSettings.isTraining;
+  options.cost.optimizer = split.costSettings.optimizer;
   options.cost.memoryBudget = program::kMaxSize;  // it runs here, on no device of a profile
   CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
   return planModel(model, solved, progress);
@@ -91,7 +95,7 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
   }
   if (!request.comparesUnsplit()) return fs::path();
   progress.report("unsplit run");
-  CLEAVE_TRY(const auto plan, unsplitPlan(model, request.plan->seed, progress));
+  CLEAVE_TRY(const auto plan, unsplitPlan(model, *request.plan, progress));
   const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank",
                           files.input};
   CLEAVE_TRY(const auto outcome,
@@ -110,9 +114,17 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
 /// for bit; any other rank has written its own.
 Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files,
                             const fs::path& expected) {
-  Padding padding;  // an unsplit run of the same program has the same there
-  if (request.expect && files.input) {
-    CLEAVE_TRY(padding, paddingOf(*request.plan, *files.input));
+  const program::Training& training = request.training;
+  Comparison comparison{.rtol = request.rtol,
+                        .atol = request.atol,
+                        .isTraining = training.isAsked(),
+                        .moves = 2 * training.learningRate * static_cast<double>(training.steps)};
+  if (training.isAsked()) {
+    CLEAVE_TRY(comparison.otherNames, otherNamesIn(*request.plan, expected));
+  }
+  // An unsplit run of the same program has the same where there is padding.
+  if (request.expect && files.input && !training.isAsked()) {
+    CLEAVE_TRY(comparison.padding, paddingOf(*request.plan, *files.input));
   }
   for (int rank = 0; rank < request.plan->ranks; ++rank) {
     const auto& results = report.outcome.results;
@@ -122,7 +134,7 @@ Result<void> compareOutputs(RunReport& report, const RunRequest& request, const 
     if (rank > 0)
       report.notes.push_back(
           fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", rank));
-    CLEAVE_TRY(auto differences, compareTensors(file, expected, request.rtol, request.atol, padding));
+    CLEAVE_TRY(auto differences, compareTensors(file, expected, comparison));
     for (OutputDifference& difference : differences) {
       difference.rank = rank;
       report.outputs.push_back(std::move(difference));
@@ -194,6 +206,18 @@ void noteRounding(RunReport& report, const RunRequest& request) {
                   graph::toText(model.dtype), advice, defaultTolerance(graph::DType::Float32)));
 }
 
+/// Before anything starts: a rank would say the same.
+Result<void> checkTraining(const RunRequest& request) {
+  if (!request.training.isAsked()) return {};
+  CLEAVE_TRY_VOID(program::check(request.training));
+  const plan::Plan& plan = *request.plan;
+  if (!plan.costSettings.isTraining)
+    return fail(ErrorCode::BadInput, "The plan is not for training: plan again with --train.");
+  if (plan.backward) return {};
+  CLEAVE_TRY_VOID(program::backwardOf(*plan.program, plan.parameters, plan.ranks));
+  return {};
+}
+
 RunVerdict verdictOf(const RunReport& report) {
   const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(),
                                     [](const OutputDifference& output) { return output.within(); });
@@ -217,6 +241,7 @@ std::vector<std::string> rankArguments(const RunRequest& request) {
   if (const auto input = request.inputFile()) words.insert(words.end(), {"--input", input->string()});
   if (request.skipWeights) words.emplace_back("--skip-weights");
   if (request.initMissing) words.emplace_back("--init-missing");
+  std::ranges::copy(program::arguments(request.training), std::back_inserter(words));
   return words;
 }
 
@@ -230,6 +255,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   report.rtol = request.rtol;
   report.atol = request.atol;
   report.warnings = request.plan->warnings;
+  CLEAVE_TRY_VOID(checkTraining(request));
   if (!why.empty()) report.notes.push_back(why);
   const FolderCheck folderCheck = checkFolder(request);
   if (!folderCheck.holds()) return fail(ErrorCode::BadInput, "{}", folderCheck.text);
@@ -246,7 +272,9 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
     report.notes.push_back(memory.text);
   }
   if (request.expect) {
-    CLEAVE_TRY(const auto others, checkExpected(*request.plan, *request.expect));
+    CLEAVE_TRY(const auto others, request.training.isAsked()
+                                      ? checkExpectedTraining(*request.plan, request.training.steps, *request.expect)
+                                      : checkExpected(*request.plan, *request.expect));
     for (const std::string& name : others) {
       report.notes.push_back(fmt::format("Not compared: {} of {}, because this run does not compute it.", name,
                                          request.expect->filename().string()));
@@ -263,9 +291,12 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
     CLEAVE_TRY(output, OutputFile::open(*request.output, progress.stopToken()));
   }
   progress.report("run");
-  Conduct conduct(*request.plan, report.backend, !request.skipWeights);
+  Conduct conduct(*request.plan, report.backend, !request.skipWeights, request.training);
+  report.training = request.training;
   const auto follow = [&](const launch::RankEvent& event) {
     conduct.observe(event);
+    const auto* step = event.message ? std::get_if<protocol::TrainingStep>(&*event.message) : nullptr;
+    if (step && event.rank == 0 && std::ssize(report.steps) < request.training.steps) report.steps.push_back(*step);
     observer(event);
   };
   if (request.attended) {

@@ -23,6 +23,7 @@ struct RunRequest {
   launch::Backend backend = launch::Backend::Auto;
   std::optional<std::filesystem::path> input, expect, output;
   double rtol = 1e-4, atol = 1e-4;
+  program::Training training;                     ///< steps instead of one forward pass; the plan's optimizer
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank and folder_check.h
   bool compareUnsplit = true;  ///< without `expect`: against a run of the unsplit program in one process
   bool ignoreMemory = false;   ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
@@ -31,8 +32,9 @@ struct RunRequest {
   bool wantsOutputs() const { return output || expect || compareUnsplit; }
   bool comparesUnsplit() const { return compareUnsplit && !expect; }
   bool readsWeights() const { return !skipWeights && (plan->model.hasWeights || !initMissing); }
+  bool expectHasInputs = true;  ///< what training leads to may be expected of made-up inputs
   /// Where without one inputs are made up.
-  std::optional<std::filesystem::path> inputFile() const { return input ? input : expect; }
+  std::optional<std::filesystem::path> inputFile() const { return input || !expectHasInputs ? input : expect; }
 };
 /// What every rank is told on its command line beside plan, backend and files to write.
 std::vector<std::string> rankArguments(const RunRequest& request);
@@ -56,7 +58,8 @@ MemoryCheck checkUnsplitMemory(const plan::Plan& plan);
 double defaultTolerance(graph::DType dtype);
 
 /// Starts the ranks, or waits for them (and, where asked, starts the unsplit run), waits, compares: outputs with what
-/// is expected, and what each rank read, allocated and sent with the plan. `observer` sees every event of the split
+/// is expected, and what each rank read, allocated and sent with the plan. Of training the outputs are the losses of
+/// all steps, and all parameters after them; `expect` may have any of these. `observer` sees every event of the split
 /// run. Environment when the ranks, or the unsplit run, do not fit into memory; BadInput when `expect` has no or
 /// another output, `checkFolder` does not hold, or the folder holds another model than the plan's: all before any rank
 /// starts.

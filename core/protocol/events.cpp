@@ -73,6 +73,11 @@ void fields(V&& v, Measurement& m) {
   v("median", m.median), v("lowest", m.lowest), v("highest", m.highest);
 }
 template <class V>
+void fields(V&& v, TrainingStep& m) {
+  v("step", m.step), v("steps", m.steps), v("loss", m.loss), v("gradient_norm", m.gradientNorm);
+  v("has_norm", m.hasNorm), v("microseconds", m.microseconds);
+}
+template <class V>
 void fields(V&& v, RankResult& m) {
   v("bytes_read", m.bytesRead), v("shard_bytes", m.shardBytes),
       v("largest_parameter_allocation", m.largestParameterAllocation);
@@ -92,7 +97,7 @@ void fields(V&& v, RankError& m) {
 
 /// The "type" of each message, in the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
-    "hello", "phase", "memory", "heartbeat", "collective", "measurement", "result", "error", "output"};
+    "hello", "phase", "memory", "heartbeat", "collective", "measurement", "step", "result", "error", "output"};
 
 struct Writer {
   Json& json;

@@ -10,6 +10,7 @@
 /// | heartbeat   | once a second                                                                     |
 /// | collective  | index in the plan, kind, bytes, microseconds                                      |
 /// | measurement | what, amount, threads, repeats, median, lowest, highest (cleave-rank --calibrate) |
+/// | step        | number of a training step from 1, loss, norm of its gradients, microseconds       |
 /// | output      | total, bytes: the next part of the file of outputs; on a connection, see join.h   |
 /// | result      | outputs' digests, loss, counts                                                    |
 /// | error       | message, peer_failed, code (the exit code of its class, base/result.h)            |
@@ -93,6 +94,15 @@ struct Measurement {
 };
 /// What the tensors of a rank that measures take at most on CPUs.
 inline constexpr std::int64_t kMeasuringBytes = 256 << 20;
+/// A training step is through: the mean loss of its micro-batches before the parameters changed, and the norm of all
+/// gradients before they were scaled down.
+struct TrainingStep {
+  std::int64_t step = 1, steps = 1;
+  double loss = 0;
+  double gradientNorm = 0;
+  bool hasNorm = false;  ///< it is known where gradients are clipped
+  std::int64_t microseconds = 0;
+};
 struct RankResult {
   std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0;
   PeakMemory peak;
@@ -119,9 +129,8 @@ struct RankError {
 /// The class of failure that a rank ended with; RankFailed for an exit code that is none of them.
 ErrorCode errorCodeOf(int exitCode);
 
-using Message =
-    std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, Measurement, RankResult, RankError,
-                 OutputPart>;
+using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, Measurement, TrainingStep,
+                             RankResult, RankError, OutputPart>;
 
 std::string encode(const Message& message);  ///< one line, with the newline
 /// BadInput for a line that is too long, no JSON object, of another protocol version, or has a field of a wrong type.

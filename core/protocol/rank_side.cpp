@@ -161,6 +161,11 @@ std::optional<std::string> readable(int rank, const Message& message) {
     if (phase->done != 0) return std::nullopt;
     return fmt::format("rank {}: {}", rank, toText(phase->phase));
   }
+  if (const auto* step = std::get_if<TrainingStep>(&message)) {
+    const std::string norm = step->hasNorm ? fmt::format(", gradient norm {:.6f}", step->gradientNorm) : std::string();
+    return fmt::format("rank {}: step {} of {}: loss {:.6f}{}, {:.3f} ms", rank, step->step, step->steps, step->loss,
+                       norm, static_cast<double>(step->microseconds) / 1000);
+  }
   if (const auto* error = std::get_if<RankError>(&message)) return fmt::format("rank {}: {}", rank, error->message);
   if (const auto* m = std::get_if<Measurement>(&message)) {
     return fmt::format("rank {}: {} of {}: {:.3f} ms, from {:.3f} to {:.3f}", rank, toText(m->what), m->amount,

@@ -90,12 +90,12 @@ class TestPipeline : public QObject {
     QTemporaryDir folder;
     const auto actual = writeFloats(folder, "a.safetensors", "logits", {2, 2}, {1.0f, 2.0f, 0.0f, 100.01f});
     const auto near = writeFloats(folder, "b.safetensors", "logits", {2, 2}, {1.00005f, 2.0f, 0.0f, 100.0f});
-    const auto rows = need(pipeline::compareTensors(actual, near, 1e-3, 1e-4));
+    const auto rows = need(pipeline::compareTensors(actual, near, {.rtol = 1e-3, .atol = 1e-4}));
     QCOMPARE(rows.size(), std::size_t{1});
     QVERIFY(rows[0].within());
     QVERIFY(std::abs(rows[0].maxAbs - 0.01) < 1e-4);
     QVERIFY(std::abs(rows[0].maxRel - 1e-4) < 1e-6);
-    const auto strict = need(pipeline::compareTensors(actual, near, 0, 1e-4));
+    const auto strict = need(pipeline::compareTensors(actual, near, {.rtol = 0, .atol = 1e-4}));
     QVERIFY(!strict[0].within());
     QCOMPARE(strict[0].outside, std::int64_t(1));
   }
@@ -124,7 +124,7 @@ class TestPipeline : public QObject {
     QTemporaryDir folder;
     const auto left = writeFloats(folder, "a.safetensors", "logits", {3}, {1, actual, 2});
     const auto right = writeFloats(folder, "b.safetensors", "logits", {3}, {1, expected, 2});
-    const auto row = need(pipeline::compareTensors(left, right, 1e30, 1e30))[0];
+    const auto row = need(pipeline::compareTensors(left, right, {.rtol = 1e30, .atol = 1e30}))[0];
     QCOMPARE(row.outside, std::int64_t(outside));
     QCOMPARE(row.notANumber, std::int64_t(notANumber));
     QCOMPARE(row.within(), outside + notANumber == 0);
@@ -154,7 +154,7 @@ class TestPipeline : public QObject {
     const auto actual = writeFloats(folder, "a.safetensors", "logits", {2, 3}, std::vector<float>(6));
     const auto expected = writeFloats(folder, "b.safetensors", name, dims,
                                       std::vector<float>(static_cast<std::size_t>(graph::elementCount(dims))));
-    const auto refused = pipeline::compareTensors(actual, expected, 1, 1);
+    const auto refused = pipeline::compareTensors(actual, expected, {.rtol = 1, .atol = 1});
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::BadInput);
     QVERIFY2(refused.error().message.find(phrase.toStdString()) != std::string::npos, refused.error().message.c_str());
@@ -164,8 +164,8 @@ class TestPipeline : public QObject {
     QTemporaryDir folder;
     const auto scalar = writeFloats(folder, "a.safetensors", "loss", {}, {1});
     const auto list = writeFloats(folder, "b.safetensors", "loss", {1}, {1});
-    QVERIFY(need(pipeline::compareTensors(scalar, list, 0, 0))[0].within());
-    QVERIFY(need(pipeline::compareTensors(list, scalar, 0, 0))[0].within());
+    QVERIFY(need(pipeline::compareTensors(scalar, list, {.rtol = 0, .atol = 0}))[0].within());
+    QVERIFY(need(pipeline::compareTensors(list, scalar, {.rtol = 0, .atol = 0}))[0].within());
   }
 
   /// What stands at positions that the mask leaves out is no difference, and is counted.
@@ -173,9 +173,11 @@ class TestPipeline : public QObject {
     QTemporaryDir folder;
     const auto actual = writeFloats(folder, "a.safetensors", "logits", {1, 3, 2}, {9, std::nanf(""), 1, 2, 3, 4});
     const auto expected = writeFloats(folder, "b.safetensors", "logits", {1, 3, 2}, {0, 0, 1, 2, 3, 4});
-    const auto row = need(pipeline::compareTensors(actual, expected, 0, 0, {{true, false, false}}))[0];
+    const auto row =
+        need(pipeline::compareTensors(actual, expected, {.rtol = 0, .atol = 0, .padding = {{true, false, false}}}))[0];
     QVERIFY(row.within() && row.positions == 3 && row.padding == 1);
-    const auto other = need(pipeline::compareTensors(actual, expected, 0, 0, {{false, true, false}}))[0];
+    const auto other =
+        need(pipeline::compareTensors(actual, expected, {.rtol = 0, .atol = 0, .padding = {{false, true, false}}}))[0];
     QVERIFY(other.outside == 1 && other.notANumber == 1);
   }
 

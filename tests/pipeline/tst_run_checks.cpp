@@ -1,5 +1,6 @@
 /// What is checked of a run, made to fail: ranks that are scripts do otherwise than their plan says in one thing each.
 #include "base/output_file.h"
+#include "pipeline/conduct.h"
 #include "pipeline/run.h"
 #include "pipeline/solve.h"
 
@@ -91,6 +92,55 @@ class RunChecksTest : public QObject {
     QVERIFY(plan::trafficByKind(m_plan->collectives).size() >= 2);
     QVERIFY(writeFile(path("rank.sh"), "#!/bin/sh\ncat \"$(dirname \"$0\")/lines.$RANK\" >&3\n"));
     std::filesystem::permissions(path("rank.sh"), std::filesystem::perms::owner_all);
+  }
+
+  /// Each micro-batch forward and backward, the sums at the end, and the norm: what a rank leaves out or does twice is
+  /// seen.
+  void trainingIsCheckedCollectiveByCollective() {
+    const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
+    pipeline::SolveOptions options;
+    options.engine = solve::Engine::Reference;
+    options.sequenceParallel = rules::SequenceParallel::On;
+    options.cost.isTraining = true;
+    const auto plan = need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+    program::Training training;
+    training.steps = 2;
+    training.accumulate = 2;
+    training.clipNorm = 1.0;
+    std::vector<program::Collective> step, sums;
+    for (int batch = 0; batch < 2; ++batch) {
+      for (const auto& forward : plan->collectives) step.push_back({forward.kind, forward.bytes});
+      for (const auto& backward : plan->backward->collectives) {
+        if (backward.node.isValid()) step.push_back(backward.collective);
+        if (!backward.node.isValid() && batch == 0) sums.push_back(backward.collective);
+      }
+    }
+    QVERIFY(!sums.empty());  // norms on the sequence
+    step.insert(step.end(), sums.begin(), sums.end());
+    step.push_back({rules::CollectiveKind::AllReduce, 8});
+    const auto violationsOf = [&](std::size_t leftOut) {
+      pipeline::Conduct conduct(*plan, launch::Backend::Gloo, false, training);
+      launch::RunOutcome outcome;
+      for (int rank = 0; rank < plan->ranks; ++rank) {
+        protocol::RankResult result;
+        std::int32_t index = 0;
+        for (std::size_t i = 0; i < 2 * step.size(); ++i) {
+          if (i == leftOut && rank == 1) continue;
+          const program::Collective& done = step[i % step.size()];
+          ++(done.kind == rules::CollectiveKind::AllReduce   ? result.allReduce
+             : done.kind == rules::CollectiveKind::AllGather ? result.allGather
+                                                             : result.reduceScatter);
+          conduct.observe({rank, CollectiveDone{index++, std::string(rules::toText(done.kind)), done.bytes, 1}, {}});
+        }
+        outcome.results.push_back(result);
+      }
+      return conduct.violations(outcome);
+    };
+    QCOMPARE(violationsOf(2 * step.size()), std::vector<std::string>());
+    for (const std::size_t leftOut : {std::size_t{0}, plan->collectives.size(), step.size() - 1, 2 * step.size() - 1}) {
+      const auto found = violationsOf(leftOut);
+      QVERIFY2(!found.empty() && found[0].starts_with("Rank 1 "), std::to_string(leftOut).c_str());
+    }
   }
 
   void aRankThatDoesOtherwiseThanPlannedFailsTheRun_data() {

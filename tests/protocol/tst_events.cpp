@@ -28,6 +28,7 @@ std::vector<Message> samples() {
           Heartbeat{},
           CollectiveDone{5, "all_gather", 1024, 88},
           Measurement{Measured::ReduceScatter, 1 << 20, 4, 12, 1.25e-3, 1e-3, 2.5e-3},
+          TrainingStep{3, 10, 2.5, 0.75, true, 1234},
           result,
           OutputPart{5, {std::string("\0\xff\n\"{", 5)}},
           RankError{"line one\nline \"two\" \x01", true, cleave::ErrorCode::Environment}};

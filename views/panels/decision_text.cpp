@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/gradient_text.h"
 #include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 #include "views/base/text.h"
@@ -300,6 +301,24 @@ void addPlacementQuestions(std::vector<WhyNotTarget>& questions, const DecisionS
       questions.push_back(*question);
 }
 
+/// How the gradients of what the node makes, and of a layer's parameters, lie on the ranks.
+QString gradientSection(const DecisionSources& from, NodeId id, const TextColors& colors) {
+  const auto& plan = from.plans.plan();
+  if (!plan || !plan->backward) return {};
+  const graph::Graph& graph = *from.opened.graph();
+  std::vector<ValueId> values = graph.node(id).results;
+  if (const auto layer = graph::layerShape(graph, id)) {
+    for (const ValueId parameter : {layer->weight, layer->bias, layer->down})
+      if (parameter.isValid()) values.push_back(parameter);
+  }
+  QStringList lines;
+  for (const ValueId value : values) {
+    const std::string text = plan::gradientText(*plan, value);
+    if (!text.empty()) lines << QStringLiteral("%1: %2").arg(mono(toQ(graph.value(value).name)), escaped(text));
+  }
+  return lines.isEmpty() ? QString() : heading(QObject::tr("Gradient, when it is trained"), colors) + lineList(lines);
+}
+
 QString assignedLine(const DecisionSources& from, NodeId node) {
   const auto& state = from.debugger.state();
   if (!state || node.index() >= state->assignedAt.size()) return {};
@@ -372,6 +391,7 @@ DecisionText decisionText(const DecisionSources& from, const TextColors& colors)
     addPlacementQuestions(text.questions, from, focus);
   else
     text.questions.clear();
+  text.html += gradientSection(from, focus.node, colors);
   QStringList inputs, users;
   for (const ValueId operand : graph::operandsOf(node)) inputs << valueLine(from, operand);
   for (const ValueId result : node.results)

@@ -55,37 +55,38 @@ void RunMonitor::apply(const launch::RankEvent& event) {
 }
 
 void RunMonitor::applyMessage(RankView& view, const protocol::Message& message) {
-  std::visit(Overloaded{[&](const protocol::Hello& hello) {
-                          view.pid = hello.pid;
-                          view.device = toQ(hello.device);
-                        },
-                        [&](const protocol::PhaseChange& change) {
-                          view.phase = change.phase;
-                          view.done = change.done;
-                          view.total = change.total;
-                        },
-                        [&](const protocol::MemorySample& sample) {
-                          RankMemory memory = memoryOf(sample);
-                          view.history.push_back(memory.process());
-                          memory.peak.program = std::max(view.memory.peak.program, memory.peak.program);
-                          memory.peak.process = std::max(view.memory.peak.process, memory.peak.process);
-                          if (view.result) memory.peak = view.result->peak;
-                          // A rank that is through frees everything: what it held is what there is to see.
-                          if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
-                          if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
-                        },
-                        [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
-                        [](const protocol::Measurement&) {},  // no run's
-                        [&](const protocol::CollectiveDone&) { ++view.collectives; },
-                        [&](const protocol::RankResult& result) {
-                          view.result = result;
-                          view.memory.peak = result.peak;
-                        },
-                        [&](const protocol::RankError& error) {
-                          view.error = toQ(error.message);
-                          view.phase = protocol::Phase::Failed;
-                        }},
-             message);
+  std::visit(
+      Overloaded{[&](const protocol::Hello& hello) {
+                   view.pid = hello.pid;
+                   view.device = toQ(hello.device);
+                 },
+                 [&](const protocol::PhaseChange& change) {
+                   view.phase = change.phase;
+                   view.done = change.done;
+                   view.total = change.total;
+                 },
+                 [&](const protocol::MemorySample& sample) {
+                   RankMemory memory = memoryOf(sample);
+                   view.history.push_back(memory.process());
+                   memory.peak.program = std::max(view.memory.peak.program, memory.peak.program);
+                   memory.peak.process = std::max(view.memory.peak.process, memory.peak.process);
+                   if (view.result) memory.peak = view.result->peak;
+                   // A rank that is through frees everything: what it held is what there is to see.
+                   if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
+                   if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
+                 },
+                 [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
+                 [](const protocol::Measurement&) {},  // no run's
+                 [&](const protocol::CollectiveDone&) { ++view.collectives; }, [](const protocol::TrainingStep&) {},
+                 [&](const protocol::RankResult& result) {
+                   view.result = result;
+                   view.memory.peak = result.peak;
+                 },
+                 [&](const protocol::RankError& error) {
+                   view.error = toQ(error.message);
+                   view.phase = protocol::Phase::Failed;
+                 }},
+      message);
 }
 
 std::vector<RankView> RunMonitor::snapshot() const {

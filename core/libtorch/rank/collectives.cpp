@@ -59,9 +59,10 @@ at::Tensor lent(const at::Tensor& x) { return x.is_cpu() ? at::from_blob(x.data_
 class BackendCollectives final : public Collectives {
  public:
   BackendCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue,
-                     std::chrono::milliseconds callTimeout)
+                     std::chrono::milliseconds callTimeout, ConnectGroup connect)
       : Collectives(backend->getRank(), backend->getSize(), std::move(queue), callTimeout),
-        m_backend(std::move(backend)) {}
+        m_backend(std::move(backend)),
+        m_connect(std::move(connect)) {}
 
  protected:
   void reduceInPlace(at::Tensor& x, Reduction reduction) override {
@@ -99,6 +100,10 @@ class BackendCollectives final : public Collectives {
     std::vector<at::Tensor> tensors{at::ones({1}, queue().device)};
     m_backend->allreduce(tensors)->wait();
   }
+  Result<std::unique_ptr<Collectives>> connectNeighbours(int count) override {
+    if (!m_connect) return Collectives::connectNeighbours(count);
+    return m_connect(fmt::format("cleave/neighbours/{}/{}", count, rank() / count), rank() % count, count);
+  }
   void breakOff() override {
     // Breaking off may block as well: a communicator waits for its kernels.
     withinTime(kBreakOffLimit, [backend = m_backend] {
@@ -109,12 +114,14 @@ class BackendCollectives final : public Collectives {
 
  private:
   c10::intrusive_ptr<c10d::Backend> m_backend;
+  const ConnectGroup m_connect;
 };
 
 }  // namespace
 
 template <class Call>
-Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whole, std::int64_t& count, Call&& call) {
+Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whole,
+                                   std::int64_t CollectiveCounts::*count, Call&& call) {
   const auto start = Clock::now();
   const std::int64_t bytes = whole.numel() * static_cast<std::int64_t>(whole.element_size());
   const auto callOut = [&] {
@@ -137,17 +144,22 @@ Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whol
     return fail(result.error().code, "{} of {} failed on rank {} of {}: {}", kind, counted(bytes, "byte"), m_rank,
                 m_worldSize, result.error().message);
   }
-  ++count;
-  if (!m_queue.mark && m_observer)
-    m_observer({kind, bytes, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start)});
+  ++(m_counts.*count);
+  if (m_all) ++(m_all->m_counts.*count);
+  if (!m_queue.mark) tell({kind, bytes, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start)});
   return {};
+}
+
+void Collectives::tell(const CollectiveRecord& record) const {
+  const auto& observer = m_all ? m_all->m_observer : m_observer;
+  if (observer) observer(record);
 }
 
 void Collectives::tellReached() {
   while (!m_queued.empty() && m_queued.front().after->isReached()) {
     const Queued call = std::move(m_queued.front());
     m_queued.pop_front();
-    if (m_observer) m_observer({call.kind, call.bytes, call.after->since(*call.before)});
+    tell({call.kind, call.bytes, call.after->since(*call.before)});
   }
 }
 
@@ -178,6 +190,9 @@ Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
 Result<void> Collectives::finish(std::chrono::milliseconds limit) {
   if (!m_queue.mark) return {};
   auto result = bridge::translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
+  for (const auto& [count, group] : m_neighbours) {
+    if (result) result = group->finish(limit);
+  }
   if (result) return {};
   breakOff();
   return fail(result.error().code, "Rank {} of {} gave up: {}", m_rank, m_worldSize, result.error().message);
@@ -185,7 +200,8 @@ Result<void> Collectives::finish(std::chrono::milliseconds limit) {
 
 Result<at::Tensor> Collectives::allReduce(at::Tensor x, Reduction reduction) {
   at::Tensor result = ownCopy(std::move(x));
-  CLEAVE_TRY_VOID(carryOut("all_reduce", result, m_counts.allReduce, [&] { reduceInPlace(result, reduction); }));
+  CLEAVE_TRY_VOID(
+      carryOut("all_reduce", result, &CollectiveCounts::allReduce, [&] { reduceInPlace(result, reduction); }));
   return result;
 }
 
@@ -198,7 +214,7 @@ Result<at::Tensor> Collectives::allGather(const at::Tensor& x, std::int64_t dim)
   std::vector<std::int64_t> shape = mine.sizes().vec();
   shape.insert(shape.begin(), m_worldSize);
   at::Tensor parts = at::empty(shape, mine.options());
-  CLEAVE_TRY_VOID(carryOut("all_gather", parts, m_counts.allGather, [&] { gatherInto(parts, mine); }));
+  CLEAVE_TRY_VOID(carryOut("all_gather", parts, &CollectiveCounts::allGather, [&] { gatherInto(parts, mine); }));
   // [ranks, ..., d, ...] → [..., ranks·d, ...]: for dim 0 a view, else one copy.
   return parts.movedim(0, dim).flatten(dim, dim + 1).contiguous();
 }
@@ -217,8 +233,24 @@ Result<at::Tensor> Collectives::reduceScatter(const at::Tensor& x, std::int64_t 
       x.unflatten(dim, std::vector<std::int64_t>{m_worldSize, x.size(dim) / m_worldSize}).movedim(dim, 0).contiguous();
   std::vector<std::int64_t> shape = parts.sizes().slice(1).vec();
   at::Tensor mine = at::empty(shape, x.options());
-  CLEAVE_TRY_VOID(carryOut("reduce_scatter", x, m_counts.reduceScatter, [&] { scatterSumInto(mine, parts); }));
+  CLEAVE_TRY_VOID(
+      carryOut("reduce_scatter", x, &CollectiveCounts::reduceScatter, [&] { scatterSumInto(mine, parts); }));
   return mine;
+}
+
+Result<std::unique_ptr<Collectives>> Collectives::connectNeighbours(int count) {
+  return fail(ErrorCode::Environment, "These ranks cannot meet in groups of {}.", count);
+}
+
+Result<Collectives*> Collectives::neighbours(int count) {
+  if (count == m_worldSize) return this;
+  CLEAVE_CHECK(count > 0 && m_worldSize % count == 0, "{} ranks have no groups of {}", m_worldSize, count);
+  std::unique_ptr<Collectives>& group = m_neighbours[count];
+  if (!group) {
+    CLEAVE_TRY(group, count == 1 ? makeSoloCollectives(m_queue) : connectNeighbours(count));
+    group->m_all = this;
+  }
+  return group.get();
 }
 
 Result<void> Collectives::barrier() {
@@ -327,9 +359,37 @@ std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue) {
 }
 
 std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue,
-                                             std::chrono::milliseconds callTimeout) {
-  return std::make_unique<BackendCollectives>(std::move(backend), std::move(queue), callTimeout);
+                                             std::chrono::milliseconds callTimeout, ConnectGroup connect) {
+  return std::make_unique<BackendCollectives>(std::move(backend), std::move(queue), callTimeout, std::move(connect));
 }
+
+namespace {
+
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+using GlooOptions = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
+
+Result<std::unique_ptr<Collectives>> connectGlooOver(const StorePtr& store, const GlooOptions& options,
+                                                     const GroupAddress& group, std::chrono::milliseconds limit) {
+  const auto others = [=](const std::string& name, int rank, int size) {
+    GroupAddress part = group;
+    part.rank = rank;
+    part.worldSize = size;
+    return connectGlooOver(c10::make_intrusive<c10d::PrefixStore>(name, store), options, part, group.connectTimeout);
+  };
+  const auto connect = [=]() -> Result<std::unique_ptr<Collectives>> {
+    auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, group.rank, group.worldSize, options);
+    backend->setTimeout(group.callTimeout);
+    return makeCollectives(backend, {}, group.callTimeout, others);
+  };
+  auto connected = withinTime(limit, [connect] { return bridge::translated(connect, ErrorCode::RankFailed); });
+  if (connected && *connected) return std::move(*connected);
+  return fail(
+      ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank, group.worldSize,
+      connected ? connected->error().message
+                : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(limit).count()));
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
   const auto start = Clock::now();
@@ -338,8 +398,7 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
       std::chrono::milliseconds(1),
       group.connectTimeout - std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - start));
   // The network device is this machine's own: no peer is to blame for it.
-  using Options = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
-  const auto ownDevice = [group, left]() -> Result<Options> {
+  const auto ownDevice = [group, left]() -> Result<GlooOptions> {
     auto options = c10d::ProcessGroupGloo::Options::create(left);
     using Gloo = c10d::ProcessGroupGloo;
     const char* interface = std::getenv("GLOO_SOCKET_IFNAME");
@@ -355,17 +414,7 @@ Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group) {
     return fail(ErrorCode::Environment, "Rank {} of {} finds no network device for Gloo: {}", group.rank,
                 group.worldSize, device ? device->error().message : "its own host name was not looked up in time.");
   }
-  const auto connect = [store, group, options = **device]() -> Result<std::unique_ptr<Collectives>> {
-    auto backend = c10::make_intrusive<c10d::ProcessGroupGloo>(store, group.rank, group.worldSize, options);
-    backend->setTimeout(group.callTimeout);
-    return makeCollectives(backend, {}, group.callTimeout);
-  };
-  auto connected = withinTime(left, [connect] { return bridge::translated(connect, ErrorCode::RankFailed); });
-  if (connected && *connected) return std::move(*connected);
-  return fail(
-      ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank, group.worldSize,
-      connected ? connected->error().message
-                : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(left).count()));
+  return connectGlooOver(store, **device, group, left);
 }
 
 }  // namespace cleave::torch_rank

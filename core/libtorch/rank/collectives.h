@@ -17,6 +17,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -64,6 +65,10 @@ class Collectives {
   Result<at::Tensor> reduceScatter(const at::Tensor& x, std::int64_t dim);
   /// Returns when every rank has called it.
   Result<void> barrier();
+  /// The `count` neighbours that this rank is one of, the first of them a multiple of `count`: as many groups as there
+  /// are. Connected on the first call, which all ranks make; all of them: this group. What it does is counted and
+  /// observed here.
+  Result<Collectives*> neighbours(int count);
   /// Returns when the device has done all that was handed to it, calls and computation. RankFailed, and the group is
   /// broken off, when that takes longer than `limit` (zero: the time that one call may take) or communication has
   /// failed.
@@ -84,6 +89,7 @@ class Collectives {
   virtual void waitForAll() = 0;
   /// Gives up on the peers without waiting for them; later calls fail.
   virtual void breakOff() {}
+  virtual Result<std::unique_ptr<Collectives>> connectNeighbours(int count);
   const DeviceQueue& queue() const { return m_queue; }
 
  private:
@@ -94,7 +100,9 @@ class Collectives {
     std::unique_ptr<DeviceMark> before, after;
   };
   template <class Call>
-  Result<void> carryOut(std::string_view kind, const at::Tensor& whole, std::int64_t& count, Call&& call);
+  Result<void> carryOut(std::string_view kind, const at::Tensor& whole, std::int64_t CollectiveCounts::*count,
+                        Call&& call);
+  void tell(const CollectiveRecord& record) const;
   Result<void> waitForQueue(std::chrono::milliseconds limit);
   void tellReached();
   int m_rank, m_worldSize;
@@ -103,6 +111,8 @@ class Collectives {
   std::deque<Queued> m_queued;
   CollectiveCounts m_counts;
   std::function<void(const CollectiveRecord&)> m_observer;
+  Collectives* m_all = nullptr;                              ///< of neighbours: the group that they are part of
+  std::map<int, std::unique_ptr<Collectives>> m_neighbours;  ///< by their number
 };
 
 /// Where the ranks of one run meet.
@@ -125,9 +135,13 @@ Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group);
 
 /// One rank: every call is the identity.
 std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue = {});
-/// Over any of c10d's backends. `queue`: of the device whose tensors it takes.
+/// Makes a group of `size` ranks that find each other under `name`.
+using ConnectGroup = std::function<Result<std::unique_ptr<Collectives>>(const std::string& name, int rank, int size)>;
+
+/// Over any of c10d's backends. `queue`: of the device whose tensors it takes. `connect`: makes groups of neighbours.
 std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue = {},
-                                             std::chrono::milliseconds callTimeout = kCallTimeout);
+                                             std::chrono::milliseconds callTimeout = kCallTimeout,
+                                             ConnectGroup connect = {});
 /// Connects to all peers (a full mesh) through Gloo, on CPUs: by the address of this host that the way to
 /// `masterAddress` begins at, or on the interface that GLOO_SOCKET_IFNAME names.
 Result<std::unique_ptr<Collectives>> connectGloo(const GroupAddress& group);

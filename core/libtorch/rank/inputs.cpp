@@ -1,6 +1,7 @@
 #include "libtorch/rank/inputs.h"
 
 #include "base/digest.h"
+#include "base/quantities.h"
 #include "formats/safetensors.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/types.h"
@@ -12,6 +13,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
+#include <algorithm>
 #include <span>
 
 namespace cleave::torch_rank {
@@ -77,6 +79,34 @@ Result<at::Tensor> readTensor(const formats::SafetensorsFile& file, const format
   return tensor;
 }
 
+/// How many batches of an input's shape lie behind each other; nullopt: it is of another shape.
+std::optional<std::int64_t> batchesIn(const graph::Shape& given, const graph::Shape& wanted) {
+  if (given == wanted) return 1;
+  if (given.empty() || given.size() != wanted.size() || wanted[0] <= 0 || given[0] % wanted[0] != 0 || given[0] == 0 ||
+      !std::equal(given.begin() + 1, given.end(), wanted.begin() + 1))
+    return std::nullopt;
+  return given[0] / wanted[0];
+}
+
+/// The whole of a parameter on the host, from the parts of all ranks.
+Result<at::Tensor> gathered(const at::Tensor& part, const program::ParameterShards& parameter,
+                            Collectives& collectives) {
+  const int ranks = collectives.worldSize();
+  if (ranks == 1 || parameter.placement.isReplicatedOn(ranks)) return part.cpu().contiguous();
+  CLEAVE_TRY(const at::Tensor parts, collectives.allGather(part.unsqueeze(0), 0));
+  CLEAVE_TRY_VOID(collectives.finish());
+  at::Tensor whole = at::zeros(parameter.type.shape, part.options().device(at::kCPU));
+  for (int rank = 0; rank < ranks; ++rank) {
+    const at::Tensor own = parts[rank].cpu();
+    std::int64_t start = 0;
+    for (const program::StoredRegion& region : program::wholeRegions(parameter, ranks, rank)) {
+      whole.narrow(region.dim, region.start, region.length).copy_(own.narrow(region.dim, start, region.length));
+      start += region.length;
+    }
+  }
+  return whole;
+}
+
 /// A mask is compared or computed with, and any number would pass for something.
 std::vector<IndexRange> rangesOf(const graph::Graph& graph, ValueId id) {
   if (graph.value(id).name == "attention_mask") return {{0, 2, std::nullopt, "0 (padding) and 1 (a token)"}};
@@ -93,7 +123,17 @@ Result<void> setInput(Program& program, ValueId id, const at::Tensor& onHost, co
 }  // namespace
 
 Result<void> readInputs(Program& program, const std::filesystem::path& path) {
+  CLEAVE_TRY(const Batches batches, Batches::read(program, path));
+  if (batches.count() == 1) return batches.give(program, 0);
+  return fail(ErrorCode::BadInput, "{} has {} of what this plan is for: plan again with that batch.", path.string(),
+              counted(batches.count(), "batch", "batches"));
+}
+
+Result<Batches> Batches::read(const Program& program, const std::filesystem::path& path) {
   CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(path));
+  Batches batches;
+  batches.m_file = path.string();
+  std::vector<std::int64_t> counts;
   for (ValueId id : inputsOf(program.graph())) {
     const graph::Value& value = program.graph().value(id);
     const formats::WeightSource* source = file.find(value.name);
@@ -101,19 +141,51 @@ Result<void> readInputs(Program& program, const std::filesystem::path& path) {
       return fail(ErrorCode::BadInput, "{} has no tensor {}, an input of this plan.", path.string(), value.name);
     }
     const graph::TensorType& given = source->type;
-    if (given.shape != value.type.shape) {
+    const auto count = batchesIn(given.shape, value.type.shape);
+    if (!count || (*count > 1 && batches.m_count > 1 && *count != batches.m_count)) {
       return fail(ErrorCode::BadInput,
                   "{} has {} of shape {}; this plan is for {}: plan again with that batch and sequence.", path.string(),
                   value.name, graph::toText(given.shape), graph::toText(value.type.shape));
     }
+    batches.m_count = std::max(batches.m_count, *count);
     if (isInteger(given.dtype) != isInteger(value.type.dtype)) {
       return fail(ErrorCode::BadInput, "{} has {} as {}; this plan needs {}.", path.string(), value.name,
                   graph::toText(given.dtype), graph::toText(value.type.dtype));
     }
-    CLEAVE_TRY(const at::Tensor tensor, readTensor(file, *source));
-    CLEAVE_TRY_VOID(setInput(program, id, tensor, fmt::format("{}: {}", path.string(), value.name)));
+    CLEAVE_TRY(at::Tensor tensor, readTensor(file, *source));
+    batches.m_tensors.emplace_back(id, std::move(tensor));
+  }
+  return batches;
+}
+
+Batches Batches::made(std::uint64_t seed, std::int64_t count) {
+  Batches batches;
+  batches.m_seed = seed;
+  batches.m_count = count;
+  return batches;
+}
+
+Result<void> Batches::give(Program& program, std::int64_t index) const {
+  index %= m_count;
+  if (m_file.empty()) return makeInputs(program, index == 0 ? m_seed : streamKey(m_seed, std::to_string(index)));
+  for (const auto& [id, tensor] : m_tensors) {
+    const graph::Value& value = program.graph().value(id);
+    const bool isOne = tensor.sizes() == at::IntArrayRef(value.type.shape);
+    const std::int64_t rows = isOne ? 0 : value.type.shape[0];
+    const std::string where = fmt::format("{}: {}", m_file, value.name);
+    CLEAVE_TRY_VOID(setInput(program, id, isOne ? tensor : tensor.narrow(0, index * rows, rows), where));
   }
   return {};
+}
+
+Result<std::uint64_t> Batches::digest(Program& program) const {
+  Digest digest;
+  for (std::int64_t i = m_count; i-- > 0;) {
+    CLEAVE_TRY_VOID(give(program, i));
+    const std::uint64_t one = digestOfInputs(program);
+    digest.add(std::as_bytes(std::span(&one, 1)));
+  }
+  return digest.value();
 }
 
 Result<void> makeInputs(Program& program, std::uint64_t seed) {
@@ -122,6 +194,46 @@ Result<void> makeInputs(Program& program, std::uint64_t seed) {
     CLEAVE_TRY_VOID(setInput(program, id, makeInput(graph, id, seed), "The made-up input " + graph.value(id).name));
   }
   return {};
+}
+
+Result<std::uint64_t> gatherTrained(const Program& program, const program::ShardMap& parameters,
+                                    const std::vector<double>& losses, const ByParameter& undetermined,
+                                    Collectives& collectives, const std::optional<std::filesystem::path>& file) {
+  struct ToGather {
+    at::Tensor part;
+    const program::ParameterShards* parameter = nullptr;  ///< null: the losses
+  };
+  std::vector<formats::NamedType> types{{"losses", {graph::DType::Float64, {std::ssize(losses)}}}};
+  std::vector<ToGather> toGather{{}};
+  for (const program::ParameterShards& parameter : parameters) {
+    const ValueId value = program.graph().findValue(parameter.name);
+    types.push_back({"param." + parameter.name, parameter.type});
+    toGather.push_back({program.given(value), &parameter});
+    const auto mask = undetermined.find(value);
+    if (mask == undetermined.end()) continue;
+    types.push_back({"undetermined.param." + parameter.name, {graph::DType::Bool, parameter.type.shape}});
+    toGather.push_back({mask->second, &parameter});
+  }
+  std::optional<formats::SafetensorsWriter> writer;
+  if (file) {
+    CLEAVE_TRY(writer, formats::SafetensorsWriter::open(*file, types));
+  }
+  Digest digest;
+  const auto take = [&](std::span<const std::byte> bytes) {
+    digest.add(bytes);
+    return writer ? writer->write(bytes) : Result<void>();
+  };
+  for (const std::size_t index : formats::SafetensorsWriter::order(types)) {
+    const ToGather& one = toGather[index];
+    if (!one.parameter) {
+      CLEAVE_TRY_VOID(take(std::as_bytes(std::span(losses))));
+      continue;
+    }
+    CLEAVE_TRY(const at::Tensor whole, gathered(one.part, *one.parameter, collectives));
+    CLEAVE_TRY_VOID(take({static_cast<const std::byte*>(whole.data_ptr()), whole.nbytes()}));
+  }
+  if (writer) CLEAVE_TRY_VOID(writer->finish());
+  return digest.value();
 }
 
 Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::path& file) {

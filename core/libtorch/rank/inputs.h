@@ -1,9 +1,12 @@
 #pragma once
 /// What goes into a program and what comes out of it: safetensors files, made-up inputs, digests. LibTorch inside.
 #include "libtorch/rank/interpreter.h"
+#include "program/shard_map.h"
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
+#include <optional>
 #include <string>
 
 namespace cleave::torch_rank {
@@ -13,10 +16,41 @@ namespace cleave::torch_rank {
 /// converted, other tensors of the file are ignored.
 Result<void> readInputs(Program& program, const std::filesystem::path& file);
 
+/// What a run trains on: micro-batches of the program's inputs, gone through again and again.
+class Batches {
+ public:
+  /// Of a file, whose tensors hold one batch, or several along their first dimension; what holds one serves all.
+  /// BadInput as readInputs, for all of them.
+  static Result<Batches> read(const Program& program, const std::filesystem::path& file);
+  /// Made up as `makeInputs` does; the first is what that makes.
+  static Batches made(std::uint64_t seed, std::int64_t count);
+
+  std::int64_t count() const { return m_count; }
+  /// Gives every input of the program its tensor of micro-batch `index`, counted on behind the last from the first.
+  Result<void> give(Program& program, std::int64_t index) const;
+  /// Of all of them.
+  Result<std::uint64_t> digest(Program& program) const;
+
+ private:
+  std::int64_t m_count = 1;
+  std::uint64_t m_seed = 0;
+  std::string m_file;                                            ///< empty: made up
+  std::vector<std::pair<graph::ValueId, at::Tensor>> m_tensors;  ///< of the file, on the host
+};
+
 /// The same values on every rank and for every world size: integers that something indexes with uniform in what it has
 /// (ids in the vocabulary, token types in theirs, labels of a classifier in its classes), labels of tokens equal to
 /// `input_ids`, `attention_mask` ones, `position_ids` ascending, other integers 0, other numbers in [-1, 1).
 Result<void> makeInputs(Program& program, std::uint64_t seed);
+
+using ByParameter = std::map<graph::ValueId, at::Tensor>;
+
+/// All parameters, gathered one by one, as "param." and their names, the losses of all steps as "losses", and before
+/// their names "undetermined." where there is something in that (training.h). All ranks call it; those with a file
+/// write it, all or nothing. Answers a digest of what this rank has.
+Result<std::uint64_t> gatherTrained(const Program& program, const program::ShardMap& parameters,
+                                    const std::vector<double>& losses, const ByParameter& undetermined,
+                                    Collectives& collectives, const std::optional<std::filesystem::path>& file);
 
 /// All outputs, on the CPU, into one safetensors file, all or nothing.
 Result<void> writeOutputs(const NamedTensors& outputs, const std::filesystem::path& file);

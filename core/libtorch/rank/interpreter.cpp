@@ -73,15 +73,19 @@ Result<void> Program::setTensor(ValueId id, at::Tensor tensor) {
   return {};
 }
 
-std::vector<c10::IValue> Program::takeArguments(const BoundCall& call, NodeId node) {
-  std::vector<c10::IValue> stack = call.arguments.with([&](ValueId value) { return m_values[value.index()]; });
+std::vector<c10::IValue> Program::takeArguments(const BoundCall& call, NodeId node, const Tape::Seen& seen) {
+  std::vector<c10::IValue> stack =
+      call.arguments.with([&](ValueId value) { return seen(value, m_values[value.index()]); });
   // From here on only the stack holds values that die with this node: a collective may then work in place.
   for (ValueId value : m_deadAfter[node.index()]) m_values[value.index()] = at::Tensor();
   return stack;
 }
 
-Result<std::vector<at::Tensor>> Program::execute(const BoundCall& call, std::vector<c10::IValue>& stack,
-                                                 Collectives& collectives) {
+Result<std::vector<at::Tensor>> Program::execute(NodeId node, Collectives& collectives, Tape* tape) {
+  const BoundCall& call = *m_calls[node.index()];
+  const auto take = [&](const Tape::Seen& seen) { return takeArguments(call, node, seen); };
+  if (tape && tape->records(node)) return tape->record(node, call, collectives, take);
+  std::vector<c10::IValue> stack = take([](ValueId, const at::Tensor& tensor) { return tensor; });
   if (const auto* parallel = std::get_if<ParallelOp>(&call.target)) {
     CLEAVE_TRY(at::Tensor result, runParallelOp(*parallel, stack, collectives));
     return std::vector<at::Tensor>{std::move(result)};
@@ -98,7 +102,7 @@ std::string Program::describeOperands(const graph::Node& node) const {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& memory) {
+Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& memory, Tape* tape) {
   const graph::Node& node = m_graph->node(id);
   memory.setCurrentNode(static_cast<std::int32_t>(id.index()));
   if (node.kind != NodeKind::Call) {
@@ -108,9 +112,7 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
     m_values[value.index()] = m_given[value.index()];
     return {};
   }
-  const BoundCall& call = *m_calls[id.index()];
-  std::vector<c10::IValue> stack = takeArguments(call, id);
-  auto results = bridge::translated([&] { return execute(call, stack, collectives); }, ErrorCode::BadInput);
+  auto results = bridge::translated([&] { return execute(id, collectives, tape); }, ErrorCode::BadInput);
   if (!results) {
     return fail(results.error().code, "{} failed on {}: {}", nameOfNode(*m_graph, id), describeOperands(node),
                 results.error().message);
@@ -134,11 +136,12 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
   for (ValueId dead : m_deadAfter[id.index()]) {
     memory.release(dead);
     m_values[dead.index()] = at::Tensor();
+    if (tape) tape->release(dead);
   }
   return {};
 }
 
-Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, const Progress& progress) {
+Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, const Progress& progress, Tape* tape) {
   std::fill(m_values.begin(), m_values.end(), at::Tensor());
   memory.reset();
   for (const at::Tensor& tensor : m_given) {
@@ -148,7 +151,7 @@ Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, 
   const auto count = static_cast<std::int64_t>(m_graph->nodes.size());
   for (auto id : idRange<NodeId>(m_graph->nodes.size())) {
     if (progress.cancelled()) return progress.cancelledError("running the program");
-    if (auto ran = runNode(id, collectives, memory); !ran) return tl::unexpected(ran.error());
+    if (auto ran = runNode(id, collectives, memory, tape); !ran) return tl::unexpected(ran.error());
     if (reports.isDue(std::chrono::steady_clock::now()))
       progress.report("running", static_cast<std::int64_t>(id.index()) + 1, count);
   }

@@ -12,6 +12,7 @@
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/live_memory.h"
 #include "libtorch/rank/operator_call.h"
+#include "libtorch/rank/tape.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -35,18 +36,18 @@ class Program {
   Result<void> setTensor(graph::ValueId value, at::Tensor tensor);
   /// What a parameter, an input or a constant was given; undefined before.
   const at::Tensor& given(graph::ValueId value) const { return m_given[value.index()]; }
-  /// All outputs in the graph's order; whether they can be differentiated is the caller's mode. An error names the
-  /// node, its scope and its operands' shapes.
-  Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {});
+  /// All outputs in the graph's order. With a tape, which keeps what a backward pass needs; without, whether they can
+  /// be differentiated is the caller's mode. An error names the node, its scope and its operands' shapes.
+  Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {},
+                           Tape* tape = nullptr);
 
  private:
   Program(std::shared_ptr<const graph::Graph> graph, at::Device device) : m_graph(std::move(graph)), m_device(device) {}
   void planLifetimes();
   Result<void> makeConstants();
-  std::vector<c10::IValue> takeArguments(const BoundCall& call, graph::NodeId node);
-  Result<std::vector<at::Tensor>> execute(const BoundCall& call, std::vector<c10::IValue>& stack,
-                                          Collectives& collectives);
-  Result<void> runNode(graph::NodeId node, Collectives& collectives, LiveMemory& memory);
+  std::vector<c10::IValue> takeArguments(const BoundCall& call, graph::NodeId node, const Tape::Seen& seen);
+  Result<std::vector<at::Tensor>> execute(graph::NodeId node, Collectives& collectives, Tape* tape);
+  Result<void> runNode(graph::NodeId node, Collectives& collectives, LiveMemory& memory, Tape* tape);
   std::string describeOperands(const graph::Node& node) const;
 
   std::shared_ptr<const graph::Graph> m_graph;

@@ -3,6 +3,8 @@
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/within_time.h"
 
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+
 #include <dlfcn.h>
 
 #include <filesystem>
@@ -30,12 +32,15 @@ Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& requ
   return runtime;
 }
 
-Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, const GroupAddress& group) {
-  CLEAVE_TRY(const auto store, connectStore(group));
+namespace {
+
+Result<std::unique_ptr<Collectives>> connectOver(const c10::intrusive_ptr<c10d::Store>& store,
+                                                 const NcclRuntime& runtime, const GroupAddress& group) {
   // It connects its communicator at once, and may wait for ever for a rank that died on the way.
-  auto connected = withinTime(group.connectTimeout, [store, connect = runtime.connect] {
-    return bridge::translated([&]() -> Result<NcclGroup> { return connect(store); });
-  });
+  auto connected =
+      withinTime(group.connectTimeout, [store, connect = runtime.connect, rank = group.rank, size = group.worldSize] {
+        return bridge::translated([&]() -> Result<NcclGroup> { return connect(store, rank, size); });
+      });
   if (!connected) {
     return fail(ErrorCode::RankFailed,
                 "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {:g} s.",
@@ -47,7 +52,20 @@ Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, con
   }
   DeviceQueue queue = runtime.queue;
   queue.checkHealth = (*connected)->checkHealth;
-  return makeCollectives((*connected)->backend, std::move(queue), group.callTimeout);
+  const auto others = [=](const std::string& name, int rank, int size) {
+    GroupAddress part = group;
+    part.rank = rank;
+    part.worldSize = size;
+    return connectOver(c10::make_intrusive<c10d::PrefixStore>(name, store), runtime, part);
+  };
+  return makeCollectives((*connected)->backend, std::move(queue), group.callTimeout, others);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Collectives>> connectNccl(const NcclRuntime& runtime, const GroupAddress& group) {
+  CLEAVE_TRY(const auto store, connectStore(group));
+  return connectOver(store, runtime, group);
 }
 
 }  // namespace cleave::torch_rank

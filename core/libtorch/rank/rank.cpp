@@ -10,6 +10,7 @@
 #include "libtorch/rank/membership.h"
 #include "libtorch/rank/memory_probe.h"
 #include "libtorch/rank/shared_weights.h"
+#include "libtorch/rank/training.h"
 #include "libtorch/rank/weights.h"
 #include "program/rank_program.h"
 
@@ -21,6 +22,9 @@
 
 #include <unistd.h>
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -46,10 +50,14 @@ class RankRun {
     CLEAVE_TRY_VOID(connect());
     CLEAVE_TRY_VOID(load());
     CLEAVE_TRY_VOID(warmUp());
-    CLEAVE_TRY(const NamedTensors outputs, runProgram());
-    // What follows copies outputs to the host, which is no part of what the plan predicts.
-    m_peakOfRun = m_runtime ? m_runtime->memory().peak : m_allocations.peak();
-    CLEAVE_TRY_VOID(gather(outputs));
+    if (m_request.training.isAsked()) {
+      CLEAVE_TRY_VOID(train());
+    } else {
+      CLEAVE_TRY(const NamedTensors outputs, runProgram());
+      // What follows copies outputs to the host, which is no part of what the plan predicts.
+      keepPeak();
+      CLEAVE_TRY_VOID(gather(outputs));
+    }
     enter(Phase::Done);
     m_result.peak = protocol::peakOf(m_sampler->sampleNow());
     m_sink(m_result);
@@ -76,6 +84,10 @@ class RankRun {
                   counted(m_request.worldSize, "was", "were"));
     }
     // Everything that can be wrong with the program is found before anybody connects or allocates.
+    if (m_request.training.isAsked()) {
+      CLEAVE_TRY_VOID(program::check(m_request.training));
+      CLEAVE_TRY(m_backward, program::backwardOf(*m_program.graph, m_program.parameters, m_program.ranks));
+    }
     CLEAVE_TRY(Program bound, Program::bind(m_program.graph, m_device));
     m_bound = std::make_unique<Program>(std::move(bound));
     m_result.program = fmt::format("{:016x}", program::digestOf(m_program));
@@ -85,6 +97,20 @@ class RankRun {
   /// Before anybody connects, so that ranks with other inputs are found then.
   Result<void> takeInputs() {
     at::manual_seed(m_program.seed);
+    if (m_request.training.isAsked()) {
+      m_batches = Batches::made(m_program.seed, m_request.training.accumulate);
+      if (m_request.inputFile) {
+        CLEAVE_TRY(m_batches, Batches::read(*m_bound, *m_request.inputFile));
+      }
+      CLEAVE_TRY(m_digestOfInputs, m_batches.digest(*m_bound));
+      return {};
+    }
+    CLEAVE_TRY_VOID(giveInputs());
+    m_digestOfInputs = digestOfInputs(*m_bound);
+    return {};
+  }
+
+  Result<void> giveInputs() {
     return m_request.inputFile ? readInputs(*m_bound, *m_request.inputFile) : makeInputs(*m_bound, m_program.seed);
   }
 
@@ -114,7 +140,8 @@ class RankRun {
   std::vector<std::pair<std::string, std::string>> alike() const {
     const auto onOrOff = [](bool isOn) { return std::string(isOn ? "on" : "off"); };
     return {{"plan", m_result.program},
-            {"input", fmt::format("{:016x}", digestOfInputs(*m_bound))},
+            {"input", fmt::format("{:016x}", m_digestOfInputs)},
+            {"training", fmt::format("{}", fmt::join(program::arguments(m_request.training), " "))},
             {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
             {"setting of --init-missing", onOrOff(m_request.initMissing)}};
   }
@@ -149,6 +176,7 @@ class RankRun {
                     one.item<float>());
       }
       CLEAVE_TRY_VOID(checkSharedWeights(*m_bound, m_program.parameters, *m_collectives));
+      for (const program::GradientSum& sum : m_backward.sums) CLEAVE_TRY_VOID(m_collectives->neighbours(sum.ranks));
       CLEAVE_TRY_VOID(m_collectives->barrier());
     }
     m_collectives->resetCounts();
@@ -156,6 +184,65 @@ class RankRun {
       m_sink(protocol::CollectiveDone{index++, std::string(record.kind), record.bytes, record.time.count()});
     });
     return {};
+  }
+
+  void keepPeak() { m_peakOfRun = m_runtime ? m_runtime->memory().peak : m_allocations.peak(); }
+
+  Result<void> train() {
+    enter(Phase::Running);
+    const program::Training& training = m_request.training;
+    Trainer trainer(*m_bound, m_backward, training, m_batches);
+    Progress::Sink report = throttled(Phase::Running);
+    std::vector<double> losses;
+    while (std::ssize(losses) < training.steps) {
+      if (m_progress.cancelled()) return m_progress.cancelledError("training");
+      const auto start = std::chrono::steady_clock::now();
+      CLEAVE_TRY(const StepDone done, trainer.step(*m_collectives, m_live, Progress(m_progress.stopToken(), {})));
+      CLEAVE_TRY_VOID(m_collectives->finish());
+      const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
+      losses.push_back(done.loss);
+      report({"training", std::ssize(losses), training.steps});
+      m_sink(protocol::TrainingStep{std::ssize(losses), training.steps, done.loss, done.gradientNorm.value_or(0),
+                                    done.gradientNorm.has_value(), time.count()});
+      m_result.stepMicroseconds = time.count();
+      if (m_request.outputFile) trainer.noteChance();
+    }
+    takeCounts();
+    keepPeak();
+    m_result.loss = losses.back();
+    m_result.hasLoss = true;
+    return gatherParameters(trainer, losses);
+  }
+
+  /// The losses and all parameters, by rank 0 and by whoever has others.
+  Result<void> gatherParameters(const Trainer& trainer, const std::vector<double>& losses) {
+    if (!m_request.outputFile) return m_request.worldSize == 1 ? Result<void>() : m_collectives->barrier();
+    enter(Phase::Gathering);
+    CLEAVE_TRY(const ByParameter undetermined, trainer.undetermined(*m_collectives));
+    const auto gatherTo = [&](const std::optional<std::filesystem::path>& file) {
+      return gatherTrained(*m_bound, m_program.parameters, losses, undetermined, *m_collectives, file);
+    };
+    CLEAVE_TRY(const std::uint64_t own, gatherTo(m_request.rank == 0 ? m_request.outputFile : std::nullopt));
+    m_result.outputDigests["trained"] = fmt::format("{:016x}", own);
+    if (m_request.worldSize == 1) return {};
+    CLEAVE_TRY(const std::vector<bool> deviates, whoDiffersFromRankZero({static_cast<std::int64_t>(own)}));
+    if (std::find(deviates.begin(), deviates.end(), true) != deviates.end() && m_request.deviationFile) {
+      const bool isOther = deviates[static_cast<std::size_t>(m_request.rank)];
+      CLEAVE_TRY_VOID(gatherTo(isOther ? std::optional(ownDeviationFile()) : std::nullopt));
+    }
+    return m_collectives->barrier();
+  }
+
+  std::filesystem::path ownDeviationFile() const {
+    return fmt::format("{}.{}", m_request.deviationFile->string(), m_request.rank);
+  }
+
+  void takeCounts() {
+    m_collectives->setObserver({});
+    const CollectiveCounts& counts = m_collectives->counts();
+    m_result.allReduce = counts.allReduce;
+    m_result.allGather = counts.allGather;
+    m_result.reduceScatter = counts.reduceScatter;
   }
 
   Result<NamedTensors> runProgram() {
@@ -170,11 +257,7 @@ class RankRun {
     CLEAVE_TRY_VOID(m_collectives->finish());
     const auto onHost = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
     m_result.stepMicroseconds = (after ? after->since(*before) : onHost).count();
-    m_collectives->setObserver({});
-    const CollectiveCounts& counts = m_collectives->counts();
-    m_result.allReduce = counts.allReduce;
-    m_result.allGather = counts.allGather;
-    m_result.reduceScatter = counts.reduceScatter;
+    takeCounts();
     return outputs;
   }
 
@@ -192,20 +275,24 @@ class RankRun {
     }
     if (m_request.outputFile && m_request.rank == 0) CLEAVE_TRY_VOID(writeOutputs(outputs, *m_request.outputFile));
     if (m_request.worldSize == 1) return {};
-    CLEAVE_TRY(const bool deviates, differsFromRankZero(digests));
-    if (deviates && m_request.deviationFile) {
-      CLEAVE_TRY_VOID(writeOutputs(outputs, fmt::format("{}.{}", m_request.deviationFile->string(), m_request.rank)));
-    }
+    CLEAVE_TRY(const std::vector<bool> deviates, whoDiffersFromRankZero(digests));
+    if (deviates[static_cast<std::size_t>(m_request.rank)] && m_request.deviationFile)
+      CLEAVE_TRY_VOID(writeOutputs(outputs, ownDeviationFile()));
     // Nobody leaves before all are done: a rank that ends early breaks the connections of the others.
     return m_collectives->barrier();
   }
 
-  Result<bool> differsFromRankZero(const std::vector<std::int64_t>& digests) {
-    if (digests.empty()) return false;
+  /// By rank.
+  Result<std::vector<bool>> whoDiffersFromRankZero(const std::vector<std::int64_t>& digests) {
+    std::vector<bool> deviates(static_cast<std::size_t>(m_request.worldSize));
+    if (digests.empty()) return deviates;
     const at::Tensor own = at::tensor(digests, at::kLong);
-    CLEAVE_TRY(const at::Tensor all, m_collectives->allGather(own.to(m_device), 0));
+    CLEAVE_TRY(const at::Tensor all, m_collectives->allGather(own.to(m_device).unsqueeze(0), 0));
     CLEAVE_TRY_VOID(m_collectives->finish());
-    return !at::equal(all.cpu().narrow(0, 0, own.numel()), own);
+    const at::Tensor gathered = all.cpu();
+    for (int rank = 0; rank < m_request.worldSize; ++rank)
+      deviates[static_cast<std::size_t>(rank)] = !at::equal(gathered[rank], gathered[0]);
+    return deviates;
   }
 
   Progress::Sink throttled(Phase phase) {
@@ -256,6 +343,9 @@ class RankRun {
   LiveMemory m_live;
   std::atomic<std::int64_t> m_loadedBytes{0}, m_peakOfRun{0};
   std::unique_ptr<Program> m_bound;
+  Batches m_batches;
+  std::uint64_t m_digestOfInputs = 0;
+  program::Backward m_backward;  ///< of a program that is trained
   std::unique_ptr<Collectives> m_collectives;
   protocol::RankResult m_result;
   std::unique_ptr<MemorySampler> m_sampler;  ///< last: its thread reads the others

@@ -4,6 +4,7 @@
 /// The interpreter runs the rank program node by node with ATen, frees values when dead, and sends every
 /// collective through one `Collectives` interface (Gloo, NCCL, or none for one rank). Loads only this rank's slices.
 #include "base/progress.h"
+#include "program/training.h"
 #include "protocol/events.h"
 
 #include <chrono>
@@ -27,9 +28,10 @@ struct RankRequest {
   std::optional<std::filesystem::path> outputFile;  ///< rank 0 writes gathered outputs here
   /// Rank r writes its outputs to this name with ".r" behind it when they are not bit for bit those of rank 0.
   std::optional<std::filesystem::path> deviationFile;
-  bool skipWeights = false;  ///< fill every parameter from the seed instead of reading
-  bool initMissing = false;  ///< fill parameters the checkpoint lacks from the seed
-  std::string ncclLibrary;   ///< path of libcleave_nccl.so; for backend "nccl"
+  bool skipWeights = false;    ///< fill every parameter from the seed instead of reading
+  bool initMissing = false;    ///< fill parameters the checkpoint lacks from the seed
+  program::Training training;  ///< where steps are asked for: outputs are the losses and the parameters after them
+  std::string ncclLibrary;     ///< path of libcleave_nccl.so; for backend "nccl"
 };
 
 using EventSink = std::function<void(const protocol::Message&)>;

@@ -2,6 +2,7 @@
 /// For which device and for what use costs are counted. Plain data; part of a Problem.
 #include "base/femtoseconds.h"
 #include "graph/types.h"
+#include "program/training.h"
 
 #include <cstdint>
 #include <optional>
@@ -31,9 +32,9 @@ struct DeviceProfile {
   bool operator==(const DeviceProfile&) const = default;
 };
 
-enum class Optimizer : std::uint8_t { None, Sgd, Momentum, AdamW };
-std::string_view toText(Optimizer optimizer);  ///< "none", "sgd", "momentum", "adamw"
-std::optional<Optimizer> parseOptimizer(std::string_view text);
+using program::Optimizer;
+using program::parseOptimizer;
+using program::toText;
 
 /// Bytes for each element of a parameter whose elements have `itemSize`. States are at least float32, and half
 /// precision has a float32 master copy. The step takes one parameter after the other, as PyTorch's (torch/optim,

@@ -191,7 +191,7 @@ class CollectivesTest : public QObject {
     const Listener listener;
     const auto agent = storeOfAnAgent(listener);
     NcclRuntime runtime;
-    runtime.connect = [&](const c10::intrusive_ptr<c10d::Store>&) -> NcclGroup {
+    runtime.connect = [&](const c10::intrusive_ptr<c10d::Store>&, int, int) -> NcclGroup {
       thrower();
       return {};
     };
@@ -211,7 +211,7 @@ class CollectivesTest : public QObject {
     const auto agent = storeOfAnAgent(listener);
     const auto isOver = std::make_shared<std::atomic<bool>>(false);
     NcclRuntime runtime;
-    runtime.connect = [isOver](const c10::intrusive_ptr<c10d::Store>&) -> NcclGroup {
+    runtime.connect = [isOver](const c10::intrusive_ptr<c10d::Store>&, int, int) -> NcclGroup {
       while (!*isOver) std::this_thread::sleep_for(10ms);
       return {};
     };

@@ -110,7 +110,7 @@ std::string_view whatWentWrong(c10d::ErrorType error) {
   return "an unknown error";
 }
 
-NcclGroup connectGroup(const NcclRequest& request, int device, const c10::intrusive_ptr<c10d::Store>& store) {
+NcclGroup connectGroup(NcclRequest request, int device, const c10::intrusive_ptr<c10d::Store>& store) {
   const auto index = static_cast<c10::DeviceIndex>(device);
   const c10::cuda::CUDAGuard guard(index);
   checkOwnGpu(*store, request, device);
@@ -137,8 +137,11 @@ void open(const NcclRequest& request, NcclRuntime& runtime) {
   runtime.queue.mark = []() -> std::unique_ptr<DeviceMark> { return std::make_unique<EventMark>(); };
   runtime.deviceName = std::string(properties.name) + " (cuda:" + std::to_string(device) + ")";
   runtime.memory = [device] { return memoryOf(device); };
-  runtime.connect = [request, device](const c10::intrusive_ptr<c10d::Store>& store) {
-    return connectGroup(request, device, store);
+  runtime.connect = [request, device](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
+    NcclRequest group = request;
+    group.rank = rank;
+    group.worldSize = size;
+    return connectGroup(group, device, store);
   };
 }
 

@@ -39,7 +39,7 @@ struct NcclRuntime {
   /// Connects to all peers on the rank's device before it returns, which may take for ever when one of them is gone;
   /// from any thread. Throws as c10d does, or std::runtime_error when two ranks have the same GPU. Not for one rank
   /// alone.
-  std::function<NcclGroup(const c10::intrusive_ptr<c10d::Store>&)> connect;
+  std::function<NcclGroup(const c10::intrusive_ptr<c10d::Store>&, int rank, int size)> connect;
 };
 
 /// Takes the rank's GPU. On failure false, and a sentence in `error`. Exported under kNcclOpenName.

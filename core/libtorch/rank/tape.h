@@ -1,0 +1,97 @@
+#pragma once
+/// The backward pass of a rank program: node by node, against the order in which they ran. LibTorch inside.
+///
+/// While a program runs forward, a tape keeps of each node whose results have a gradient what its derivative needs:
+/// of ATen's operators autograd's own record of that one call, of the collectives nothing but their place
+/// (program/backward.h says what each does backwards). Nodes are gone through in the same order on all ranks, so that
+/// their collectives meet; what a node kept is freed as soon as it has been passed.
+///
+///     Tape tape(graph, backward);
+///     CLEAVE_TRY(auto outputs, program.run(collectives, memory, progress, &tape));
+///     CLEAVE_TRY_VOID(tape.backward(1.0, collectives, memory, progress));
+///     tape.gradients().complete(weight);
+#include "base/progress.h"
+#include "graph/graph.h"
+#include "libtorch/rank/collectives.h"
+#include "libtorch/rank/live_memory.h"
+#include "libtorch/rank/operator_call.h"
+#include "program/backward.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace cleave::torch_rank {
+
+/// Gradients of parameters, kept until `clear`: added up over as many passes as there are.
+class ParameterGradients {
+ public:
+  /// Takes the tensor over where nobody else sees its memory.
+  void add(graph::ValueId parameter, at::Tensor gradient, bool isPart);
+  /// Of this rank's part of the parameter; undefined: none. With `isPart`: what still has to be added up over the ranks
+  /// that hold the same.
+  at::Tensor& of(graph::ValueId parameter, bool isPart) { return (isPart ? m_parts : m_complete)[parameter.raw()]; }
+  void clear();
+
+ private:
+  std::unordered_map<std::uint32_t, at::Tensor> m_complete, m_parts;  ///< by raw ValueId
+};
+
+class Tape {
+ public:
+  /// Both must outlive it.
+  Tape(const graph::Graph& program, const program::Backward& backward, at::Device device);
+  ~Tape();
+  Tape(const Tape&) = delete;
+  Tape& operator=(const Tape&) = delete;
+
+  bool records(graph::NodeId node) const { return m_backward.gradients.of(node); }
+  /// What an operator gets for an operand.
+  using Seen = std::function<at::Tensor(graph::ValueId, const at::Tensor&)>;
+  /// The arguments of a call, each operand as `Seen` says; what dies with the call is nobody else's any more.
+  using TakeArguments = std::function<std::vector<c10::IValue>(const Seen&)>;
+  /// Runs the call and keeps what its backward pass needs; the results are outside autograd.
+  Result<std::vector<at::Tensor>> record(graph::NodeId node, const BoundCall& call, Collectives& collectives,
+                                         const TakeArguments& take);
+  /// No later node of the forward pass reads the value.
+  void release(graph::ValueId value);
+
+  /// From the loss, whose gradient is `scale`. An error names the node.
+  Result<void> backward(double scale, Collectives& collectives, LiveMemory& memory, const Progress& progress);
+  ParameterGradients& gradients() { return m_parameters; }
+  /// Forgets what a forward pass kept; gradients of parameters stay.
+  void clear();
+
+ private:
+  struct Entry;
+  Result<std::vector<at::Tensor>> recordOperator(Entry& entry, const BoundCall& call, Collectives& collectives,
+                                                 const TakeArguments& take);
+  Result<at::Tensor> recordOwn(Entry& entry, ParallelOp op, Collectives& collectives, const TakeArguments& take);
+  Result<void> pass(Entry& entry, Collectives& collectives);
+  Result<void> passOperator(Entry& entry, Collectives& collectives);
+  Result<void> passOwn(Entry& entry, ParallelOp op, Collectives& collectives);
+  Result<void> passSum(const graph::Node& node, at::Tensor gradient, Collectives& collectives);
+  Result<void> gatherAgain(graph::NodeId node, Collectives& collectives);
+  void give(graph::ValueId value, at::Tensor gradient);
+  at::Tensor take(graph::ValueId value);
+
+  /// A layer's input that was gathered: its memory is let go behind the last layer that reads it, and filled again.
+  struct Gathered {
+    at::Tensor whole, part;
+    std::int64_t dim = 0;
+    int readers = 0;  ///< values that look at it and are still read by the forward pass
+    bool isGone = false;
+  };
+
+  const graph::Graph& m_program;
+  const program::Backward& m_backward;
+  const at::Device m_device;
+  std::vector<std::unique_ptr<Entry>> m_entries;  ///< in the order of the forward pass
+  std::vector<at::Tensor> m_gradients;            ///< by ValueId: of values, while the backward pass needs them
+  std::unordered_map<std::uint32_t, Gathered> m_gathered;  ///< by raw ValueId
+  ParameterGradients m_parameters;
+};
+
+}  // namespace cleave::torch_rank

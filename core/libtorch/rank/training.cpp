@@ -1,0 +1,251 @@
+#include "libtorch/rank/training.h"
+
+#include "libtorch/bridge/errors.h"
+#include "libtorch/bridge/types.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <torch/optim/adamw.h>
+#include <torch/optim/sgd.h>
+
+#include <map>
+
+namespace cleave::torch_rank {
+
+using graph::NodeKind;
+using graph::ValueId;
+
+namespace {
+
+/// Of a gradient, beside the largest of its module or of the model: how far rounding moves it, and when it is nothing
+/// else.
+constexpr double kRounding = 0x1p-20, kNothing = 0x1p-18;
+constexpr double kNormEpsilon = 1e-6;  // torch.nn.utils.clip_grad_norm_
+
+/// The part of a gradient that a sum is about.
+at::Tensor partOf(const at::Tensor& gradient, const program::GradientSum& sum) {
+  return sum.dim < 0 ? gradient : gradient.narrow(sum.dim, sum.start, sum.length);
+}
+
+/// Indices of the parameters of each module: a layer's weight and bias.
+std::map<std::string_view, std::vector<std::size_t>> byModule(const graph::Graph& graph,
+                                                              const std::vector<ValueId>& parameters) {
+  std::map<std::string_view, std::vector<std::size_t>> modules;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::string_view name = graph.value(parameters[i]).name;
+    modules[name.substr(0, std::min(name.rfind('.'), name.size()))].push_back(i);
+  }
+  return modules;
+}
+
+bool isHalf(const at::Tensor& x) { return x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16; }
+
+}  // namespace
+
+Trainer::Trainer(Program& bound, const program::Backward& backward, const program::Training& training, Batches& batches)
+    : m_bound(bound),
+      m_backward(backward),
+      m_training(training),
+      m_batches(batches),
+      m_tape(bound.graph(), backward, bound.device()) {
+  for (const graph::Node& node : bound.graph().nodes) {
+    if (node.kind == NodeKind::Parameter && backward.gradients.of(node.results[0]))
+      m_trained.push_back(node.results[0]);
+  }
+  makeOptimizer();
+}
+
+Trainer::~Trainer() = default;
+
+void Trainer::makeOptimizer() {
+  for (const ValueId parameter : m_trained) {
+    const at::Tensor& given = m_bound.given(parameter);
+    m_changed.push_back(isHalf(given) ? given.to(at::kFloat) : given);
+  }
+  using program::Optimizer;
+  const double rate = m_training.learningRate, decay = m_training.weightDecay;
+  if (m_training.optimizer == Optimizer::AdamW) {
+    m_optimizer =
+        std::make_unique<torch::optim::AdamW>(m_changed, torch::optim::AdamWOptions(rate).weight_decay(decay));
+  } else if (m_training.optimizer != Optimizer::None) {
+    const double momentum = m_training.optimizer == Optimizer::Momentum ? program::kMomentum : 0.0;
+    m_optimizer = std::make_unique<torch::optim::SGD>(
+        m_changed, torch::optim::SGDOptions(rate).momentum(momentum).weight_decay(decay));
+  }
+}
+
+Result<StepDone> Trainer::step(Collectives& collectives, LiveMemory& memory, const Progress& progress) {
+  const c10::AutoGradMode noGradients(false);
+  StepDone done;
+  CLEAVE_TRY(done.loss, passes(collectives, memory, progress));
+  CLEAVE_TRY_VOID(sumGradients(collectives));
+  if (m_training.clipNorm) {
+    CLEAVE_TRY(done.gradientNorm, clip(collectives));
+  }
+  change();
+  m_tape.gradients().clear();
+  return done;
+}
+
+Result<double> Trainer::passes(Collectives& collectives, LiveMemory& memory, const Progress& progress) {
+  const auto& outputs = m_bound.graph().outputs;
+  const auto isLoss = [this](const graph::Output& output) { return output.value == m_backward.gradients.loss; };
+  const auto loss = static_cast<std::size_t>(std::find_if(outputs.begin(), outputs.end(), isLoss) - outputs.begin());
+  const double share = 1.0 / static_cast<double>(m_training.accumulate);
+  double mean = 0;
+  for (std::int64_t i = 0; i < m_training.accumulate; ++i) {
+    CLEAVE_TRY_VOID(m_batches.give(m_bound, m_microBatch++));
+    m_tape.clear();
+    CLEAVE_TRY(NamedTensors computed, m_bound.run(collectives, memory, progress, &m_tape));
+    mean += computed[loss].second.item<double>() * share;
+    computed.clear();
+    CLEAVE_TRY_VOID(m_tape.backward(share, collectives, memory, progress));
+  }
+  return mean;
+}
+
+Result<void> Trainer::sumGradients(Collectives& collectives) {
+  const std::span<const program::GradientSum> sums = m_backward.sums;
+  const auto isOneSum = [&](const program::GradientSum& a, const program::GradientSum& b) {
+    const auto dtype = [&](ValueId parameter) { return m_bound.graph().value(parameter).type.dtype; };
+    return a.ranks == b.ranks && dtype(a.parameter) == dtype(b.parameter);
+  };
+  for (std::size_t first = 0, end = 0; first < sums.size(); first = end) {
+    while (end < sums.size() && isOneSum(sums[first], sums[end])) ++end;
+    CLEAVE_TRY_VOID(sumOf(sums.subspan(first, end - first), collectives));
+  }
+  // What was a part is complete now.
+  ParameterGradients& gradients = m_tape.gradients();
+  for (const ValueId parameter : m_trained) {
+    at::Tensor summed = std::exchange(gradients.of(parameter, true), at::Tensor());
+    if (summed.defined()) gradients.add(parameter, std::move(summed), false);
+  }
+  return {};
+}
+
+Result<void> Trainer::sumOf(std::span<const program::GradientSum> sums, Collectives& collectives) {
+  std::vector<at::Tensor> parts;
+  for (const program::GradientSum& sum : sums) {
+    at::Tensor& gradient = m_tape.gradients().of(sum.parameter, true);
+    // A rank whose part of the model took no part in this batch has nothing to add, and still the others wait for it.
+    if (!gradient.defined()) gradient = at::zeros_like(m_bound.given(sum.parameter));
+    parts.push_back(partOf(gradient, sum).reshape(-1));
+  }
+  at::Tensor bucket = at::cat(parts);
+  parts.clear();
+  CLEAVE_TRY(Collectives* const group, collectives.neighbours(sums.front().ranks));
+  CLEAVE_TRY(bucket, group->allReduce(std::move(bucket), Reduction::Sum));
+  std::int64_t start = 0;
+  for (const program::GradientSum& sum : sums) {
+    at::Tensor part = partOf(m_tape.gradients().of(sum.parameter, true), sum);
+    part.copy_(bucket.narrow(0, start, sum.elements).view(part.sizes()));
+    start += sum.elements;
+  }
+  return {};
+}
+
+at::Tensor Trainer::squares(const Collectives& collectives) {
+  at::Tensor sum = at::zeros({}, at::TensorOptions(at::kDouble).device(m_bound.device()));
+  const auto squaresOf = [](const at::Tensor& gradient) { return gradient.to(at::kDouble).square().sum(); };
+  for (const ValueId parameter : m_trained) {
+    const at::Tensor& gradient = m_tape.gradients().of(parameter, false);
+    if (!gradient.defined()) continue;
+    const bool isEverywhere = m_backward.types[parameter.index()] == program::SpmdType::Invariant;
+    sum.add_(squaresOf(gradient), isEverywhere ? 1.0 / collectives.worldSize() : 1.0);
+    if (isEverywhere) continue;
+    for (const program::GradientSum& shared : m_backward.sums) {
+      if (shared.parameter == parameter) sum.sub_(squaresOf(partOf(gradient, shared)), 1.0 - 1.0 / shared.ranks);
+    }
+  }
+  return sum;
+}
+
+Result<double> Trainer::clip(Collectives& collectives) {
+  at::Tensor sum = squares(collectives);
+  if (collectives.worldSize() > 1) {
+    CLEAVE_TRY(sum, collectives.allReduce(std::move(sum), Reduction::Sum));
+  }
+  const double norm = std::sqrt(sum.item<double>());
+  const double factor = *m_training.clipNorm / (norm + kNormEpsilon);
+  if (factor >= 1) return norm;
+  for (const ValueId parameter : m_trained) {
+    at::Tensor& gradient = m_tape.gradients().of(parameter, false);
+    if (gradient.defined()) gradient.mul_(factor);
+  }
+  return norm;
+}
+
+at::Tensor Trainer::sizeOfGradient(std::size_t index) const {
+  const auto& options = static_cast<const torch::optim::AdamWOptions&>(m_optimizer->param_groups()[0].options());
+  const auto state = m_optimizer->state().find(m_changed[index].unsafeGetTensorImpl());
+  if (state == m_optimizer->state().end() || m_changed[index].numel() == 0) return {};
+  const auto& adam = static_cast<const torch::optim::AdamWParamState&>(*state->second);
+  const double bias = 1 - std::pow(std::get<1>(options.betas()), static_cast<double>(adam.step()));
+  return adam.exp_avg_sq().div(bias).sqrt_();
+}
+
+void Trainer::noteChance() {
+  if (m_training.optimizer != program::Optimizer::AdamW) return;
+  const c10::AutoGradMode noGradients(false);
+  m_byChance.resize(m_trained.size());
+  const auto modules = byModule(m_bound.graph(), m_trained);
+  std::map<std::string_view, double> largest;
+  double ofAll = 0;
+  for (const auto& [module, members] : modules) {
+    for (const std::size_t member : members) {
+      const at::Tensor size = sizeOfGradient(member);
+      if (size.defined()) largest[module] = std::max(largest[module], size.max().item<double>());
+    }
+    ofAll = std::max(ofAll, largest[module]);
+  }
+  const auto& options = static_cast<const torch::optim::AdamWOptions&>(m_optimizer->param_groups()[0].options());
+  for (const auto& [module, members] : modules) {
+    const double most = largest[module] < ofAll * kNothing ? ofAll : largest[module];
+    const double least = kRounding * most * m_training.learningRate / kMostByChance - options.eps();
+    for (const std::size_t member : members) {
+      const at::Tensor size = sizeOfGradient(member);
+      if (!size.defined()) continue;
+      at::Tensor byChance = size.lt(least).logical_and_(size.gt(0));
+      at::Tensor& noted = m_byChance[member];
+      noted = noted.defined() ? noted.logical_or_(byChance) : std::move(byChance);
+    }
+  }
+}
+
+Result<ByParameter> Trainer::undetermined(Collectives& collectives) const {
+  if (m_byChance.empty()) return ByParameter();
+  const auto number = at::TensorOptions(at::kDouble).device(m_bound.device());
+  std::vector<at::Tensor> counts;
+  for (const at::Tensor& noted : m_byChance)
+    counts.push_back(noted.defined() ? noted.sum().to(at::kDouble) : at::zeros({}, number));
+  CLEAVE_TRY(const at::Tensor all, collectives.allReduce(at::stack(counts), Reduction::Sum));
+  CLEAVE_TRY_VOID(collectives.finish());
+  const at::Tensor onHost = all.cpu();
+  ByParameter found;
+  for (std::size_t i = 0; i < m_byChance.size(); ++i) {
+    if (onHost[static_cast<std::int64_t>(i)].item<double>() == 0) continue;
+    found[m_trained[i]] = m_byChance[i].defined()
+                              ? m_byChance[i]
+                              : at::zeros(m_changed[i].sizes(), m_changed[i].options().dtype(at::kBool));
+  }
+  return found;
+}
+
+void Trainer::change() {
+  if (!m_optimizer) return;
+  for (std::size_t i = 0; i < m_trained.size(); ++i) {
+    const at::Tensor gradient = m_tape.gradients().of(m_trained[i], false);
+    m_changed[i].mutable_grad() =
+        gradient.defined() && isHalf(gradient) ? gradient.to(m_changed[i].scalar_type()) : gradient;
+  }
+  m_optimizer->step();
+  for (std::size_t i = 0; i < m_trained.size(); ++i) {
+    m_changed[i].mutable_grad() = at::Tensor();
+    at::Tensor parameter = m_bound.given(m_trained[i]);
+    if (isHalf(parameter)) parameter.copy_(m_changed[i]);
+  }
+}
+
+}  // namespace cleave::torch_rank

@@ -1,0 +1,74 @@
+#pragma once
+/// Training steps of a rank program on this rank's part of the parameters. LibTorch inside.
+///
+/// A step runs `accumulate` micro-batches forward and backward (tape.h), adds up the gradients that are still parts,
+/// those of all parameters in one all-reduce for each number of ranks that share them, scales them down to a norm where
+/// asked, and lets `torch::optim` change the parameters in place. Half-precision parameters are changed through a
+/// float32 copy. All ranks do the same, so that whatever they share stays the same.
+///
+///     CLEAVE_TRY(Trainer trainer, Trainer::make(bound, program, backward, training));
+///     for (int step = 0; step < training.steps; ++step) { CLEAVE_TRY(auto done, trainer.step(...)); }
+#include "libtorch/rank/inputs.h"
+#include "libtorch/rank/interpreter.h"
+#include "program/rank_program.h"
+#include "program/training.h"
+
+#include <memory>
+
+namespace torch::optim {
+class Optimizer;
+}
+
+namespace cleave::torch_rank {
+
+struct StepDone {
+  double loss = 0;                     ///< mean over the micro-batches, before the parameters change
+  std::optional<double> gradientNorm;  ///< of all gradients over all ranks, before they are scaled down; where clipped
+};
+
+inline constexpr double kMostByChance = 1e-5;
+
+class Trainer {
+ public:
+  /// All that is handed over must outlive it; the parameters have their tensors.
+  Trainer(Program& bound, const program::Backward& backward, const program::Training& training, Batches& batches);
+  ~Trainer();
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// The next step. An error names the node, or says what the ranks' gradients lack.
+  Result<StepDone> step(Collectives& collectives, LiveMemory& memory, const Progress& progress = {});
+
+  /// AdamW divides a gradient by its own size, and so moves a parameter whose gradient is nothing but rounding (a key's
+  /// bias: softmax does not see it) as far as any other, in a direction of chance: that says nothing about a split.
+  /// After a step, where somebody wants to know, this notes the elements that 2^-20 of their module's largest gradient
+  /// (of the model's, where that is nothing beside it) has moved by more than kMostByChance.
+  void noteChance();
+  /// These elements of this rank's parts, for the parameters that have any on some rank. All ranks call it.
+  Result<ByParameter> undetermined(Collectives& collectives) const;
+
+ private:
+  /// As AdamW averages it; undefined: it has none.
+  at::Tensor sizeOfGradient(std::size_t index) const;
+  Result<double> passes(Collectives& collectives, LiveMemory& memory, const Progress& progress);
+  Result<void> sumGradients(Collectives& collectives);
+  Result<void> sumOf(std::span<const program::GradientSum> sums, Collectives& collectives);
+  /// Squares of this rank's share of all gradients: what several ranks hold counts once.
+  at::Tensor squares(const Collectives& collectives);
+  Result<double> clip(Collectives& collectives);
+  void change();
+  void makeOptimizer();
+
+  Program& m_bound;
+  const program::Backward& m_backward;
+  const program::Training& m_training;
+  Batches& m_batches;
+  Tape m_tape;
+  std::vector<graph::ValueId> m_trained;  ///< parameters that get a gradient
+  std::vector<at::Tensor> m_changed;      ///< what the optimizer changes: these parameters, or float32 copies of them
+  std::unique_ptr<torch::optim::Optimizer> m_optimizer;
+  std::vector<at::Tensor> m_byChance;  ///< by index in m_trained; see noteChance
+  std::int64_t m_microBatch = 0;
+};
+
+}  // namespace cleave::torch_rank

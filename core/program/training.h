@@ -1,0 +1,36 @@
+#pragma once
+/// How a run trains: what a user asks for, what a rank is told.
+#include "base/result.h"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cleave::program {
+
+enum class Optimizer : std::uint8_t { None, Sgd, Momentum, AdamW };
+std::string_view toText(Optimizer optimizer);  ///< "none", "sgd", "momentum", "adamw"
+std::optional<Optimizer> parseOptimizer(std::string_view text);
+
+inline constexpr double kMomentum = 0.9;  ///< of Optimizer::Momentum; AdamW's figures are PyTorch's defaults
+inline constexpr std::int64_t kMostSteps = 100'000;
+
+struct Training {
+  std::int64_t steps = 0;  ///< 0: no training, one forward pass
+  Optimizer optimizer = Optimizer::AdamW;
+  double learningRate = 1e-3;
+  double weightDecay = 0;
+  /// Gradients are scaled down to this norm, of all of them together over all ranks.
+  std::optional<double> clipNorm;
+  std::int64_t accumulate = 1;  ///< micro-batches a step, whose gradients are averaged
+  bool isAsked() const { return steps > 0; }
+};
+
+/// BadUsage names the flag, its value and its range.
+Result<void> check(const Training& training);
+/// The flags of cleave-rank that ask for it; empty where it is not asked for.
+std::vector<std::string> arguments(const Training& training);
+
+}  // namespace cleave::program

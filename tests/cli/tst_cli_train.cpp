@@ -1,0 +1,206 @@
+/// `run --train-steps` on real ranks, against what transformers and torch.optim make of the same models.
+#include "tests/support/cli_json.h"
+#include "tests/support/safetensors_edit.h"
+
+#include <QDir>
+#include <QFile>
+#include <QJsonArray>
+#include <QJsonObject>
+#include <QRegularExpression>
+#include <QTemporaryDir>
+#include <QTest>
+
+using namespace cleave::test;
+
+namespace {
+
+QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
+QString training(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/training/") + name; }
+
+/// As tests/tools/training_runs.py trains.
+const QStringList kAsExpected{"--train-steps",  "5",    "--optimizer", "adamw", "--lr", "0.001",
+                              "--weight-decay", "0.01", "--clip-norm", "1"};
+const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+
+QJsonObject report(const QStringList& arguments) { return json(QStringList{"run"} + arguments + kSplit); }
+
+QStringList onRanks(int ranks) { return {"--ranks", QString::number(ranks)}; }
+
+QByteArray refusal(const QStringList& arguments, int exitCode) {
+  const Finished run = cli(QStringList{"run"} + arguments);
+  if (run.exitCode != exitCode) qFatal("exit code %d: %s", run.exitCode, run.err.constData());
+  return run.err.trimmed();
+}
+
+}  // namespace
+
+class TestCliTrain : public QObject {
+  Q_OBJECT
+ private slots:
+  void trainsAsTransformersDoes_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("ranks");
+    QTest::addColumn<QString>("sequence");
+    for (const char* name : {"llama", "gpt2", "mixtral", "gemma2"}) {
+      for (int ranks : {1, 2, 4}) {
+        QTest::addRow("%s on %d", name, ranks) << name << ranks << "off";
+        if (ranks > 1) QTest::addRow("%s on %d, on the sequence", name, ranks) << name << ranks << "on";
+      }
+    }
+    QTest::newRow("rows of padding get no gradient") << "roberta-no-mask" << 2 << "off";
+    QTest::newRow("one head for keys, in a fused layer") << "falcon" << 4 << "off";
+    for (const char* name : {"llama-loss.pt2", "gpt2-loss.pt2"}) {
+      for (int ranks : {1, 2, 4}) QTest::addRow("%s on %d", name, ranks) << name << ranks << "off";
+    }
+  }
+  void trainsAsTransformersDoes() {
+    QFETCH(QString, name);
+    QFETCH(int, ranks);
+    QFETCH(QString, sequence);
+    const bool isProgram = name.endsWith(".pt2");
+    const QString model = isProgram ? training(name) : family(name);
+    const QString expected = training(QString(name).remove(".pt2") + ".safetensors");
+    const QJsonObject run = report(QStringList{model, "--sequence-parallel", sequence, "--expect", expected} +
+                                   onRanks(ranks) + kAsExpected);
+    QVERIFY(run["passed"].toBool());
+    const auto compared = run["outputs"].toArray();
+    QCOMPARE(compared[0]["name"].toString(), "losses");
+    QVERIFY2(compared.size() > 15, qPrintable(QString::number(compared.size())));
+    qint64 undetermined = 0, elements = 0;
+    for (const QJsonValue& output : compared) {
+      undetermined += output["undetermined"].toInteger();
+      ++elements;
+    }
+    QVERIFY(undetermined < 200 * elements);
+    const auto steps = run["training"]["steps"].toArray();
+    QCOMPARE(steps.size(), 5);
+    QVERIFY(steps[4]["loss"].toDouble() < steps[0]["loss"].toDouble());
+    QVERIFY(steps[0]["gradient_norm"].toDouble() > 1);  // so that clipping did something
+    QVERIFY(run["violations"].toArray().isEmpty());
+  }
+
+  void losesNothingWhereAStepIsMadeOfMicroBatches() {
+    // Two batches of one row each are what one batch of both is, where each row has as many labels.
+    QTemporaryDir folder;
+    const QString file = folder.filePath("rows.safetensors");
+    const QStringList sgd{"--train-steps", "3", "--optimizer", "sgd", "--lr", "0.1"};
+    const Finished whole = cli(QStringList{"run", family("llama"), "--batch", "2", "--seq", "12", "--ranks", "2",
+                                           "--no-check", "--output", file} +
+                               sgd + kSplit);
+    QCOMPARE(whole.exitCode, 0);
+    QVERIFY(QFile::exists(file));
+    const QJsonObject halves =
+        report(QStringList{family("llama"), "--batch", "1", "--seq", "12", "--ranks", "2", "--accumulate", "2"} + sgd);
+    QVERIFY(halves["passed"].toBool());  // the ranks as one process
+    QCOMPARE(halves["training"]["accumulate"].toInt(), 2);
+  }
+
+  void readsSeveralBatchesFromOneFile() {
+    const QStringList sgd{"--train-steps", "2", "--optimizer", "momentum", "--lr", "0.05"};
+    const QString rows = family("llama") + "/expected.safetensors";  // two rows
+    const QJsonObject run = report(QStringList{family("llama"), "--batch", "1", "--seq", "12", "--input", rows,
+                                               "--accumulate", "2", "--ranks", "2"} +
+                                   sgd);
+    QVERIFY(run["passed"].toBool());
+    QCOMPARE(run["training"]["optimizer"].toString(), "momentum");
+  }
+
+  void writesLossesAndParameters() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("trained.safetensors"), again = folder.filePath("again.safetensors");
+    const QStringList asked{"--train-steps", "2", "--optimizer", "sgd", "--lr", "0.1"};
+    const QStringList run{"run", family("llama"), "--ranks", "2", "--seed", "7"};
+    QCOMPARE(cli(run + asked + kSplit + QStringList{"--no-check", "--output", file}).exitCode, 0);
+    // What was written is what another run expects, on other ranks; with another learning rate it is not.
+    const QStringList expect{"--expect", file, "--batch", "1", "--seq", "128"};
+    const QStringList other{"run", family("llama"), "--ranks", "4", "--seed", "7"};
+    QCOMPARE(cli(other + asked + kSplit + expect).exitCode, 0);
+    const Finished wrong =
+        cli(other + kSplit + expect + QStringList{"--train-steps", "2", "--optimizer", "sgd", "--lr", "0.2"});
+    QCOMPARE(wrong.exitCode, 1);
+    QVERIFY(wrong.out.contains("DIFFERENT"));
+  }
+
+  void trainsFromAPlanForTraining() {
+    QTemporaryDir folder;
+    const QString plan = folder.filePath("plan.json"), forward = folder.filePath("forward.json");
+    const QStringList make{"plan", family("gpt2"), "--ranks", "2", "--seq", "16"};
+    QCOMPARE(cli(make + kSplit + QStringList{"--train", "--optimizer", "sgd", "--json", plan}).exitCode, 0);
+    QCOMPARE(cli(make + kSplit + QStringList{"--json", forward}).exitCode, 0);
+    const QJsonObject run = json({"run", plan, "--train-steps", "2", "--lr", "0.1"});
+    QVERIFY(run["passed"].toBool());
+    QCOMPARE(run["training"]["optimizer"].toString(), "sgd");
+    const QByteArray refused = refusal({forward, "--train-steps", "2"}, 3);
+    QVERIFY2(refused.contains("plan again with --train"), refused.constData());
+  }
+
+  void saysWhatBecomesOfAGradient_data() {
+    QTest::addColumn<QString>("value");
+    QTest::addColumn<QString>("sequence");
+    QTest::addColumn<QString>("says");
+    QTest::newRow("split") << "model.layers.0.self_attn.q_proj.weight"
+                           << "off"
+                           << "Each rank has its own part, and the gradient of that part.";
+    QTest::newRow("whole, same work") << "model.norm.weight"
+                                      << "off"
+                                      << "nothing is added up";
+    QTest::newRow("whole, different work") << "mul_1"
+                                           << "off"
+                                           << "and an all_reduce of 16 KiB adds them up";
+    QTest::newRow("a parameter on the sequence") << "model.norm.weight"
+                                                 << "on"
+                                                 << "added up over 2 ranks at the end of the step";
+    QTest::newRow("gathered from the sequence") << "mul_1"
+                                                << "on"
+                                                << "a reduce_scatter of 16 KiB adds up";
+    QTest::newRow("no gradient") << "input_ids"
+                                 << "off"
+                                 << "It has no gradient";
+  }
+  void saysWhatBecomesOfAGradient() {
+    QFETCH(QString, value);
+    QFETCH(QString, sequence);
+    QFETCH(QString, says);
+    const QStringList asked{"explain", family("llama"),       "--ranks", "2", "--train", "--value",
+                            value,     "--sequence-parallel", sequence};
+    const Finished told = cli(asked + kSplit);
+    QCOMPARE(told.exitCode, 0);
+    QVERIFY2(told.out.contains(says.toUtf8()), told.out.constData());
+    QVERIFY(!cli(QStringList(asked).filter(QRegularExpression("^(?!--train$)")) + kSplit).out.contains("gradient:"));
+  }
+
+  void refusesWhatCannotBeTrained_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("exitCode");
+    QTest::addColumn<QString>("says");
+    const QStringList llama{family("llama"), "--ranks", "2"};
+    QTest::newRow("no loss") << llama + QStringList{"--loss", "off", "--train-steps", "1"} << 3
+                             << "no loss to train by";
+    QTest::newRow("no optimizer") << llama + QStringList{"--train-steps", "1", "--optimizer", "none"} << 2
+                                  << "needs an --optimizer";
+    QTest::newRow("no steps") << llama + QStringList{"--lr", "0.1"} << 2 << "--train-steps";
+    QTest::newRow("a rate of nothing") << llama + QStringList{"--train-steps", "1", "--lr", "0"} << 2 << "--lr is 0";
+    QTest::newRow("no rate") << llama + QStringList{"--train-steps", "1", "--lr", "nan"} << 2 << "--lr is nan";
+    QTest::newRow("decay below 0") << llama + QStringList{"--train-steps", "1", "--weight-decay=-1"} << 2
+                                   << "--weight-decay is -1";
+    QTest::newRow("a norm of 0") << llama + QStringList{"--train-steps", "1", "--clip-norm", "0"} << 2
+                                 << "--clip-norm is 0";
+    QTest::newRow("no micro-batch") << llama + QStringList{"--train-steps", "1", "--accumulate", "0"} << 2
+                                    << "--accumulate is 0";
+    QTest::newRow("nothing to expect") << llama + QStringList{"--train-steps", "1", "--expect",
+                                                              family("llama") + "/expected.safetensors"}
+                                       << 3 << "nothing that training gives";
+    QTest::newRow("other steps") << llama + QStringList{"--train-steps", "4", "--expect", training("llama.safetensors")}
+                                 << 3 << "has losses in shape [5]";
+  }
+  void refusesWhatCannotBeTrained() {
+    QFETCH(QStringList, arguments);
+    QFETCH(int, exitCode);
+    QFETCH(QString, says);
+    const QByteArray refused = refusal(arguments, exitCode);
+    QVERIFY2(refused.contains(says.toUtf8()), refused.constData());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCliTrain)
+#include "tst_cli_train.moc"
