@@ -53,12 +53,19 @@ std::vector<GradientSum> sharedParts(const ParameterShards& parameter, int ranks
   return parts;
 }
 
+using ByName = std::unordered_map<std::string_view, const ParameterShards*>;
+
+ByName byName(const ShardMap& parameters) {
+  ByName found;
+  for (const ParameterShards& parameter : parameters) found.emplace(parameter.name, &parameter);
+  return found;
+}
+
 /// Types of all values, in the program's order.
 class Typing {
  public:
-  Typing(const Graph& program, const ShardMap& parameters, int ranks, Backward& found)
-      : m_program(program), m_ranks(ranks), m_found(found) {
-    for (const ParameterShards& parameter : parameters) m_parameters.emplace(parameter.name, &parameter);
+  Typing(const Graph& program, const ByName& parameters, int ranks, Backward& found)
+      : m_program(program), m_parameters(parameters), m_ranks(ranks), m_found(found) {
     m_found.types.resize(program.values.size(), SpmdType::Invariant);
   }
 
@@ -171,15 +178,15 @@ class Typing {
   }
 
   const Graph& m_program;
+  const ByName& m_parameters;
   const int m_ranks;
   Backward& m_found;
-  std::unordered_map<std::string_view, const ParameterShards*> m_parameters;
 };
 
 /// Collectives in the order in which the nodes are gone through backwards.
 class Listing {
  public:
-  Listing(const Graph& program, const ShardMap& parameters, int ranks, Backward& found)
+  Listing(const Graph& program, const ByName& parameters, int ranks, Backward& found)
       : m_program(program), m_parameters(parameters), m_ranks(ranks), m_found(found) {}
 
   void run() {
@@ -233,8 +240,6 @@ class Listing {
   }
 
   void findSums() {
-    std::unordered_map<std::string_view, const ParameterShards*> parameters;
-    for (const ParameterShards& parameter : m_parameters) parameters.emplace(parameter.name, &parameter);
     for (const Node& node : m_program.nodes) {
       if (ownOp(m_program, node) != ParallelOp::GradAllReduce || m_ranks == 1) continue;
       const ValueId value = graph::operandAt(node, 0);
@@ -244,8 +249,8 @@ class Listing {
             {.parameter = value, .ranks = m_ranks, .elements = graph::elementCount(m_program.shapeOf(value))});
         continue;
       }
-      const auto at = parameters.find(m_program.value(value).name);
-      if (at == parameters.end()) continue;
+      const auto at = m_parameters.find(m_program.value(value).name);
+      if (at == m_parameters.end()) continue;
       for (GradientSum part : sharedParts(*at->second, m_ranks)) {
         part.parameter = value;
         m_found.sums.push_back(part);
@@ -261,7 +266,7 @@ class Listing {
   bool isOneSum(const GradientSum& a, const GradientSum& b) const { return keyOf(a) == keyOf(b); }
 
   const Graph& m_program;
-  const ShardMap& m_parameters;
+  const ByName& m_parameters;
   const int m_ranks;
   Backward& m_found;
   std::unordered_set<ValueId> m_again;
@@ -340,8 +345,9 @@ Result<Backward> backwardOf(const Graph& program, const ShardMap& parameters, in
     return fail(ErrorCode::BadInput,
                 "The program has no loss to train by: no output of it is one real number that depends on a parameter.");
   }
-  CLEAVE_TRY_VOID(Typing(program, parameters, ranks, found).run());
-  if (ranks > 1) Listing(program, parameters, ranks, found).run();
+  const ByName named = byName(parameters);
+  CLEAVE_TRY_VOID(Typing(program, named, ranks, found).run());
+  if (ranks > 1) Listing(program, named, ranks, found).run();
   return found;
 }
 

@@ -1,7 +1,6 @@
 #include "libtorch/rank/calibration.h"
 
 #include "base/exhaustion.h"
-#include "base/machine_memory.h"
 #include "libtorch/rank/membership.h"
 #include "libtorch/rank/memory_probe.h"
 
@@ -67,7 +66,8 @@ class CalibrationRun {
     if (m_runtime) m_device = m_runtime->queue.device;
     m_sink(protocol::Hello{protocol::kProtocolVersion, m_request.rank, ::getpid(),
                            m_runtime ? m_runtime->deviceName : "cpu"});
-    m_sampler = std::make_unique<MemorySampler>([this](protocol::MemorySample& s) { fillSample(s); }, m_sink);
+    m_sampler = std::make_unique<MemorySampler>(
+        [this](protocol::MemorySample& s) { fillDevice(s, m_runtime, m_allocations); }, m_sink);
     raiseDescriptorLimit();
     m_sink(protocol::PhaseChange{Phase::Connecting, 0, 0});
     CLEAVE_TRY(m_collectives, meetOthers(m_request, m_runtime, {{"plan", "calibration"}}));
@@ -211,26 +211,10 @@ class CalibrationRun {
     m_sink(protocol::PhaseChange{Phase::Running, m_done++, kTotal});
   }
 
-  void fillSample(protocol::MemorySample& sample) const {
-    sample.peak = m_allocations.peak();
-    sample.allocated = sample.reserved = m_allocations.allocated();
-    sample.deviceUsed = sample.rss;
-    sample.deviceTotal = m_machineMemory;
-    if (!m_runtime) return;
-    const DeviceMemory memory = m_runtime->memory();
-    sample.allocated = memory.allocated;
-    sample.reserved = memory.reserved;
-    sample.peak = memory.peak;
-    sample.deviceTotal = memory.deviceTotal;
-    sample.deviceFree = memory.deviceFree;
-    sample.deviceUsed = memory.deviceTotal - memory.deviceFree;
-  }
-
   const RankRequest& m_request;
   const EventSink& m_sink;
   const Progress& m_progress;
   AllocationCounter m_allocations;  // as in a run: it costs a little, too
-  const std::int64_t m_machineMemory = machineMemory().total;
   std::optional<NcclRuntime> m_runtime;
   at::Device m_device = at::kCPU;
   std::unique_ptr<Collectives> m_collectives;

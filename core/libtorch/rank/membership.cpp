@@ -1,7 +1,10 @@
 #include "libtorch/rank/membership.h"
 
+#include "base/machine_memory.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/nccl_loader.h"
+
+#include <algorithm>
 
 namespace cleave::torch_rank {
 
@@ -20,6 +23,28 @@ Result<std::unique_ptr<Collectives>> meetOthers(const RankRequest& request, cons
   group.connectTimeout = request.connectTimeout;
   group.alike = std::move(alike);
   return runtime ? connectNccl(*runtime, group) : connectGloo(group);
+}
+
+void fillDevice(protocol::MemorySample& sample, const std::optional<NcclRuntime>& runtime,
+                const AllocationCounter& allocations) {
+  if (runtime) {
+    const DeviceMemory memory = runtime->memory();
+    sample.allocated = memory.allocated;
+    sample.reserved = memory.reserved;
+    sample.peak = memory.peak;
+    sample.deviceTotal = memory.deviceTotal;
+    sample.deviceFree = memory.deviceFree;
+    sample.deviceUsed = memory.deviceTotal - memory.deviceFree;
+    // What this process's allocator does not know of: contexts, NCCL's buffers (and other processes on the device).
+    sample.communication = std::max<std::int64_t>(0, sample.deviceUsed - memory.reserved);
+    return;
+  }
+  static const std::int64_t machine = machineMemory().total;
+  sample.allocated = sample.reserved = allocations.allocated();
+  sample.peak = allocations.peak();
+  sample.deviceUsed = sample.rss;
+  sample.deviceTotal = machine;
+  sample.deviceFree = std::max<std::int64_t>(0, machine - sample.rss);
 }
 
 Result<protocol::RankResult> tellingOfFailure(const EventSink& sink,

@@ -2,6 +2,7 @@
 /// What every rank does whatever it then computes: it takes its device, meets the others, and tells of its failure.
 /// LibTorch inside.
 #include "libtorch/rank/collectives.h"
+#include "libtorch/rank/memory_probe.h"
 #include "libtorch/rank/nccl/nccl_runtime.h"
 #include "libtorch/rank/rank.h"
 
@@ -19,6 +20,11 @@ Result<std::optional<NcclRuntime>> takeRuntime(const RankRequest& request);
 /// Connects to all peers, or to nobody where there is one rank. `alike`: see GroupAddress.
 Result<std::unique_ptr<Collectives>> meetOthers(const RankRequest& request, const std::optional<NcclRuntime>& runtime,
                                                 std::vector<std::pair<std::string, std::string>> alike);
+
+/// What the rank's device holds: the allocator's figures and the whole device's, on CPUs the process and the machine,
+/// of which the sample knows `rss` already. Any thread.
+void fillDevice(protocol::MemorySample& sample, const std::optional<NcclRuntime>& runtime,
+                const AllocationCounter& allocations);
 
 /// What `body` answers, or throws; of a failure the sink hears last.
 Result<protocol::RankResult> tellingOfFailure(const EventSink& sink,

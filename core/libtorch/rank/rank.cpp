@@ -1,7 +1,6 @@
 #include "libtorch/rank/rank.h"
 
 #include "base/exhaustion.h"
-#include "base/machine_memory.h"
 #include "base/quantities.h"
 #include "base/throttle.h"
 #include "libtorch/rank/collectives.h"
@@ -307,35 +306,14 @@ class RankRun {
     sample.activations = m_live.liveBytes();
     sample.peakActivations = m_live.peakBytes();
     sample.programNode = m_live.currentNode();
-    fillDevice(sample);
+    fillDevice(sample, m_runtime, m_allocations);
     if (const std::int64_t peak = m_peakOfRun; peak > 0) sample.peak = peak;
-  }
-
-  void fillDevice(protocol::MemorySample& sample) const {
-    if (m_runtime) {
-      const DeviceMemory memory = m_runtime->memory();
-      sample.allocated = memory.allocated;
-      sample.reserved = memory.reserved;
-      sample.peak = memory.peak;
-      sample.deviceTotal = memory.deviceTotal;
-      sample.deviceFree = memory.deviceFree;
-      sample.deviceUsed = memory.deviceTotal - memory.deviceFree;
-      // What this process's allocator does not know of: contexts, NCCL's buffers (and other processes on the device).
-      sample.communication = std::max<std::int64_t>(0, sample.deviceUsed - memory.reserved);
-    } else {
-      sample.allocated = sample.reserved = m_allocations.allocated();
-      sample.peak = m_allocations.peak();
-      sample.deviceUsed = sample.rss;
-      sample.deviceTotal = m_machineMemory;
-      sample.deviceFree = std::max<std::int64_t>(0, m_machineMemory - sample.rss);
-    }
   }
 
   const RankRequest& m_request;
   const EventSink& m_sink;
   const Progress& m_progress;
   AllocationCounter m_allocations;
-  const std::int64_t m_machineMemory = machineMemory().total;
   std::optional<NcclRuntime> m_runtime;
   at::Device m_device = at::kCPU;
   std::string m_deviceName = "cpu";
