@@ -28,7 +28,7 @@ namespace {
 struct Options {
   torch_rank::RankRequest request;
   int eventsFd = -1, controlFd = -1, connectTimeout = 60;
-  std::string input, output, deviation, eventsTo, optimizer = "adamw";
+  std::string input, output, deviation, watch, watched, eventsTo, optimizer = "adamw";
   std::optional<double> clipNorm;
   bool calibrates = false;
 };
@@ -43,6 +43,8 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--output", options.output, "Safetensors file that rank 0 writes the outputs to");
   app.add_option("--deviation", options.deviation,
                  "Safetensors file that another rank writes its outputs to when they are not rank 0's, as FILE.RANK");
+  app.add_option("--watch", options.watch, "File that names values of the forward pass to look at");
+  app.add_option("--watched", options.watched, "Safetensors file for what is seen of them, as FILE.RANK");
   app.add_option("--connect-timeout", options.connectTimeout, "Seconds to wait for the other ranks at the start")
       ->check(CLI::Range(1, 86'400))
       ->capture_default_str();
@@ -50,6 +52,8 @@ void declare(CLI::App& app, Options& options) {
                "Fill all parameters from the plan's seed instead of reading them");
   app.add_flag("--init-missing", options.request.initMissing,
                "Fill parameters that the checkpoint lacks from the plan's seed");
+  app.add_flag("--times", options.request.recordsTimes,
+               "Tell what this rank did when, in the last training step or in a second, warm forward pass");
   program::Training& training = options.request.training;
   app.add_option("--train-steps", training.steps, "Train for so many steps instead of one forward pass");
   app.add_option("--optimizer", options.optimizer, "sgd, momentum or adamw")->capture_default_str();
@@ -174,6 +178,8 @@ int runAsRank(Options& options) {
   if (!options.input.empty()) request.inputFile = options.input;
   if (!options.output.empty()) request.outputFile = options.output;
   if (!options.deviation.empty()) request.deviationFile = options.deviation;
+  if (!options.watch.empty()) request.watchFile = options.watch;
+  if (!options.watched.empty()) request.watchedFile = fmt::format("{}.{}", options.watched, request.rank);
   request.ncclLibrary = ncclLibrary();
   request.training.clipNorm = options.clipNorm;
 

@@ -1,5 +1,6 @@
 #include "base/json.h"
 #include "base/output_file.h"
+#include "cli/bisecting.h"
 #include "cli/cluster_flags.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -67,12 +68,14 @@ struct RunCommand {
   PlanFlags flags;
   std::vector<const CLI::Option*> planFlags, trainingFlags;
   ClusterFlags cluster;
-  std::string backend = "auto", input, expect, output, json, shapes;
+  std::string backend = "auto", input, expect, output, json, shapes, timeline, against;
   std::optional<double> rtol, atol;
   program::Training training;
   std::optional<double> clipNorm;
-  std::optional<OutputFile> reportFile;  ///< of --json FILE
-  std::set<std::string> said;            ///< warnings
+  std::optional<OutputFile> reportFile;    ///< of --json FILE
+  std::optional<OutputFile> timelineFile;  ///< of --timeline FILE
+  std::set<std::string> said;              ///< warnings
+  bool bisects = false;
   bool skipWeights = false, initMissing = false, noCheck = false, ignoreMemory = false;
 
   /// A loss that is expected is not left out because nothing says what to compute it from.
@@ -248,7 +251,7 @@ struct RunCommand {
 
   Result<void> checkOutputs(std::vector<NamedFile> read) const {
     read.insert(read.end(), {{"--expect", expect}, {"--input", input}});
-    return refuseOverwriting({{"--output", output}, {"--json", json}}, read);
+    return refuseOverwriting({{"--output", output}, {"--json", json}, {"--timeline", timeline}}, read);
   }
 
   /// Starts nothing.
@@ -270,6 +273,44 @@ struct RunCommand {
                     option->get_name());
     }
     return {};
+  }
+
+  Result<void> checkBisectionFlags() const {
+    if (!bisects) {
+      if (against.empty()) return {};
+      return fail(ErrorCode::BadUsage, "--against is what --bisect compares with: add --bisect.");
+    }
+    const std::pair<const char*, bool> others[] = {
+        {"--train-steps", training.isAsked()},
+        {"--expect", !expect.empty()},
+        {"--output", !output.empty()},
+        {"--shapes", !shapes.empty()},
+        {"--timeline", !timeline.empty()},
+        {"--no-check", noCheck},
+        {cluster.onlyPrints() ? "--print-command" : "--listen", cluster.isAsked()}};
+    for (const auto& [flag, isGiven] : others) {
+      if (isGiven)
+        return fail(ErrorCode::BadUsage,
+                    "--bisect compares one forward pass on this machine, value by value: leave {} out.", flag);
+    }
+    if (backend == "nccl") return fail(ErrorCode::BadUsage, "--bisect runs on CPUs: leave --backend nccl out.");
+    return {};
+  }
+
+  Result<int> bisect(const Progress& progress) {
+    CLEAVE_TRY(ToRun made, makePlan(progress));
+    CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(made.plan->model)));
+    CLEAVE_TRY(const auto runRequest, request(made.plan));
+    CLEAVE_TRY_VOID(checkIsThere(runRequest));
+    CLEAVE_TRY_VOID(checkFits(runRequest));
+    warnOfNew(made.warnings);
+    pipeline::BisectRequest asked{.plan = made.plan, .skipWeights = skipWeights, .initMissing = initMissing};
+    if (!input.empty()) asked.input = input;
+    if (rtol || atol) asked.tolerance = std::max(rtol.value_or(0), atol.value_or(0));
+    if (!against.empty()) {
+      CLEAVE_TRY(asked.against, readPlanFile(against));
+    }
+    return runBisection(asked, json, progress);
   }
 
   struct Done {
@@ -310,6 +351,7 @@ struct RunCommand {
     done.verdict = report.verdict;
     done.report = toJson(report, *plan);
     done.summary = runSummary(report, *plan);
+    if (!timeline.empty() && !report.timeline.isEmpty()) CLEAVE_TRY_VOID(writeTimeline(report.timeline, *plan));
     if (report.outcome.firstFailure) {
       const launch::RankExit& failure = *report.outcome.firstFailure;
       const std::string lastWords = failure.lastWords.empty() ? "" : " Its last output: " + failure.lastWords;
@@ -326,9 +368,14 @@ struct RunCommand {
     CLEAVE_TRY_VOID(cluster.check(flags.model, !shapes.empty()));
     if (cluster.onlyPrints()) return printCommands(progress);
     CLEAVE_TRY_VOID(checkOutputs(flags.filesRead()));
+    CLEAVE_TRY_VOID(checkBisectionFlags());
+    if (bisects) return bisect(progress);
     // Before the ranks run: a report that cannot be written is known at once.
     if (!json.empty() && json != "-") {
       CLEAVE_TRY(reportFile, OutputFile::open(json, progress.stopToken()));
+    }
+    if (!timeline.empty() && timeline != "-") {
+      CLEAVE_TRY(timelineFile, OutputFile::open(timeline, progress.stopToken()));
     }
     if (!shapes.empty()) return runShapes(progress);
     CLEAVE_TRY(const Done done, runOnce(progress));
@@ -337,6 +384,13 @@ struct RunCommand {
     if (done.failure) return tl::unexpected(*done.failure);
     CLEAVE_TRY_VOID(printed);
     return done.exitCode();
+  }
+
+  Result<void> writeTimeline(const pipeline::Timeline& recorded, const plan::Plan& plan) {
+    const std::string text = pipeline::toChromeTrace(recorded, plan);
+    if (!timelineFile) return writeOutput(timeline, text);
+    CLEAVE_TRY_VOID(timelineFile->write(text));
+    return timelineFile->finish();
   }
 
   Result<void> writeReport(const std::string& text) {
@@ -355,9 +409,11 @@ struct RunCommand {
       return fail(ErrorCode::BadUsage, "--shapes needs a model, not a plan: a plan is made for one shape.");
     if (!input.empty() || !expect.empty())
       return fail(ErrorCode::BadUsage, "--shapes and --input or --expect exclude each other.");
-    if (!output.empty())
-      return fail(ErrorCode::BadUsage,
-                  "--shapes and --output exclude each other: each run would replace the outputs of the one before.");
+    for (const auto& [flag, file] : {std::pair{"--output", &output}, {"--timeline", &timeline}}) {
+      if (!file->empty())
+        return fail(ErrorCode::BadUsage,
+                    "--shapes and {} exclude each other: each run would replace what the one before wrote.", flag);
+    }
     CLEAVE_TRY(const auto wanted, parseShapes(shapes));
     int worst = 0;
     bool isAllChecked = true;
@@ -434,6 +490,10 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
           ->add_option("--accumulate", state->training.accumulate,
                        "With --train-steps: micro-batches a step, one behind the other in --input, or made up")
           ->capture_default_str()};
+  command->add_flag("--bisect", state->bisects,
+                    "Compare one forward pass value by value with an unsplit run, and name the first that differs");
+  command->add_option("--against", state->against, "With --bisect: compare with this plan of the same model instead")
+      ->check(CLI::ExistingFile);
   command->add_flag("--skip-weights", state->skipWeights,
                     "Fill all parameters from the seed instead of reading the checkpoint");
   command->add_flag("--init-missing", state->initMissing, "Fill parameters that the checkpoint lacks from the seed");
@@ -442,6 +502,9 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
       "--ignore-memory", state->ignoreMemory,
       "Start although the ranks, or the unsplit run they are compared with, are predicted not to fit into memory");
   state->cluster.addTo(*command);
+  command->add_option("--timeline", state->timeline,
+                      "Write what each rank did when, in the last step, in the format of chrome://tracing and "
+                      "ui.perfetto.dev; - for stdout");
   command->add_option("--json", state->json, "Write the report as JSON to a file, or - for stdout");
   command->callback([state, &chosen] {
     const auto result = state->run();

@@ -222,6 +222,8 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
         counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),
         static_cast<double>(result->stepMicroseconds) / 1000);
   }
+  text += pipeline::timesText(report.timeline, plan);
+  for (const auto& [rank, memory] : report.memory) text += pipeline::memoryText(memory, plan, rank);
   const std::string notKept = report.training.isAsked() ? std::string() : plan::notKeptText(plan);
   if (!text.empty() && !notKept.empty()) text += notKept + "\n";
   if (report.training.isAsked()) {

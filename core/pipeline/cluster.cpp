@@ -19,7 +19,8 @@ std::vector<std::pair<std::string, std::string>> filesOf(const RunRequest& reque
   return files;
 }
 
-std::vector<std::string> argumentsOf(const RunRequest& request, const Elsewhere& elsewhere) {
+std::vector<std::string> argumentsOf(RunRequest request, const Elsewhere& elsewhere) {
+  request.recordsTimes = request.recordsTimes && elsewhere.report;  // of what use, where nobody collects them?
   std::vector<std::string> words = rankArguments(request);
   if (elsewhere.connectTimeoutS != Elsewhere{}.connectTimeoutS)
     words.insert(words.end(), {"--connect-timeout", std::to_string(elsewhere.connectTimeoutS)});

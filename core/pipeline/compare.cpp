@@ -2,15 +2,14 @@
 
 #include "base/quantities.h"
 #include "families/checkpoint_names.h"
+#include "formats/element.h"
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
 #include "pipeline/open.h"
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <map>
 #include <set>
@@ -25,57 +24,12 @@ constexpr std::string_view kLosses = "losses", kParameter = "param.",
 constexpr std::array<std::string_view, 5> kInputNames{"input_ids", "labels", "attention_mask", "token_type_ids",
                                                       "position_ids"};
 
-template <class T>
-double load(const std::byte* at) {
-  T value;
-  std::memcpy(&value, at, sizeof value);
-  return static_cast<double>(value);
-}
-
-double bfloat16ToDouble(const std::byte* at) {
-  std::uint16_t bits;
-  std::memcpy(&bits, at, sizeof bits);
-  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
-}
-
-/// IEEE 754 binary16.
-double halfToDouble(const std::byte* at) {
-  std::uint16_t bits;
-  std::memcpy(&bits, at, sizeof bits);
-  const double sign = bits & 0x8000 ? -1.0 : 1.0;
-  const int exponent = (bits >> 10) & 31;
-  const int fraction = bits & 1023;
-  if (exponent == 31) return fraction ? std::nan("") : sign * HUGE_VAL;
-  if (exponent == 0) return sign * std::ldexp(fraction, -24);
-  return sign * std::ldexp(1024 + fraction, exponent - 25);
-}
-
-using Loader = double (*)(const std::byte*);
-
-Loader loaderOf(graph::DType dtype) {
-  switch (dtype) {
-    case graph::DType::Float64: return load<double>;
-    case graph::DType::Float32: return load<float>;
-    case graph::DType::Float16: return halfToDouble;
-    case graph::DType::BFloat16: return bfloat16ToDouble;
-    case graph::DType::Int64: return load<std::int64_t>;
-    case graph::DType::Int32: return load<std::int32_t>;
-    case graph::DType::Int16: return load<std::int16_t>;
-    case graph::DType::Int8: return load<std::int8_t>;
-    case graph::DType::UInt8:
-    case graph::DType::Bool: return load<std::uint8_t>;
-    case graph::DType::Float8E4M3:
-    case graph::DType::Float8E5M2: return nullptr;
-  }
-  return nullptr;
-}
-
 /// A stored tensor, read a chunk at a time.
 struct Stored {
   /// Elements from the first on.
   std::function<Result<void>(std::int64_t first, std::span<std::byte> out)> readElements;
   const formats::WeightSource& source;
-  Loader loader = loaderOf(source.type.dtype);
+  formats::ElementLoader loader = formats::elementLoader(source.type.dtype);
   std::vector<std::byte> chunk = {};
 
   Result<void> read(std::int64_t first, std::int64_t count) {

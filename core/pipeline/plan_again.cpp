@@ -149,4 +149,17 @@ Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, cons
   return planAgain(plan, model, progress);
 }
 
+Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,
+                                                      const plan::Plan& split, const Progress& progress) {
+  SolveOptions options;
+  options.ranks = 1;
+  options.seed = split.seed;
+  options.record = false;
+  options.cost.isTraining = split.costSettings.isTraining;
+  options.cost.optimizer = split.costSettings.optimizer;
+  options.cost.memoryBudget = program::kMaxSize;  // it runs here, on no device of a profile
+  CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
+  return planModel(model, solved, progress);
+}
+
 }  // namespace cleave::pipeline

@@ -24,5 +24,8 @@ Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, cons
 /// The same for the plan's model with other inputs.
 Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const plan::ModelInfo& wanted,
                                                     const Progress& progress = {});
+/// The model on one rank: what a split run is compared with.
+Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,
+                                                      const plan::Plan& split, const Progress& progress = {});
 
 }  // namespace cleave::pipeline

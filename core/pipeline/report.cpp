@@ -52,6 +52,58 @@ nlohmann::ordered_json jsonOf(const program::Training& training, const std::vect
   return json;
 }
 
+nlohmann::ordered_json jsonOf(const MemoryLine& line) {
+  nlohmann::ordered_json json{{"name", line.name}, {"measured", line.measured}, {"predicted", nullptr}};
+  if (line.predicted) json["predicted"] = *line.predicted;
+  return json;
+}
+
+nlohmann::ordered_json jsonOf(const MemoryComparison& memory, const plan::Plan& plan, int rank) {
+  nlohmann::ordered_json json{{"rank", rank},
+                              {"peak", jsonOf(memory.peak)},
+                              {"parts", nlohmann::ordered_json::array()},
+                              {"farthest_off", nlohmann::ordered_json::array()}};
+  for (const MemoryLine& line : memory.lines) json["parts"].push_back(jsonOf(line));
+  for (const NodeDifference& node : memory.largest) {
+    json["farthest_off"].push_back({{"value", plan.graph->value(plan.graph->node(node.node).results[0]).name},
+                                    {"measured", node.measured},
+                                    {"predicted", node.predicted}});
+  }
+  return json;
+}
+
+nlohmann::ordered_json jsonOf(const Timeline& timeline, const plan::Plan& plan) {
+  constexpr std::size_t kMostOperators = 100;
+  const auto microseconds = [](std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; };
+  nlohmann::ordered_json json{{"step_us", microseconds(timeline.totalNs)},
+                              {"predicted_step_us", static_cast<double>(plan.cost.femtoseconds()) / 1e9},
+                              {"device_profile", plan.costSettings.profile.name},
+                              {"slowest_rank", nullptr},
+                              {"skew_us", microseconds(timeline.skewNs)},
+                              {"one_clock", timeline.isOneClock},
+                              {"ranks", nlohmann::ordered_json::array()},
+                              {"operators", nlohmann::ordered_json::array()}};
+  if (const auto slowest = timeline.slowest()) json["slowest_rank"] = *slowest;
+  for (const LaneSum& sum : timeline.sums) {
+    json["ranks"].push_back({{"compute_us", microseconds(sum.compute)},
+                             {"collective_us", microseconds(sum.collective)},
+                             {"waiting_us", microseconds(sum.waiting)},
+                             {"total_us", microseconds(sum.total)},
+                             {"made_others_wait_us", microseconds(sum.madeOthersWait)}});
+  }
+  const auto costs = plan::costByNode(plan);
+  for (const OperatorTime& time : timeline.operators(plan)) {
+    if (json["operators"].size() == kMostOperators) break;
+    const graph::Node& node = plan.graph->node(time.node);
+    json["operators"].push_back({{"value", node.results.empty() ? "" : plan.graph->value(node.results[0]).name},
+                                 {"op", plan.graph->opName(node)},
+                                 {"scope", plan.graph->scope(node.scope).path},
+                                 {"compute_us", microseconds(time.computeNs)},
+                                 {"predicted_us", static_cast<double>(costs[time.node.index()].computeFs) / 1e9}});
+  }
+  return json;
+}
+
 }  // namespace
 
 std::int64_t predictedMemory(const plan::Plan& plan) {
@@ -82,6 +134,11 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   json["ranks"] = Json::array();
   for (std::size_t rank = 0; rank < report.outcome.results.size(); ++rank) {
     if (const auto& result = report.outcome.results[rank]) json["ranks"].push_back(jsonOf(*result, rank));
+  }
+  if (!report.timeline.isEmpty()) json["time"] = jsonOf(report.timeline, plan);
+  if (!report.memory.empty()) {
+    Json& memory = json["memory"] = Json::array();
+    for (const auto& [rank, comparison] : report.memory) memory.push_back(jsonOf(comparison, plan, rank));
   }
   json["violations"] = report.violations;
   json["notes"] = report.notes;

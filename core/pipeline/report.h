@@ -2,8 +2,11 @@
 /// What a run of a plan gives: how far its outputs lie from what was expected, and where its ranks did otherwise than
 /// the plan says.
 #include "launch/launcher.h"
+#include "pipeline/memory_account.h"
+#include "pipeline/timeline.h"
 #include "plan/plan.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -37,7 +40,9 @@ struct RunReport {
   program::Training training;                 ///< what was asked for
   std::vector<protocol::TrainingStep> steps;  ///< of rank 0
   launch::RunOutcome outcome;
-  std::vector<std::string> violations;  ///< what the ranks did otherwise than the plan says, one sentence each
+  std::map<int, MemoryComparison> memory;  ///< by rank: of the same step
+  Timeline timeline;                       ///< of the step that was recorded; empty: of a run that failed
+  std::vector<std::string> violations;     ///< what the ranks did otherwise than the plan says, one sentence each
   std::vector<std::string> notes;
   std::vector<std::string> warnings;  ///< the plan's, and what else its model is to be known for
 };

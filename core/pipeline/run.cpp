@@ -72,20 +72,6 @@ Result<launch::RunOutcome> attendRanks(const RunRequest& request, const RankFile
   return outcome;
 }
 
-/// The model on one rank: what the split run is compared with.
-Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,
-                                                      const plan::Plan& split, const Progress& progress) {
-  SolveOptions options;
-  options.ranks = 1;
-  options.seed = split.seed;
-  options.record = false;
-  options.cost.isTraining = split.costSettings.isTraining;
-  options.cost.optimizer = split.costSettings.optimizer;
-  options.cost.memoryBudget = program::kMaxSize;  // it runs here, on no device of a profile
-  CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
-  return planModel(model, solved, progress);
-}
-
 /// The file to compare with; empty: nothing is asked for.
 Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, const std::shared_ptr<const Model>& model,
                               const RankFiles& files, const TemporaryFolder& folder, const Progress& progress) {
@@ -98,9 +84,11 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
   CLEAVE_TRY(const auto plan, unsplitPlan(model, *request.plan, progress));
   const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank",
                           files.input};
+  RunRequest alone = request;
+  alone.recordsTimes = false;
   CLEAVE_TRY(const auto outcome,
              launchRanks(
-                 *plan, launch::Backend::Gloo, unsplit, request, [](const launch::RankEvent&) {}, progress));
+                 *plan, launch::Backend::Gloo, unsplit, alone, [](const launch::RankEvent&) {}, progress));
   if (!outcome.succeeded) {
     const launch::RankExit& failure = *outcome.firstFailure;
     return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what,
@@ -218,6 +206,18 @@ Result<void> checkTraining(const RunRequest& request) {
   return {};
 }
 
+std::map<int, MemoryComparison> memoryByRank(const std::map<int, protocol::MemoryAccount>& accounts,
+                                             const launch::RunOutcome& outcome, const RunRequest& request) {
+  std::map<int, MemoryComparison> byRank;
+  for (const auto& [rank, account] : accounts) {
+    const auto& result = outcome.results[static_cast<std::size_t>(rank)];
+    if (!result) continue;
+    byRank[rank] =
+        compareMemory(account, *request.plan, request.training.isAsked(), result->peak.process - result->peak.program);
+  }
+  return byRank;
+}
+
 RunVerdict verdictOf(const RunReport& report) {
   const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(),
                                     [](const OutputDifference& output) { return output.within(); });
@@ -241,6 +241,7 @@ std::vector<std::string> rankArguments(const RunRequest& request) {
   if (const auto input = request.inputFile()) words.insert(words.end(), {"--input", input->string()});
   if (request.skipWeights) words.emplace_back("--skip-weights");
   if (request.initMissing) words.emplace_back("--init-missing");
+  if (request.recordsTimes) words.emplace_back("--times");
   std::ranges::copy(program::arguments(request.training), std::back_inserter(words));
   return words;
 }
@@ -291,10 +292,15 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
     CLEAVE_TRY(output, OutputFile::open(*request.output, progress.stopToken()));
   }
   progress.report("run");
+  TimelineCollector times(request.plan->ranks);
+  std::map<int, protocol::MemoryAccount> accounts;
   Conduct conduct(*request.plan, report.backend, !request.skipWeights, request.training);
   report.training = request.training;
   const auto follow = [&](const launch::RankEvent& event) {
     conduct.observe(event);
+    times.observe(event);
+    if (const auto* account = event.message ? std::get_if<protocol::MemoryAccount>(&*event.message) : nullptr)
+      accounts[event.rank] = *account;
     const auto* step = event.message ? std::get_if<protocol::TrainingStep>(&*event.message) : nullptr;
     if (step && event.rank == 0 && std::ssize(report.steps) < request.training.steps) report.steps.push_back(*step);
     observer(event);
@@ -306,6 +312,12 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   }
   if (!report.outcome.succeeded) return report;
   report.violations = conduct.violations(report.outcome);
+  report.memory = memoryByRank(accounts, report.outcome, request);
+  if (auto timeline = times.timeline(*request.plan->program)) {
+    report.timeline = *std::move(timeline);
+  } else {
+    report.notes.push_back(timeline.error().message);
+  }
   CLEAVE_TRY(const fs::path expected, expectedFile(report, request, model, files, folder, progress));
   if (!expected.empty()) {
     progress.report("compare");

@@ -25,6 +25,7 @@ struct RunRequest {
   double rtol = 1e-4, atol = 1e-4;
   program::Training training;                     ///< steps instead of one forward pass; the plan's optimizer
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank and folder_check.h
+  bool recordsTimes = true;    ///< RunReport::timeline: a forward pass runs twice, warm the second time
   bool compareUnsplit = true;  ///< without `expect`: against a run of the unsplit program in one process
   bool ignoreMemory = false;   ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
   std::filesystem::path rankProgram;  ///< empty: the one installed with this program

@@ -164,6 +164,9 @@ struct PlanRequest {
 /// again, which may take longer than the solution did.
 Result<Plan> makePlan(const PlanRequest& request, const Progress& progress = {});
 
+/// By node of the ATen graph: what it costs on one rank, its collectives included.
+std::vector<solve::StepCost> costByNode(const Plan& plan);
+
 /// What one rank holds that runs the whole model: the program on one rank is the ATen graph itself.
 MemoryPrediction unsplitMemory(const Plan& plan);
 

@@ -3,6 +3,7 @@
 #include "graph/liveness.h"
 #include "graph/operators.h"
 #include "plan/steps.h"
+#include "solve/cost/cost_model.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -123,6 +124,15 @@ MemoryPrediction predictMemory(const Graph& program, const ShardMap& parameters,
   }
   predictActivations(program, memory);
   return memory;
+}
+
+std::vector<solve::StepCost> costByNode(const Plan& plan) {
+  solve::Problem problem;
+  problem.graph = plan.graph;
+  problem.context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
+  problem.cost = plan.costSettings;
+  const solve::Variables variables(problem);
+  return solve::CostModel(problem, variables).byNode(*plan.solution);
 }
 
 MemoryPrediction unsplitMemory(const Plan& plan) {

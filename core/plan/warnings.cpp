@@ -121,6 +121,10 @@ std::vector<std::string> replicatedByChoice(const Plan& plan) { return replicate
 
 std::vector<std::string> warningsFor(const Plan& plan) {
   std::vector<std::string> warnings;
+  if (const std::string_view broken = rules::brokenRule(); !broken.empty())
+    warnings.push_back(fmt::format(
+        "CLEAVE_TEST_BROKEN_RULE breaks the rule of `{}` on purpose: the split model may compute something else.",
+        broken));
   if (const std::string sentence = overBudget(plan); !sentence.empty()) warnings.push_back(sentence);
   if (std::string sentence = randomNumbers(plan); !sentence.empty()) warnings.push_back(std::move(sentence));
   if (plan.ranks == 1) return warnings;

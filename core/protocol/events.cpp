@@ -18,11 +18,20 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 8> kPhaseNames{"spawned", "connecting", "loading", "warm-up",
                                                       "running", "gathering",  "done",    "failed"};
+constexpr std::array<std::string_view, kSpanKinds> kSpanNames{
+    "forward", "backward", "gradient sum", "clipping", "optimizer", "all_reduce", "all_gather", "reduce_scatter"};
+constexpr std::array<std::string_view, kMemoryKinds> kMemoryNames{
+    "parameters",          "gradients", "optimizer states", "saved activations", "transient", "communication buffers",
+    "inputs and constants"};
 constexpr std::array<std::string_view, 7> kMeasuredNames{"half",       "float32",    "float64",       "memory",
                                                          "all_reduce", "all_gather", "reduce_scatter"};
 // A control character takes six bytes in JSON ("\u0001"): texts of this length always fit a line.
 constexpr std::size_t kMaxTextBytes = 8 << 10;
 constexpr std::size_t kMaxDigestsBytes = 40 << 10;
+
+constexpr std::int64_t kMostRanks = 1 << 20;
+constexpr std::size_t kNumbersOfSpan = 7;
+constexpr std::int64_t kMostNanoseconds = std::int64_t{1} << 60;
 
 // A line is flat but for the digests, and has at least four bytes for each value.
 constexpr JsonLimits kLineLimits{.bytes = kMaxLineBytes, .depth = 4, .elements = kMaxLineBytes / 4};
@@ -91,13 +100,24 @@ void fields(V&& v, OutputPart& m) {
   v("total", m.total), v("bytes", m.bytes);
 }
 template <class V>
+void fields(V&& v, StepTimes& m) {
+  v("clock", m.clock), v("meeting_ns", m.meetingNs), v("start_ns", m.startNs);
+  v("first", m.first), v("total", m.total), v("spans", m.spans);
+}
+template <class V>
+void fields(V&& v, MemoryAccount& m) {
+  v("peak", m.peak), v("peak_part", m.peakPart), v("peak_node", m.peakNode), v("most", m.most);
+  v("at_peak", m.atPeak), v("saved", m.saved), v("nodes_at_peak", m.nodesAtPeak);
+}
+template <class V>
 void fields(V&& v, RankError& m) {
   v("message", m.message), v("peer_failed", m.peerFailed), v("code", m.code);
 }
 
 /// The "type" of each message, in the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
-    "hello", "phase", "memory", "heartbeat", "collective", "measurement", "step", "result", "error", "output"};
+    "hello", "phase",  "memory", "heartbeat", "collective", "measurement",
+    "step",  "result", "error",  "output",    "times",      "account"};
 
 struct Writer {
   Json& json;
@@ -116,6 +136,28 @@ struct Writer {
   void operator()(const char* key, Phase value) { json[key] = toText(value); }
   void operator()(const char* key, Measured value) { json[key] = toText(value); }
   void operator()(const char* key, ErrorCode value) { json[key] = exitCode(value); }
+  /// One behind the other, seven numbers each.
+  void operator()(const char* key, const std::vector<Span>& value) {
+    CLEAVE_CHECK(value.size() <= kMostSpansInLine, "a line with {} spans", value.size());
+    Json& array = json[key] = Json::array();
+    for (const Span& span : value) {
+      for (const std::int64_t number :
+           {static_cast<std::int64_t>(span.kind), static_cast<std::int64_t>(span.node), span.bytes, span.beginNs,
+            span.endNs, static_cast<std::int64_t>(span.ranks), static_cast<std::int64_t>(span.stride)})
+        array.push_back(number);
+    }
+  }
+  void operator()(const char* key, SpanKind value) { json[key] = static_cast<int>(value); }
+  void operator()(const char* key, const std::array<std::int64_t, kMemoryKinds>& value) { json[key] = value; }
+  /// One behind the other, three numbers each; as many as fit.
+  void operator()(const char* key, const std::vector<NodeBytes>& value) {
+    Json& array = json[key] = Json::array();
+    for (std::size_t i = 0; i < std::min(value.size(), kMostNodeBytes); ++i) {
+      array.push_back(static_cast<int>(value[i].kind));
+      array.push_back(value[i].node);
+      array.push_back(value[i].bytes);
+    }
+  }
   void operator()(const char* key, const std::map<std::string, std::string>& value) {
     Json& object = json[key] = Json::object();
     std::size_t bytes = 0;
@@ -167,6 +209,50 @@ struct Reader {
   }
   void operator()(const char* key, Phase& value) { take(json.word(key, parsePhase), value); }
   void operator()(const char* key, Measured& value) { take(json.word(key, parseMeasured), value); }
+  void operator()(const char* key, std::vector<Span>& value) {
+    if (!json.has(key)) return;
+    const auto numbers = json.array(key);
+    if (!numbers) return reject(numbers.error());
+    if (numbers->size() % kNumbersOfSpan != 0 || numbers->size() > kNumbersOfSpan * kMostSpansInLine)
+      return reject({ErrorCode::BadInput, fmt::format("{} must be {} numbers for each of at most {} spans.",
+                                                      json.nameOf(key), kNumbersOfSpan, kMostSpansInLine)});
+    for (std::size_t i = 0; i < numbers->size(); i += kNumbersOfSpan) {
+      Span span;
+      take(numbers->integer(i, {0, kSpanKinds - 1}), span.kind);
+      take(numbers->integer(i + 1, {-1, std::numeric_limits<std::int32_t>::max()}), span.node);
+      take(numbers->integer(i + 2, {0, kMostNanoseconds}), span.bytes);
+      take(numbers->integer(i + 3, {0, kMostNanoseconds}), span.beginNs);
+      take(numbers->integer(i + 4, {span.beginNs, kMostNanoseconds}), span.endNs);
+      take(numbers->integer(i + 5, {0, kMostRanks}), span.ranks);
+      take(numbers->integer(i + 6, {1, kMostRanks}), span.stride);
+      value.push_back(span);
+    }
+  }
+  void operator()(const char* key, SpanKind& value) {
+    take(json.integer(key, {0, kSpanKinds - 1}, static_cast<std::int64_t>(value)), value);
+  }
+  void operator()(const char* key, std::array<std::int64_t, kMemoryKinds>& value) {
+    if (!json.has(key)) return;
+    const auto numbers = json.integers(key, {0, kMostNanoseconds}, kMemoryKinds);
+    if (!numbers) return reject(numbers.error());
+    if (numbers->size() == value.size()) return void(std::copy(numbers->begin(), numbers->end(), value.begin()));
+    reject({ErrorCode::BadInput, fmt::format("{} must be {} numbers.", json.nameOf(key), kMemoryKinds)});
+  }
+  void operator()(const char* key, std::vector<NodeBytes>& value) {
+    if (!json.has(key)) return;
+    const auto numbers = json.array(key);
+    if (!numbers) return reject(numbers.error());
+    if (numbers->size() % 3 != 0 || numbers->size() > 3 * kMostNodeBytes)
+      return reject({ErrorCode::BadInput, fmt::format("{} must be three numbers for each of at most {} nodes.",
+                                                      json.nameOf(key), kMostNodeBytes)});
+    for (std::size_t i = 0; i < numbers->size(); i += 3) {
+      NodeBytes node;
+      take(numbers->integer(i, {0, kMemoryKinds - 1}), node.kind);
+      take(numbers->integer(i + 1, {-1, std::numeric_limits<std::int32_t>::max()}), node.node);
+      take(numbers->integer(i + 2, {0, kMostNanoseconds}), node.bytes);
+      value.push_back(node);
+    }
+  }
   void operator()(const char* key, std::map<std::string, std::string>& value) {
     if (!json.has(key)) return;
     const auto texts = json.object(key);
@@ -212,6 +298,8 @@ PeakMemory peakOf(const MemorySample& sample) {
 }
 
 std::string_view toText(Phase phase) { return kPhaseNames[static_cast<std::size_t>(phase)]; }
+std::string_view toText(SpanKind kind) { return kSpanNames[static_cast<std::size_t>(kind)]; }
+std::string_view toText(MemoryKind kind) { return kMemoryNames[static_cast<std::size_t>(kind)]; }
 std::string_view toText(Measured what) { return kMeasuredNames[static_cast<std::size_t>(what)]; }
 
 std::string encode(const Message& message) {

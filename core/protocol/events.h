@@ -11,6 +11,8 @@
 /// | collective  | index in the plan, kind, bytes, microseconds                                      |
 /// | measurement | what, amount, threads, repeats, median, lowest, highest (cleave-rank --calibrate) |
 /// | step        | number of a training step from 1, loss, norm of its gradients, microseconds       |
+/// | times       | what the rank did when in one step: the next spans of so many (cleave-rank --times) |
+/// | account     | what its memory was for in that step                                              |
 /// | output      | total, bytes: the next part of the file of outputs; on a connection, see join.h   |
 /// | result      | outputs' digests, loss, counts                                                    |
 /// | error       | message, peer_failed, code (the exit code of its class, base/result.h)            |
@@ -20,6 +22,7 @@
 /// defaults.
 #include "base/result.h"
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -103,6 +106,63 @@ struct TrainingStep {
   bool hasNorm = false;  ///< it is known where gradients are clipped
   std::int64_t microseconds = 0;
 };
+/// What a part of a step does: a node forward or backward, what happens to all gradients, a collective.
+enum class SpanKind : std::uint8_t {
+  Forward,
+  Backward,
+  GradientSum,  ///< of parameters, at the end of the step
+  Clipping,
+  Optimizer,
+  AllReduce,
+  AllGather,
+  ReduceScatter
+};
+inline constexpr int kSpanKinds = 8;
+std::string_view toText(SpanKind kind);  ///< "forward", "gradient sum", "all_reduce"
+constexpr bool isCollective(SpanKind kind) { return kind >= SpanKind::AllReduce; }
+
+/// One part of a step. Parts nest: a collective lies within its node.
+struct Span {
+  SpanKind kind = SpanKind::Forward;
+  std::int32_t node = -1;               ///< of the program; -1: none
+  std::int64_t bytes = 0;               ///< of a collective, as in CollectiveDone
+  std::int64_t beginNs = 0, endNs = 0;  ///< since the step began
+  /// Of a collective: how many take part, each `stride` behind the one before; the first of rank r's has the number
+  /// r - (r / stride) % ranks · stride.
+  std::int32_t ranks = 0, stride = 1;
+  bool operator==(const Span&) const = default;
+};
+inline constexpr std::size_t kMostSpansInLine = 500;
+inline constexpr std::int64_t kMostSpans = 1'000'000;
+/// Of the last step: all lines of a rank in order, the first with `first` 0.
+struct StepTimes {
+  std::string clock;           ///< names the steady clock of this host since it was started; equal clocks compare
+  std::int64_t meetingNs = 0;  ///< on that clock: when the ranks had all met, at about the same moment on each
+  std::int64_t startNs = 0;    ///< on that clock: when the step began
+  std::int64_t first = 0, total = 0;
+  std::vector<Span> spans;
+};
+/// What memory is for (libtorch/rank/memory_ledger.h). `Fixed`: inputs and constants.
+enum class MemoryKind : std::uint8_t { Parameters, Gradients, Optimizer, Saved, Transient, Communication, Fixed };
+inline constexpr int kMemoryKinds = 7;
+std::string_view toText(MemoryKind kind);  ///< "saved activations"
+
+struct NodeBytes {
+  MemoryKind kind = MemoryKind::Transient;
+  std::int32_t node = -1;  ///< of the program: that allocated them; -1: none
+  std::int64_t bytes = 0;
+  bool operator==(const NodeBytes&) const = default;
+};
+inline constexpr std::size_t kMostNodeBytes = 450;
+/// Of the step that StepTimes is of, as the allocator counts.
+struct MemoryAccount {
+  std::int64_t peak = 0;                  ///< the most bytes at once
+  SpanKind peakPart = SpanKind::Forward;  ///< the part of the step at which that was
+  std::int32_t peakNode = -1;
+  std::array<std::int64_t, kMemoryKinds> most{};    ///< by kind: the most at once
+  std::array<std::int64_t, kMemoryKinds> atPeak{};  ///< by kind: adds up to `peak`
+  std::vector<NodeBytes> saved, nodesAtPeak;        ///< largest first: saved activations; all at the peak
+};
 struct RankResult {
   std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0;
   PeakMemory peak;
@@ -130,7 +190,7 @@ struct RankError {
 ErrorCode errorCodeOf(int exitCode);
 
 using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, Measurement, TrainingStep,
-                             RankResult, RankError, OutputPart>;
+                             RankResult, RankError, OutputPart, StepTimes, MemoryAccount>;
 
 std::string encode(const Message& message);  ///< one line, with the newline
 /// BadInput for a line that is too long, no JSON object, of another protocol version, or has a field of a wrong type.

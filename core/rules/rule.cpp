@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <numeric>
 #include <unordered_map>
 
@@ -88,7 +89,26 @@ void normalise(Conflict& conflict) {
   for (auto& operands : conflict.further) sortOnce(operands);
 }
 
+/// See brokenRule.
+std::vector<Claim> wrongClaims(const Call& call, int splitOperand) {
+  const Placement& like = call.at(splitOperand);
+  Claim claim{{}, "its rule is broken on purpose"};
+  for (int i = 0; i < call.resultCount(); ++i) {
+    const bool fits = like.localShape(call.resultShape(i), call.worldSize()).has_value();
+    claim.results.push_back(fits ? like : Placement());
+  }
+  return {std::move(claim)};
+}
+
 }  // namespace
+
+std::string_view brokenRule() {
+  static const std::string name = [] {
+    const char* given = std::getenv("CLEAVE_TEST_BROKEN_RULE");
+    return std::string(given ? given : "");
+  }();
+  return name;
+}
 
 Verdict applyRule(const OpCall& opCall) {
   const bool isWhole =
@@ -122,6 +142,7 @@ Verdict applyRule(const OpCall& opCall) {
     return declined(call, fmt::format("`{}` draws random numbers, of which each rank would draw the same for its own "
                                       "part, so that it takes replicated inputs only.",
                                       call.shortName()));
+  if (op == brokenRule()) return wrongClaims(call, split.front());
   Verdict verdict = entry->apply(call);
   if (!call.problem().empty()) {
     return conflictOf(fmt::format("`{}` has arguments its rule cannot read: {}.", op, call.problem()), split);

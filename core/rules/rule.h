@@ -56,6 +56,11 @@ Verdict applyRule(const OpCall& call);
 /// use the same arguments. Tensor arguments stay as they are (ids of `call.graph`).
 std::vector<graph::Argument> localArguments(const OpCall& call, std::span<const Placement> results);
 
+/// For tests of what finds wrong plans: the operator that the environment names as CLEAVE_TEST_BROKEN_RULE has a rule
+/// that is wrong on purpose, which says of any split operand that the results are split alike, or whole where they
+/// cannot be. Empty: none has.
+std::string_view brokenRule();
+
 /// True when `applyRule` knows the operator ("aten::add.Tensor").
 bool hasRule(std::string_view op);
 /// Of a call that has none: "no rule for `aten::_cdist_forward` yet (model.py:6: return torch.cdist(x, x))", with the

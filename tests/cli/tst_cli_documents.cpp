@@ -32,6 +32,7 @@ constexpr Exception kExceptions[] = {
     {"packaging/checks/rooms", "packaging/test"},
     {"cmake --preset dev && cmake --build --preset dev", "packaging/test, with the presets release and asan"},
     {"ctest --preset release -L core", "packaging/test, with all labels"},
+    {"ctest --preset release -L gpu", "packaging/test, with all labels"},
 };
 
 /// README.md first; a command may read what an earlier one of its document wrote.

@@ -11,6 +11,12 @@ using namespace cleave::protocol;
 
 namespace {
 
+/// As long in a line as one can be.
+Span wideSpan() {
+  constexpr std::int64_t kLong = std::int64_t{1} << 60;
+  return {SpanKind::ReduceScatter, std::numeric_limits<std::int32_t>::max(), kLong, kLong - 1, kLong, 1 << 20, 1 << 20};
+}
+
 std::vector<Message> samples() {
   MemorySample memory;
   memory.timeUs = 123456;
@@ -29,6 +35,14 @@ std::vector<Message> samples() {
           CollectiveDone{5, "all_gather", 1024, 88},
           Measurement{Measured::ReduceScatter, 1 << 20, 4, 12, 1.25e-3, 1e-3, 2.5e-3},
           TrainingStep{3, 10, 2.5, 0.75, true, 1234},
+          StepTimes{"boot", 12, 34, 500, 502, {Span{SpanKind::Forward, 7, 0, 5, 9}, wideSpan()}},
+          MemoryAccount{900,
+                        SpanKind::Backward,
+                        4,
+                        {1, 2, 3, 4, 5, 6, 7},
+                        {7, 6, 5, 4, 3, 2, 1},
+                        {{MemoryKind::Saved, 9, 77}},
+                        {{MemoryKind::Transient, -1, 5}, {MemoryKind::Optimizer, 3, 1}}},
           result,
           OutputPart{5, {std::string("\0\xff\n\"{", 5)}},
           RankError{"line one\nline \"two\" \x01", true, cleave::ErrorCode::Environment}};
@@ -62,6 +76,18 @@ class EventsTest : public QObject {
          {std::string("{\"type\":\"output\",\"bytes\":\"?\"}"), std::string("{\"type\":\"output\",\"bytes\":5}"),
           "{\"type\":\"output\",\"bytes\":\"" + std::string(44'000, 'A') + "\"}"})
       QVERIFY(!decode(wrong));
+  }
+
+  void timesFitALineHoweverWideTheyAre() {
+    const StepTimes sent{"boot", 0, 0, 0, 1 << 20, std::vector<Span>(kMostSpansInLine, wideSpan())};
+    const std::string line = encode(sent);
+    QVERIFY(line.size() <= kMaxLineBytes);
+    const auto back = decode(line);
+    QVERIFY2(back, back ? "" : back.error().message.c_str());
+    QVERIFY(std::get<StepTimes>(*back).spans == sent.spans);
+    for (const char* wrong : {R"([1])", R"([0,0,0,0,0,0])", R"([9,0,0,0,0,0,1])", R"([0,-2,0,0,0,0,1])",
+                              R"([0,0,0,5,4,0,1])", R"([0,0,0,0,0,0,0])", R"("x")"})
+      QVERIFY2(!decode(std::string(R"({"type":"times","spans":)") + wrong + "}"), wrong);
   }
 
   void measurementsKeepAllDigits() {

@@ -427,6 +427,17 @@ class OperatorOfOthers(nn.Module):
         return self.out(halve(x))
 
 
+class SoftmaxOfFeatures(nn.Module):
+    """All features of a layer are in each of the softmax's results."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(WIDTH, 32), nn.Linear(32, WIDTH)
+
+    def forward(self, x):
+        return self.second(torch.softmax(self.first(x), dim=-1))
+
+
 @dataclass
 class Row:
     """`dynamic` is torch.export's dynamic_shapes; `bigger` are inputs of other sizes, which the program takes then."""
@@ -493,6 +504,7 @@ MODULES = [
     Row("operator-of-others", OperatorOfOthers, (states(),), traces=True),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),
+    Row("softmax-of-features", SoftmaxOfFeatures, (states(),)),
     Row("encoder-batch-first", lambda: Encoder(True, False), (states(), PADDED), stacks=False),
     Row("encoder-batch-second", lambda: Encoder(False, True), (states(LENGTH, BATCH, WIDTH), PADDED), stacks=False),
 ]

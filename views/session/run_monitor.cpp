@@ -76,7 +76,8 @@ void RunMonitor::applyMessage(RankView& view, const protocol::Message& message) 
                    if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
                  },
                  [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
-                 [](const protocol::Measurement&) {},  // no run's
+                 [](const protocol::Measurement&) {},                                       // no run's
+                 [](const protocol::StepTimes&) {}, [](const protocol::MemoryAccount&) {},  // the report has them
                  [&](const protocol::CollectiveDone&) { ++view.collectives; }, [](const protocol::TrainingStep&) {},
                  [&](const protocol::RankResult& result) {
                    view.result = result;

@@ -120,10 +120,12 @@ class BackendCollectives final : public Collectives {
 }  // namespace
 
 template <class Call>
-Result<void> Collectives::carryOut(std::string_view kind, const at::Tensor& whole,
-                                   std::int64_t CollectiveCounts::*count, Call&& call) {
+Result<void> Collectives::carryOut(SpanKind span, const at::Tensor& whole, std::int64_t CollectiveCounts::*count,
+                                   Call&& call) {
+  const std::string_view kind = protocol::toText(span);
   const auto start = Clock::now();
   const std::int64_t bytes = whole.numel() * static_cast<std::int64_t>(whole.element_size());
+  const StepRecorder::Scope recorded(m_all ? m_all->m_recorder : m_recorder, span, bytes, m_worldSize);
   const auto callOut = [&] {
     return bridge::translated(
         [&]() -> Result<void> {
@@ -159,7 +161,8 @@ void Collectives::tellReached() {
   while (!m_queued.empty() && m_queued.front().after->isReached()) {
     const Queued call = std::move(m_queued.front());
     m_queued.pop_front();
-    tell({call.kind, call.bytes, call.after->since(*call.before)});
+    tell({call.kind, call.bytes,
+          std::chrono::duration_cast<std::chrono::microseconds>(call.after->since(*call.before))});
   }
 }
 
@@ -201,7 +204,7 @@ Result<void> Collectives::finish(std::chrono::milliseconds limit) {
 Result<at::Tensor> Collectives::allReduce(at::Tensor x, Reduction reduction) {
   at::Tensor result = ownCopy(std::move(x));
   CLEAVE_TRY_VOID(
-      carryOut("all_reduce", result, &CollectiveCounts::allReduce, [&] { reduceInPlace(result, reduction); }));
+      carryOut(SpanKind::AllReduce, result, &CollectiveCounts::allReduce, [&] { reduceInPlace(result, reduction); }));
   return result;
 }
 
@@ -214,7 +217,7 @@ Result<at::Tensor> Collectives::allGather(const at::Tensor& x, std::int64_t dim)
   std::vector<std::int64_t> shape = mine.sizes().vec();
   shape.insert(shape.begin(), m_worldSize);
   at::Tensor parts = at::empty(shape, mine.options());
-  CLEAVE_TRY_VOID(carryOut("all_gather", parts, &CollectiveCounts::allGather, [&] { gatherInto(parts, mine); }));
+  CLEAVE_TRY_VOID(carryOut(SpanKind::AllGather, parts, &CollectiveCounts::allGather, [&] { gatherInto(parts, mine); }));
   // [ranks, ..., d, ...] → [..., ranks·d, ...]: for dim 0 a view, else one copy.
   return parts.movedim(0, dim).flatten(dim, dim + 1).contiguous();
 }
@@ -234,7 +237,7 @@ Result<at::Tensor> Collectives::reduceScatter(const at::Tensor& x, std::int64_t 
   std::vector<std::int64_t> shape = parts.sizes().slice(1).vec();
   at::Tensor mine = at::empty(shape, x.options());
   CLEAVE_TRY_VOID(
-      carryOut("reduce_scatter", x, &CollectiveCounts::reduceScatter, [&] { scatterSumInto(mine, parts); }));
+      carryOut(SpanKind::ReduceScatter, x, &CollectiveCounts::reduceScatter, [&] { scatterSumInto(mine, parts); }));
   return mine;
 }
 

@@ -10,7 +10,7 @@
 ///     CLEAVE_TRY(at::Tensor whole, collectives->allReduce(std::move(partial), Reduction::Sum));
 ///     CLEAVE_TRY_VOID(collectives->finish());
 #include "base/result.h"
-#include "libtorch/rank/device_queue.h"
+#include "libtorch/rank/step_recorder.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -78,6 +78,8 @@ class Collectives {
   void resetCounts() { m_counts = {}; }
   /// Told of every call but barriers, in order, once it is through; on a device at the latest by `finish`.
   void setObserver(std::function<void(const CollectiveRecord&)> observer) { m_observer = std::move(observer); }
+  /// Is told of every call but barriers, those of neighbours too; null: nobody is. It must outlive this.
+  void setRecorder(StepRecorder* recorder) { m_recorder = recorder; }
 
  protected:
   // What a backend does; tensors are contiguous. They may throw; the message is translated.
@@ -100,8 +102,7 @@ class Collectives {
     std::unique_ptr<DeviceMark> before, after;
   };
   template <class Call>
-  Result<void> carryOut(std::string_view kind, const at::Tensor& whole, std::int64_t CollectiveCounts::*count,
-                        Call&& call);
+  Result<void> carryOut(SpanKind kind, const at::Tensor& whole, std::int64_t CollectiveCounts::*count, Call&& call);
   void tell(const CollectiveRecord& record) const;
   Result<void> waitForQueue(std::chrono::milliseconds limit);
   void tellReached();
@@ -111,6 +112,7 @@ class Collectives {
   std::deque<Queued> m_queued;
   CollectiveCounts m_counts;
   std::function<void(const CollectiveRecord&)> m_observer;
+  StepRecorder* m_recorder = nullptr;
   Collectives* m_all = nullptr;                              ///< of neighbours: the group that they are part of
   std::map<int, std::unique_ptr<Collectives>> m_neighbours;  ///< by their number
 };

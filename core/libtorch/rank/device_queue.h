@@ -15,7 +15,7 @@ class DeviceMark {
   /// Whether the device has come so far; never waits. Throws when the device has failed.
   virtual bool isReached() = 0;
   /// The device's time between two reached marks.
-  virtual std::chrono::microseconds since(DeviceMark& earlier) = 0;
+  virtual std::chrono::nanoseconds since(DeviceMark& earlier) = 0;
 };
 
 struct DeviceQueue {

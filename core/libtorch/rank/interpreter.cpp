@@ -110,9 +110,15 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
     if (!m_given[value.index()].defined())
       return fail(ErrorCode::BadInput, "The program's {} was given no tensor.", m_graph->value(value).name);
     m_values[value.index()] = m_given[value.index()];
+    if (m_watcher) m_watcher->see(value, m_values[value.index()]);
     return {};
   }
-  auto results = bridge::translated([&] { return execute(id, collectives, tape); }, ErrorCode::BadInput);
+  auto results = bridge::translated(
+      [&] {
+        const StepRecorder::Scope recorded(m_recorder, SpanKind::Forward, id);
+        return execute(id, collectives, tape);
+      },
+      ErrorCode::BadInput);
   if (!results) {
     return fail(results.error().code, "{} failed on {}: {}", nameOfNode(*m_graph, id), describeOperands(node),
                 results.error().message);
@@ -132,6 +138,7 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
     }
     memory.add(node.results[i], tensor);
     m_values[node.results[i].index()] = tensor;
+    if (m_watcher) m_watcher->see(node.results[i], tensor);
   }
   for (ValueId dead : m_deadAfter[id.index()]) {
     memory.release(dead);

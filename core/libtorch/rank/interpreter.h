@@ -12,7 +12,9 @@
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/live_memory.h"
 #include "libtorch/rank/operator_call.h"
+#include "libtorch/rank/step_recorder.h"
 #include "libtorch/rank/tape.h"
+#include "libtorch/rank/value_watcher.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -36,6 +38,10 @@ class Program {
   Result<void> setTensor(graph::ValueId value, at::Tensor tensor);
   /// What a parameter, an input or a constant was given; undefined before.
   const at::Tensor& given(graph::ValueId value) const { return m_given[value.index()]; }
+  /// Is told of every node of a run; null: nobody is. It must outlive this.
+  void setRecorder(StepRecorder* recorder) { m_recorder = recorder; }
+  /// Sees every value of a run; null: nobody does. It must outlive this.
+  void setWatcher(ValueWatcher* watcher) { m_watcher = watcher; }
   /// All outputs in the graph's order. With a tape, which keeps what a backward pass needs; without, whether they can
   /// be differentiated is the caller's mode. An error names the node, its scope and its operands' shapes.
   Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {},
@@ -52,6 +58,8 @@ class Program {
 
   std::shared_ptr<const graph::Graph> m_graph;
   at::Device m_device;
+  StepRecorder* m_recorder = nullptr;
+  ValueWatcher* m_watcher = nullptr;
   std::vector<std::optional<BoundCall>> m_calls;         ///< by NodeId
   std::vector<std::vector<graph::ValueId>> m_deadAfter;  ///< by NodeId: values that no later node and no output reads
   std::vector<at::Tensor> m_given;                       ///< by ValueId: parameters, inputs, constants

@@ -2,6 +2,7 @@
 
 #include "base/exhaustion.h"
 #include "base/quantities.h"
+#include "libtorch/rank/memory_ledger.h"
 
 #include <c10/core/Allocator.h>
 #include <c10/util/Exception.h>
@@ -47,8 +48,11 @@ std::int64_t proportionalSetSize() { return kilobyteField("/proc/self/smaps_roll
 struct AllocationCounter::Scope {
   class Reporter final : public c10::MemoryReportingInfoBase {
    public:
-    void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
+    void reportMemoryUsage(void* memory, std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
       raise(largest, size);
+      if (MemoryLedger* const to = ledger; to && device.is_cpu() == isLedgerOnCpu) {
+        size > 0 ? to->made(memory, size) : to->freed(memory);
+      }
       if (device.is_cpu()) raise(peak, allocated += size);
     }
     void reportOutOfMemory(std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
@@ -59,6 +63,8 @@ struct AllocationCounter::Scope {
     }
     bool memoryProfilingEnabled() const override { return true; }
     std::atomic<std::int64_t> allocated{0}, peak{0}, largest{0};
+    std::atomic<MemoryLedger*> ledger{nullptr};
+    std::atomic<bool> isLedgerOnCpu{true};
 
    private:
     static void raise(std::atomic<std::int64_t>& most, std::int64_t now) {
@@ -77,6 +83,10 @@ std::int64_t AllocationCounter::allocated() const { return m_scope->reporter->al
 std::int64_t AllocationCounter::peak() const { return m_scope->reporter->peak; }
 std::int64_t AllocationCounter::largest() const { return m_scope->reporter->largest; }
 void AllocationCounter::forgetLargest() { m_scope->reporter->largest = 0; }
+void AllocationCounter::setLedger(MemoryLedger* ledger, bool isOnCpu) {
+  m_scope->reporter->isLedgerOnCpu = isOnCpu;
+  m_scope->reporter->ledger = ledger;
+}
 
 MemorySampler::MemorySampler(Fill fill, Sink sink)
     : m_fill(std::move(fill)),

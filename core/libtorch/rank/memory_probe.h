@@ -13,6 +13,8 @@
 
 namespace cleave::torch_rank {
 
+class MemoryLedger;
+
 /// Bytes, from /proc/self; 0 where the kernel does not say.
 struct ProcessMemory {
   std::int64_t rss = 0, peakRss = 0;
@@ -34,6 +36,8 @@ class AllocationCounter {
   /// Bytes of the largest single allocation, on any device, since the last `forgetLargest`.
   std::int64_t largest() const;
   void forgetLargest();
+  /// Is told of every allocation on such a device, and of its end; null: nobody is. It must outlive this.
+  void setLedger(MemoryLedger* ledger, bool isOnCpu);
 
  private:
   struct Scope;

@@ -7,9 +7,11 @@
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/interpreter.h"
 #include "libtorch/rank/membership.h"
+#include "libtorch/rank/memory_ledger.h"
 #include "libtorch/rank/memory_probe.h"
 #include "libtorch/rank/shared_weights.h"
 #include "libtorch/rank/training.h"
+#include "libtorch/rank/value_watcher.h"
 #include "libtorch/rank/weights.h"
 #include "program/rank_program.h"
 
@@ -25,6 +27,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <set>
 
 namespace cleave::torch_rank {
@@ -34,6 +37,14 @@ using protocol::Phase;
 
 constexpr auto kReportPeriod = std::chrono::milliseconds(50);
 
+/// Of all processes on this host until it starts again: they share the steady clock.
+std::string clockName() {
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  std::string name;
+  std::getline(in, name);
+  return name;
+}
+
 class RankRun {
  public:
   RankRun(const RankRequest& request, const EventSink& sink, const Progress& progress)
@@ -41,6 +52,11 @@ class RankRun {
 
   Result<protocol::RankResult> run() {
     CLEAVE_TRY_VOID(takeDevice());
+    if (m_request.recordsTimes) {
+      if (m_runtime) m_recorder.setQueue(m_runtime->queue);
+      m_ledger.emplace(m_recorder);
+      m_allocations.setLedger(&*m_ledger, m_device.is_cpu());
+    }
     m_sink(protocol::Hello{protocol::kProtocolVersion, m_request.rank, ::getpid(), m_deviceName});
     m_sampler = std::make_unique<MemorySampler>([this](protocol::MemorySample& s) { fillSample(s); }, m_sink);
     CLEAVE_TRY_VOID(readProgram());
@@ -89,7 +105,16 @@ class RankRun {
     }
     CLEAVE_TRY(Program bound, Program::bind(m_program.graph, m_device));
     m_bound = std::make_unique<Program>(std::move(bound));
+    CLEAVE_TRY_VOID(takeWatched());
     m_result.program = fmt::format("{:016x}", program::digestOf(m_program));
+    return {};
+  }
+
+  Result<void> takeWatched() {
+    if (!m_request.watchFile || m_request.training.isAsked()) return {};
+    CLEAVE_TRY(auto watched, program::readWatch(*m_request.watchFile, m_program.ranks));
+    CLEAVE_TRY(m_watcher,
+               ValueWatcher::make(m_bound->graph(), std::move(watched), m_request.rank, m_request.worldSize));
     return {};
   }
 
@@ -142,7 +167,8 @@ class RankRun {
             {"input", fmt::format("{:016x}", m_digestOfInputs)},
             {"training", fmt::format("{}", fmt::join(program::arguments(m_request.training), " "))},
             {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
-            {"setting of --init-missing", onOrOff(m_request.initMissing)}};
+            {"setting of --init-missing", onOrOff(m_request.initMissing)},
+            {"setting of --times", onOrOff(m_request.recordsTimes)}};
   }
 
   Result<void> connect() {
@@ -178,6 +204,8 @@ class RankRun {
       for (const program::GradientSum& sum : m_backward.sums) CLEAVE_TRY_VOID(m_collectives->neighbours(sum.ranks));
       CLEAVE_TRY_VOID(m_collectives->barrier());
     }
+    m_met = std::chrono::steady_clock::now();
+    if (m_request.recordsTimes) CLEAVE_TRY_VOID(recordWarm());
     m_collectives->resetCounts();
     m_collectives->setObserver([this, index = std::int32_t(0)](const CollectiveRecord& record) mutable {
       m_sink(protocol::CollectiveDone{index++, std::string(record.kind), record.bytes, record.time.count()});
@@ -185,32 +213,80 @@ class RankRun {
     return {};
   }
 
+  /// What a first pass takes is mostly memory that comes from the system and code that is read: a second one is timed.
+  Result<void> recordWarm() {
+    m_bound->setRecorder(&m_recorder);
+    m_collectives->setRecorder(&m_recorder);
+    if (m_request.training.isAsked()) return {};
+    const Progress progress(m_progress.stopToken(), throttled(Phase::WarmUp));
+    const c10::InferenceMode noGradients;
+    CLEAVE_TRY_VOID(m_bound->run(*m_collectives, m_live, progress));
+    CLEAVE_TRY_VOID(m_collectives->finish());
+    return m_request.worldSize > 1 ? m_collectives->barrier() : Result<void>();
+  }
+
+  /// What happened when, and what memory was for.
+  void tellTimes() {
+    if (!m_request.recordsTimes) return;
+    protocol::StepTimes times = m_recorder.stop();
+    times.clock = clockName();
+    times.meetingNs = std::chrono::duration_cast<std::chrono::nanoseconds>(m_met.time_since_epoch()).count();
+    const std::vector<protocol::Span> spans = std::move(times.spans);
+    times.total = std::ssize(spans);
+    do {
+      const auto count = std::min<std::int64_t>(times.total - times.first, protocol::kMostSpansInLine);
+      times.spans.assign(spans.begin() + times.first, spans.begin() + times.first + count);
+      m_sink(times);
+      times.first += count;
+    } while (times.first < times.total);
+    std::unordered_set<const void*> parameters;
+    for (const graph::Node& node : m_program.graph->nodes) {
+      if (node.kind == graph::NodeKind::Parameter) parameters.insert(m_bound->given(node.results[0]).storage().data());
+    }
+    m_sink(m_ledger->account(parameters, *m_program.graph, m_request.training.isAsked()));
+  }
+
+  void startRecording() {
+    m_ledger->startStep();
+    m_recorder.start();
+  }
+
   void keepPeak() { m_peakOfRun = m_runtime ? m_runtime->memory().peak : m_allocations.peak(); }
 
   Result<void> train() {
     enter(Phase::Running);
     const program::Training& training = m_request.training;
-    Trainer trainer(*m_bound, m_backward, training, m_batches);
+    Trainer trainer(*m_bound, m_backward, training, m_batches, m_request.recordsTimes ? &m_recorder : nullptr);
     Progress::Sink report = throttled(Phase::Running);
     std::vector<double> losses;
     while (std::ssize(losses) < training.steps) {
       if (m_progress.cancelled()) return m_progress.cancelledError("training");
+      const bool isRecorded = m_request.recordsTimes && std::ssize(losses) + 1 == training.steps;
+      if (isRecorded) startRecording();
       const auto start = std::chrono::steady_clock::now();
       CLEAVE_TRY(const StepDone done, trainer.step(*m_collectives, m_live, Progress(m_progress.stopToken(), {})));
       CLEAVE_TRY_VOID(m_collectives->finish());
       const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
+      if (isRecorded) tellTimes();
       losses.push_back(done.loss);
       report({"training", std::ssize(losses), training.steps});
       m_sink(protocol::TrainingStep{std::ssize(losses), training.steps, done.loss, done.gradientNorm.value_or(0),
                                     done.gradientNorm.has_value(), time.count()});
       m_result.stepMicroseconds = time.count();
-      if (m_request.outputFile) trainer.noteChance();
+      if (m_request.outputFile) noteChance(trainer);
     }
     takeCounts();
     keepPeak();
     m_result.loss = losses.back();
     m_result.hasLoss = true;
     return gatherParameters(trainer, losses);
+  }
+
+  /// What the comparison needs of a step is no part of it.
+  void noteChance(Trainer& trainer) {
+    m_allocations.setLedger(nullptr, m_device.is_cpu());
+    trainer.noteChance();
+    if (m_ledger) m_allocations.setLedger(&*m_ledger, m_device.is_cpu());
   }
 
   /// The losses and all parameters, by rank 0 and by whoever has others.
@@ -247,16 +323,21 @@ class RankRun {
   Result<NamedTensors> runProgram() {
     enter(Phase::Running);
     const auto mark = [&] { return m_runtime ? m_runtime->queue.mark() : nullptr; };
+    if (m_request.recordsTimes) startRecording();
     const auto start = std::chrono::steady_clock::now();
     const auto before = mark();
     const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
     const c10::InferenceMode noGradients;
+    if (m_watcher) m_bound->setWatcher(&*m_watcher);
     CLEAVE_TRY(NamedTensors outputs, m_bound->run(*m_collectives, m_live, progress));
     const auto after = mark();
     CLEAVE_TRY_VOID(m_collectives->finish());
     const auto onHost = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
-    m_result.stepMicroseconds = (after ? after->since(*before) : onHost).count();
+    const auto onDevice = [&] { return std::chrono::duration_cast<std::chrono::microseconds>(after->since(*before)); };
+    m_result.stepMicroseconds = (after ? onDevice() : onHost).count();
+    tellTimes();
     takeCounts();
+    if (m_watcher && m_request.watchedFile) CLEAVE_TRY_VOID(m_watcher->write(*m_request.watchedFile));
     return outputs;
   }
 
@@ -313,6 +394,8 @@ class RankRun {
   const RankRequest& m_request;
   const EventSink& m_sink;
   const Progress& m_progress;
+  StepRecorder m_recorder;
+  std::optional<MemoryLedger> m_ledger;  ///< where times are recorded
   AllocationCounter m_allocations;
   std::optional<NcclRuntime> m_runtime;
   at::Device m_device = at::kCPU;
@@ -324,6 +407,8 @@ class RankRun {
   Batches m_batches;
   std::uint64_t m_digestOfInputs = 0;
   program::Backward m_backward;  ///< of a program that is trained
+  std::optional<ValueWatcher> m_watcher;
+  std::chrono::steady_clock::time_point m_met{};  ///< when all ranks were at the same place
   std::unique_ptr<Collectives> m_collectives;
   protocol::RankResult m_result;
   std::unique_ptr<MemorySampler> m_sampler;  ///< last: its thread reads the others

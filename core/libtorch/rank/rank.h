@@ -28,7 +28,10 @@ struct RankRequest {
   std::optional<std::filesystem::path> outputFile;  ///< rank 0 writes gathered outputs here
   /// Rank r writes its outputs to this name with ".r" behind it when they are not bit for bit those of rank 0.
   std::optional<std::filesystem::path> deviationFile;
+  /// program/watch.h: which values of the forward pass are looked at; what is seen goes to `watchedFile`.
+  std::optional<std::filesystem::path> watchFile, watchedFile;
   bool skipWeights = false;    ///< fill every parameter from the seed instead of reading
+  bool recordsTimes = false;   ///< run warm, and tell what the rank did when in the (last) step
   bool initMissing = false;    ///< fill parameters the checkpoint lacks from the seed
   program::Training training;  ///< where steps are asked for: outputs are the losses and the parameters after them
   std::string ncclLibrary;     ///< path of libcleave_nccl.so; for backend "nccl"

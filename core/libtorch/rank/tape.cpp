@@ -277,7 +277,12 @@ Result<void> Tape::backward(double scale, Collectives& collectives, LiveMemory& 
     const std::unique_ptr<Entry> entry = std::move(m_entries.back());
     m_entries.pop_back();
     memory.setCurrentNode(static_cast<std::int32_t>(entry->node.index()));
-    auto passed = bridge::translated([&] { return pass(*entry, collectives); }, ErrorCode::BadInput);
+    auto passed = bridge::translated(
+        [&] {
+          const StepRecorder::Scope recorded(m_recorder, SpanKind::Backward, entry->node);
+          return pass(*entry, collectives);
+        },
+        ErrorCode::BadInput);
     if (!passed) {
       return fail(passed.error().code, "The backward pass of {} failed: {}", nameOfNode(m_program, entry->node),
                   passed.error().message);

@@ -15,6 +15,7 @@
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/live_memory.h"
 #include "libtorch/rank/operator_call.h"
+#include "libtorch/rank/step_recorder.h"
 #include "program/backward.h"
 
 #include <ATen/core/Tensor.h>
@@ -60,6 +61,8 @@ class Tape {
 
   /// From the loss, whose gradient is `scale`. An error names the node.
   Result<void> backward(double scale, Collectives& collectives, LiveMemory& memory, const Progress& progress);
+  /// Is told of every node of the backward pass; null: nobody is. It must outlive this.
+  void setRecorder(StepRecorder* recorder) { m_recorder = recorder; }
   ParameterGradients& gradients() { return m_parameters; }
   /// Forgets what a forward pass kept; gradients of parameters stay.
   void clear();
@@ -88,6 +91,7 @@ class Tape {
   const graph::Graph& m_program;
   const program::Backward& m_backward;
   const at::Device m_device;
+  StepRecorder* m_recorder = nullptr;
   std::vector<std::unique_ptr<Entry>> m_entries;  ///< in the order of the forward pass
   std::vector<at::Tensor> m_gradients;            ///< by ValueId: of values, while the backward pass needs them
   std::unordered_map<std::uint32_t, Gathered> m_gathered;  ///< by raw ValueId

@@ -44,22 +44,27 @@ bool isHalf(const at::Tensor& x) { return x.scalar_type() == at::kHalf || x.scal
 
 }  // namespace
 
-Trainer::Trainer(Program& bound, const program::Backward& backward, const program::Training& training, Batches& batches)
+Trainer::Trainer(Program& bound, const program::Backward& backward, const program::Training& training, Batches& batches,
+                 StepRecorder* recorder)
     : m_bound(bound),
       m_backward(backward),
       m_training(training),
       m_batches(batches),
+      m_recorder(recorder),
       m_tape(bound.graph(), backward, bound.device()) {
   for (const graph::Node& node : bound.graph().nodes) {
     if (node.kind == NodeKind::Parameter && backward.gradients.of(node.results[0]))
       m_trained.push_back(node.results[0]);
   }
+  m_bound.setRecorder(recorder);
+  m_tape.setRecorder(recorder);
   makeOptimizer();
 }
 
 Trainer::~Trainer() = default;
 
 void Trainer::makeOptimizer() {
+  const StepRecorder::Scope recorded(m_recorder, SpanKind::Optimizer);
   for (const ValueId parameter : m_trained) {
     const at::Tensor& given = m_bound.given(parameter);
     m_changed.push_back(isHalf(given) ? given.to(at::kFloat) : given);
@@ -107,6 +112,7 @@ Result<double> Trainer::passes(Collectives& collectives, LiveMemory& memory, con
 }
 
 Result<void> Trainer::sumGradients(Collectives& collectives) {
+  const StepRecorder::Scope recorded(m_recorder, SpanKind::GradientSum);
   const std::span<const program::GradientSum> sums = m_backward.sums;
   const auto isOneSum = [&](const program::GradientSum& a, const program::GradientSum& b) {
     const auto dtype = [&](ValueId parameter) { return m_bound.graph().value(parameter).type.dtype; };
@@ -163,6 +169,7 @@ at::Tensor Trainer::squares(const Collectives& collectives) {
 }
 
 Result<double> Trainer::clip(Collectives& collectives) {
+  const StepRecorder::Scope recorded(m_recorder, SpanKind::Clipping);
   at::Tensor sum = squares(collectives);
   if (collectives.worldSize() > 1) {
     CLEAVE_TRY(sum, collectives.allReduce(std::move(sum), Reduction::Sum));
@@ -235,6 +242,7 @@ Result<ByParameter> Trainer::undetermined(Collectives& collectives) const {
 
 void Trainer::change() {
   if (!m_optimizer) return;
+  const StepRecorder::Scope recorded(m_recorder, SpanKind::Optimizer);
   for (std::size_t i = 0; i < m_trained.size(); ++i) {
     const at::Tensor gradient = m_tape.gradients().of(m_trained[i], false);
     m_changed[i].mutable_grad() =

@@ -30,8 +30,10 @@ inline constexpr double kMostByChance = 1e-5;
 
 class Trainer {
  public:
-  /// All that is handed over must outlive it; the parameters have their tensors.
-  Trainer(Program& bound, const program::Backward& backward, const program::Training& training, Batches& batches);
+  /// All that is handed over must outlive it; the parameters have their tensors. `recorder` is told of all parts of a
+  /// step; null: nobody is.
+  Trainer(Program& bound, const program::Backward& backward, const program::Training& training, Batches& batches,
+          StepRecorder* recorder = nullptr);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -63,6 +65,7 @@ class Trainer {
   const program::Backward& m_backward;
   const program::Training& m_training;
   Batches& m_batches;
+  StepRecorder* m_recorder;
   Tape m_tape;
   std::vector<graph::ValueId> m_trained;  ///< parameters that get a gradient
   std::vector<at::Tensor> m_changed;      ///< what the optimizer changes: these parameters, or float32 copies of them

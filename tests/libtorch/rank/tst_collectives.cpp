@@ -74,7 +74,7 @@ struct FakeDevice {
       if (m_device.hasFailed) throw std::runtime_error("CUDA error: an illegal memory access was encountered");
       return !m_device.isStuck;
     }
-    std::chrono::microseconds since(DeviceMark& earlier) override {
+    std::chrono::nanoseconds since(DeviceMark& earlier) override {
       return std::chrono::microseconds(1000 * (m_number - dynamic_cast<Mark&>(earlier).m_number));
     }
 

@@ -83,9 +83,9 @@ class EventMark final : public DeviceMark {
  public:
   EventMark() : m_event(cudaEventDefault) { m_event.record(); }
   bool isReached() override { return m_event.query(); }
-  std::chrono::microseconds since(DeviceMark& earlier) override {
-    const float milliseconds = dynamic_cast<EventMark&>(earlier).m_event.elapsed_time(m_event);
-    return std::chrono::microseconds(static_cast<std::int64_t>(milliseconds * 1000));
+  std::chrono::nanoseconds since(DeviceMark& earlier) override {
+    const double milliseconds = dynamic_cast<EventMark&>(earlier).m_event.elapsed_time(m_event);
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(milliseconds * 1e6));
   }
 
  private:

@@ -1,0 +1,273 @@
+#include "pipeline/bisect.h"
+
+#include "base/quantities.h"
+#include "base/temporary_folder.h"
+#include "formats/safetensors.h"
+#include "pipeline/folder_check.h"
+#include "pipeline/plan_again.h"
+#include "pipeline/value_difference.h"
+#include "program/watch.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <unordered_map>
+
+namespace cleave::pipeline {
+namespace {
+
+using graph::ValueId;
+
+/// Of the tolerance: by so much digests may differ before a value is looked at in full.
+constexpr double kSuspicious = 0.05;
+/// Values that are looked at in full at once, beside the operands of the nodes that compute them.
+constexpr std::size_t kAtOnce = 4, kMostRounds = 8;
+
+/// One of the two runs.
+struct Side {
+  std::shared_ptr<const plan::Plan> plan;
+  std::string name;  ///< of its files
+};
+
+/// A value that both runs hold.
+struct Common {
+  ValueId value, other;  ///< of the ATen graphs of the two plans
+};
+
+bool isHeld(const plan::Plan& plan, ValueId value) {
+  if (value.index() >= plan.programValueOf.size()) return false;
+  const ValueId held = plan.programValueOf[value.index()];
+  if (!held.isValid()) return false;
+  const auto local = plan.solution->placements[value.index()].localShape(plan.graph->shapeOf(value), plan.ranks);
+  return local && *local == plan.program->shapeOf(held);
+}
+
+program::WatchedValue watched(const plan::Plan& plan, ValueId value, bool isKept) {
+  const ValueId held = plan.programValueOf[value.index()];
+  return {plan.program->value(held).name, plan.graph->shapeOf(value), plan.solution->placements[value.index()], isKept};
+}
+
+/// What the ranks of one run say of the values, in their order.
+using Digest = std::array<double, program::kDigestNumbers>;
+struct Digests {
+  std::vector<std::vector<Digest>> byRank;
+};
+
+class Bisector {
+ public:
+  Bisector(const BisectRequest& request, const Progress& progress, const TemporaryFolder& folder)
+      : m_request(request), m_progress(progress), m_folder(folder) {}
+
+  Result<Bisection> run() {
+    CLEAVE_TRY_VOID(prepare());
+    findCommon();
+    m_progress.report("digests");
+    CLEAVE_TRY(const std::vector<ValueId> suspects, compareDigests());
+    for (std::size_t round = 0; round < kMostRounds && round * kAtOnce < suspects.size(); ++round) {
+      const auto from = suspects.begin() + static_cast<std::ptrdiff_t>(round * kAtOnce);
+      const auto count = std::min<std::ptrdiff_t>(kAtOnce, suspects.end() - from);
+      m_progress.report("values", static_cast<std::int64_t>(round) + 1, 0);
+      CLEAVE_TRY_VOID(lookAt({from, from + count}));
+      if (m_found.first) break;
+    }
+    return std::move(m_found);
+  }
+
+ private:
+  Result<void> prepare() {
+    m_split = {m_request.plan, "split"};
+    CLEAVE_TRY(const auto model, openSameModel(*m_request.plan, m_progress));
+    if (m_request.against) {
+      m_other = {m_request.against, "other"};
+      m_found.comparedWith = fmt::format("the other plan on {}", counted(m_request.against->ranks, "rank"));
+    } else {
+      CLEAVE_TRY(auto plan, unsplitPlan(model, *m_request.plan, m_progress));
+      m_other = {std::move(plan), "unsplit"};
+      m_found.comparedWith = "an unsplit run";
+    }
+    m_found.tolerance = m_request.tolerance.value_or(defaultTolerance(m_request.plan->model.dtype));
+    return {};
+  }
+
+  void findCommon() {
+    const plan::Plan &plan = *m_split.plan, &other = *m_other.plan;
+    std::unordered_map<std::string_view, ValueId> byName;
+    for (const auto id : idRange<ValueId>(other.graph->values.size())) byName.emplace(other.graph->value(id).name, id);
+    m_found.errors.assign(plan.graph->values.size(), -1);
+    for (const auto id : idRange<ValueId>(plan.graph->values.size())) {
+      const auto same = byName.find(plan.graph->value(id).name);
+      if (same == byName.end() || plan.graph->value(id).type != other.graph->value(same->second).type) continue;
+      if (!isHeld(plan, id) || !isHeld(other, same->second)) continue;
+      m_places.emplace(id, m_common.size());
+      m_common.push_back({id, same->second});
+    }
+    m_found.compared = m_common.size();
+  }
+
+  /// Runs one side; what its ranks saw lies in files of the name that is answered, with ".r" behind it.
+  Result<fs::path> runSide(const Side& side, const std::vector<program::WatchedValue>& values) {
+    const std::string name = fmt::format("{}-{}", side.name, m_runs++);
+    const fs::path planFile = m_folder / (name + "-plan.json"), watch = m_folder / (name + "-watch.json");
+    CLEAVE_TRY_VOID(writeFile(planFile, plan::toJson(*side.plan)));
+    CLEAVE_TRY_VOID(writeFile(watch, program::toJson(values)));
+    const fs::path seen = m_folder / name;
+    launch::LaunchRequest launch;
+    launch.rankProgram = m_request.rankProgram;
+    if (launch.rankProgram.empty()) {
+      CLEAVE_TRY(launch.rankProgram, launch::rankProgram());
+    }
+    launch.planFile = planFile;
+    launch.ranks = side.plan->ranks;
+    launch.rankArguments = {"--watch", watch.string(), "--watched", seen.string()};
+    if (m_request.input)
+      launch.rankArguments.insert(launch.rankArguments.end(), {"--input", m_request.input->string()});
+    if (m_request.skipWeights) launch.rankArguments.emplace_back("--skip-weights");
+    if (m_request.initMissing) launch.rankArguments.emplace_back("--init-missing");
+    CLEAVE_TRY(const auto outcome, launch::launch(
+                                       launch, [](const launch::RankEvent&) {}, m_progress));
+    if (outcome.succeeded) return seen;
+    const launch::RankExit& failure = *outcome.firstFailure;
+    return fail(failure.code, "Rank {} of the {} run {}. {}", failure.rank, side.name, failure.what, failure.lastWords);
+  }
+
+  Result<Digests> digestsOf(const Side& side, bool isOther) {
+    std::vector<program::WatchedValue> values;
+    for (const Common& common : m_common)
+      values.push_back(watched(*side.plan, isOther ? common.other : common.value, false));
+    CLEAVE_TRY(const fs::path seen, runSide(side, values));
+    Digests digests;
+    for (int rank = 0; rank < side.plan->ranks; ++rank) {
+      const fs::path path = fmt::format("{}.{}", seen.string(), rank);
+      CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(path));
+      const formats::WeightSource* table = file.find("digests");
+      std::vector<Digest>& rows = digests.byRank.emplace_back(values.size());
+      const std::size_t bytes = rows.size() * sizeof(Digest);
+      if (!table || graph::sizeInBytes(table->type) != static_cast<std::int64_t>(bytes))
+        return fail(ErrorCode::RankFailed, "Rank {} of the {} run answered no digests.", rank, side.name);
+      CLEAVE_TRY_VOID(file.read(*table, 0, std::as_writable_bytes(std::span(rows))));
+    }
+    return digests;
+  }
+
+  /// Of the whole: a rank that holds all of it says it alone.
+  static Digest wholeOf(const Digests& digests, std::size_t number, const rules::Placement& placement,
+                        std::size_t rank) {
+    if (placement.isReplicated()) return digests.byRank[rank][number];
+    Digest sum{};
+    for (const auto& rows : digests.byRank) {
+      for (int i = 0; i < program::kLargest; ++i) sum[i] += rows[number][i];
+      sum[program::kLargest] = std::max(sum[program::kLargest], rows[number][program::kLargest]);
+    }
+    return sum;
+  }
+
+  /// By how much of its size a value differs, as far as digests say; infinite: in what is no finite number.
+  static double errorOf(const Digest& actual, const Digest& expected) {
+    if (actual[program::kNotFinite] != expected[program::kNotFinite]) return HUGE_VAL;
+    double apart = std::abs(std::sqrt(actual[program::kSquares]) - std::sqrt(expected[program::kSquares]));
+    for (int i = 0; i < program::kProjections; ++i) apart = std::max(apart, std::abs(actual[i] - expected[i]));
+    const double size = std::sqrt(std::max(actual[program::kSquares], expected[program::kSquares]));
+    return apart == 0 ? 0 : apart / size;
+  }
+
+  double toleranceOf(ValueId value) const {
+    const graph::DType dtype = m_split.plan->graph->value(value).type.dtype;
+    if (!graph::isFloatingPoint(dtype)) return 0;
+    return m_request.tolerance.value_or(defaultTolerance(dtype));
+  }
+
+  /// In graph order.
+  Result<std::vector<ValueId>> compareDigests() {
+    CLEAVE_TRY(const Digests actual, digestsOf(m_split, false));
+    CLEAVE_TRY(const Digests expected, digestsOf(m_other, true));
+    std::vector<ValueId> suspects;
+    for (std::size_t i = 0; i < m_common.size(); ++i) {
+      const auto& [value, other] = m_common[i];
+      const rules::Placement &held = m_split.plan->solution->placements[value.index()],
+                             &heldThere = m_other.plan->solution->placements[other.index()];
+      const Digest whole = wholeOf(expected, i, heldThere, 0);
+      double& error = m_found.errors[value.index()];
+      error = 0;
+      const std::size_t copies = held.isReplicated() ? actual.byRank.size() : 1;
+      for (std::size_t rank = 0; rank < copies; ++rank)
+        error = std::max(error, errorOf(wholeOf(actual, i, held, rank), whole));
+      if (error > kSuspicious * toleranceOf(value)) suspects.push_back(value);
+    }
+    m_found.apart = suspects.size();
+    return suspects;
+  }
+
+  std::vector<ValueId> operandsOf(ValueId value) const {
+    const graph::Graph& graph = *m_split.plan->graph;
+    std::vector<ValueId> operands;
+    for (const ValueId operand : graph::operandsOf(graph.node(graph.value(value).producer))) {
+      if (m_places.contains(operand) && std::find(operands.begin(), operands.end(), operand) == operands.end())
+        operands.push_back(operand);
+    }
+    return operands;
+  }
+
+  Result<void> lookAt(const std::vector<ValueId>& suspects) {
+    std::set<ValueId> wanted(suspects.begin(), suspects.end());
+    for (const ValueId suspect : suspects) {
+      for (const ValueId operand : operandsOf(suspect)) wanted.insert(operand);
+    }
+    const std::vector<ValueId> kept(wanted.begin(), wanted.end());
+    std::vector<program::WatchedValue> own, others;
+    for (const ValueId value : kept) {
+      own.push_back(watched(*m_split.plan, value, true));
+      others.push_back(watched(*m_other.plan, m_common[m_places.at(value)].other, true));
+    }
+    CLEAVE_TRY(const fs::path actual, runSide(m_split, own));
+    CLEAVE_TRY(const fs::path expected, runSide(m_other, others));
+    const auto differenceOfKept = [&](ValueId value) -> Result<ValueDifference> {
+      const auto number = static_cast<std::size_t>(std::find(kept.begin(), kept.end(), value) - kept.begin());
+      const auto heldOn = [&](const fs::path& files, const program::WatchedValue& held, int ranks) {
+        return HeldValue{files, fmt::format("value.{}", number), held.shape, held.placement, ranks};
+      };
+      CLEAVE_TRY(ValueDifference difference,
+                 differenceOf(heldOn(actual, own[number], m_split.plan->ranks),
+                              heldOn(expected, others[number], m_other.plan->ranks), toleranceOf(value)));
+      difference.value = value;
+      return difference;
+    };
+    for (const ValueId suspect : suspects) {
+      CLEAVE_TRY(ValueDifference difference, differenceOfKept(suspect));
+      if (difference.outside == 0) continue;
+      m_found.first = std::move(difference);
+      for (const ValueId operand : operandsOf(suspect)) {
+        CLEAVE_TRY(m_found.inputs.emplace_back(), differenceOfKept(operand));
+      }
+      return {};
+    }
+    return {};
+  }
+
+  const BisectRequest& m_request;
+  const Progress& m_progress;
+  const TemporaryFolder& m_folder;
+  Side m_split, m_other;
+  std::vector<Common> m_common;                       ///< in the order of the split plan's graph
+  std::unordered_map<ValueId, std::size_t> m_places;  ///< in m_common
+  int m_runs = 0;
+  Bisection m_found;
+};
+
+}  // namespace
+
+Result<Bisection> bisect(const BisectRequest& request, const Progress& progress) {
+  RunRequest asked;
+  asked.plan = request.plan;
+  asked.skipWeights = request.skipWeights;
+  asked.initMissing = request.initMissing;
+  if (const FolderCheck folder = checkFolder(asked); !folder.holds())
+    return fail(ErrorCode::BadInput, "{}", folder.text);
+  if (request.against && inputsInWords(request.against->model) != inputsInWords(request.plan->model)) {
+    return fail(ErrorCode::BadInput, "The plans are for other inputs: {}, and {}. Plan both for the same.",
+                inputsInWords(request.plan->model), inputsInWords(request.against->model));
+  }
+  CLEAVE_TRY(const TemporaryFolder folder, TemporaryFolder::make("cleave-bisect"));
+  return Bisector(request, progress, folder).run();
+}
+
+}  // namespace cleave::pipeline

@@ -1,0 +1,129 @@
+/// `run --bisect` on real ranks: split models that compute the same, and those that do not, which name where it begins.
+#include "tests/support/cli_json.h"
+
+#include <QFile>
+#include <QJsonArray>
+#include <QJsonObject>
+#include <QTemporaryDir>
+#include <QTest>
+
+using namespace cleave::test;
+
+namespace {
+
+QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
+const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+
+QStringList bisect(const QString& model, int ranks) {
+  return QStringList{"run", model, "--bisect", "--ranks", QString::number(ranks)} + kSplit;
+}
+
+QByteArray refusal(const QStringList& arguments) {
+  const Finished run = cli(arguments);
+  if (run.exitCode != 2) qFatal("exit code %d: %s", run.exitCode, run.err.constData());
+  return run.err.trimmed();
+}
+
+}  // namespace
+
+class TestCliBisect : public QObject {
+  Q_OBJECT
+ private slots:
+  void findsNothingWhereTheSplitIsRight_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("ranks");
+    for (const char* name : {"llama", "mixtral", "gpt2", "olmo2", "llama-one-kv-head"}) {
+      for (int ranks : {2, 4}) QTest::addRow("%s on %d", name, ranks) << name << ranks;
+    }
+  }
+  void findsNothingWhereTheSplitIsRight() {
+    QFETCH(QString, name);
+    QFETCH(int, ranks);
+    const QJsonObject found = json(bisect(family(name), ranks) + QStringList{"--sequence-parallel", "auto"});
+    QVERIFY(found["agrees"].toBool());
+    QVERIFY(found["first"].isNull());
+    QVERIFY2(found["compared"].toInteger() > 60, qPrintable(QString::number(found["compared"].toInteger())));
+    QCOMPARE(found["values"].toArray().size(), found["compared"].toInteger());
+  }
+
+  /// A rule that takes the softmax of a rank's features for its part of the softmax of all lets the search split it.
+  void namesTheOperatorWhoseRuleIsWrong() {
+    const QString model = QStringLiteral(CLEAVE_TEST_DATA "/exported/softmax-of-features.pt2");
+    QVERIFY(json(bisect(model, 2))["agrees"].toBool());
+    qputenv("CLEAVE_TEST_BROKEN_RULE", "aten::_softmax");
+    const QJsonObject found = json(bisect(model, 2), 1);
+    const Finished run = cli(bisect(model, 2));
+    qunsetenv("CLEAVE_TEST_BROKEN_RULE");
+    QVERIFY(!found["agrees"].toBool());
+    const QJsonObject first = found["first"].toObject();
+    QCOMPARE(first["op"].toString(), "aten::_softmax");
+    QVERIFY(first["outside"].toInteger() > 0);
+    const QJsonObject largest = first["largest"].toObject();
+    QVERIFY(std::abs(largest["actual"].toDouble() - largest["expected"].toDouble()) > 1e-4);
+    for (const QJsonValue& input : found["inputs"].toArray()) QCOMPARE(input["outside"].toInteger(), 0);
+    QVERIFY(!found["inputs"].toArray().isEmpty());
+    QVERIFY2(run.out.startsWith("First difference: `_softmax"), run.out.constData());
+    QVERIFY2(run.out.contains("What it is computed from agrees: `"), run.out.constData());
+    QVERIFY2(run.err.contains("CLEAVE_TEST_BROKEN_RULE breaks the rule of `aten::_softmax` on purpose"),
+             run.err.constData());
+  }
+
+  /// A plan file by which a rank reads the weights of another layer.
+  void namesAParameterThatIsLoadedWrongly() {
+    const QTemporaryDir folder;
+    const QString plan = folder.filePath("plan.json");
+    QCOMPARE(cli(QStringList{"plan", family("llama"), "--ranks", "2", "--json", plan} + kSplit).exitCode, 0);
+    QFile file(plan);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QJsonObject document = QJsonDocument::fromJson(file.readAll()).object();
+    file.close();
+    QJsonArray parameters = document["parameters"].toArray();
+    QString name;
+    for (QJsonValueRef parameter : parameters) {
+      QJsonObject changed = parameter.toObject();
+      if (!changed["name"].toString().endsWith("1.mlp.up_proj.weight")) continue;
+      QJsonArray pieces = changed["pieces"].toArray();
+      QJsonObject second = pieces[1].toObject();
+      second["tensor"] = "model.layers.0.mlp.up_proj.weight";
+      pieces[1] = second;
+      changed["pieces"] = pieces;
+      name = changed["name"].toString();
+      parameter = changed;
+    }
+    QVERIFY(!name.isEmpty());
+    document["parameters"] = parameters;
+    QVERIFY(file.open(QIODevice::WriteOnly | QIODevice::Truncate));
+    file.write(QJsonDocument(document).toJson());
+    file.close();
+    const QJsonObject found = json({"run", plan, "--bisect"}, 1);
+    QCOMPARE(found["first"]["value"].toString(), name);
+    QCOMPARE(found["first"]["largest"]["rank"].toInt(), 1);
+  }
+
+  void comparesWithAnotherPlan() {
+    const QTemporaryDir folder;
+    const QString other = folder.filePath("other.json");
+    QCOMPARE(cli(QStringList{"plan", family("llama"), "--ranks", "4", "--seq", "16", "--sequence-parallel", "on",
+                             "--json", other} +
+                 kSplit)
+                 .exitCode,
+             0);
+    const QJsonObject found = json(bisect(family("llama"), 2) + QStringList{"--seq", "16", "--against", other});
+    QVERIFY(found["agrees"].toBool());
+    QCOMPARE(found["compared_with"].toString(), "the other plan on 4 ranks");
+    const Finished apart = cli(bisect(family("llama"), 2) + QStringList{"--seq", "8", "--against", other});
+    QCOMPARE(apart.exitCode, 3);
+    QVERIFY2(apart.err.contains("The plans are for other inputs"), apart.err.constData());
+  }
+
+  void refusesWhatItDoesNotDo() {
+    QVERIFY(refusal({"run", family("llama"), "--against", family("llama/config.json")})
+                .contains("--against is what --bisect compares with: add --bisect."));
+    QVERIFY(
+        refusal(bisect(family("llama"), 2) + QStringList{"--train-steps", "2"}).contains("leave --train-steps out"));
+    QVERIFY(refusal(bisect(family("llama"), 2) + QStringList{"--no-check"}).contains("leave --no-check out"));
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCliBisect)
+#include "tst_cli_bisect.moc"
