@@ -61,6 +61,13 @@ void declare(CLI::App& app, Options& options) {
   app.add_option("--weight-decay", training.weightDecay, "Weight decay")->capture_default_str();
   app.add_option("--clip-norm", options.clipNorm, "Scale gradients down to this norm");
   app.add_option("--accumulate", training.accumulate, "Micro-batches a step")->capture_default_str();
+  program::Generation& generation = options.request.generation;
+  app.add_option("--generate", generation.tokens, "Generate so many tokens behind the prompt that is the input");
+  app.add_option("--decode", options.request.decodeFile, "With --generate: plan file of a step behind the prompt")
+      ->check(CLI::ExistingFile);
+  app.add_option("--end-token", generation.endTokens, "With --generate: a row ends behind this token; may be repeated");
+  app.add_option("--padding-token", generation.paddingToken, "With --generate: fills up rows that have ended")
+      ->capture_default_str();
   app.add_option("--events-fd", options.eventsFd,
                  "Inherited pipe to write events to; readable lines on standard error without it");
   app.add_option("--events-to", options.eventsTo,
@@ -216,6 +223,14 @@ int main(int argc, char** argv) {
   const auto& request = options.request;
   if (options.calibrates != request.planFile.empty()) {
     std::fprintf(stderr, "cleave-rank: give either a plan or --calibrate.\n");
+    return exitCode(ErrorCode::BadUsage);
+  }
+  if (request.generation.isAsked() != !request.decodeFile.empty()) {
+    std::fprintf(stderr, "cleave-rank: --generate and --decode go together.\n");
+    return exitCode(ErrorCode::BadUsage);
+  }
+  if (request.generation.isAsked() && (request.training.isAsked() || request.recordsTimes)) {
+    std::fprintf(stderr, "cleave-rank: --generate goes with neither --train-steps nor --times.\n");
     return exitCode(ErrorCode::BadUsage);
   }
   if (const auto apart = refuseOverwriting({{"--output", options.output}},

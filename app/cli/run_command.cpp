@@ -4,6 +4,7 @@
 #include "cli/cluster_flags.h"
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/generation_flags.h"
 #include "cli/planning.h"
 #include "cli/summary.h"
 #include "formats/safetensors.h"
@@ -68,6 +69,7 @@ struct RunCommand {
   PlanFlags flags;
   std::vector<const CLI::Option*> planFlags, trainingFlags;
   ClusterFlags cluster;
+  GenerationFlags generation;
   std::string backend = "auto", input, expect, output, json, shapes, timeline, against;
   std::optional<double> rtol, atol;
   program::Training training;
@@ -97,6 +99,10 @@ struct RunCommand {
 
   /// Batch, sequence, mask and loss that the input file asks for, where no flag says otherwise.
   Result<void> takeShapeFromInput() {
+    if (generation.isAsked()) {
+      generation.setShape(flags);
+      return {};
+    }
     CLEAVE_TRY(const std::string file, inputFile());
     if (file.empty()) return {};
     if (const auto source = pipeline::recognise(flags.model); source && source->isExported)
@@ -140,6 +146,10 @@ struct RunCommand {
   Result<std::shared_ptr<const plan::Plan>> planFor(const Progress& progress) const {
     CLEAVE_TRY(auto plan, readPlanFile(flags.model));
     CLEAVE_TRY(const std::string file, inputFile());
+    if (generation.isAsked()) {
+      CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
+      return pipeline::planAgain(*plan, generation.modelFor(plan->model), progress);
+    }
     if (file.empty()) return plan;
     CLEAVE_TRY(const plan::ModelInfo wanted, modelFor(plan->model, file));
     if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
@@ -228,7 +238,7 @@ struct RunCommand {
 
   static Result<void> checkRanksFit(const pipeline::RunRequest& request) {
     CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.plan->ranks));
-    const auto memory = pipeline::checkMemory(*request.plan, backend);
+    const auto memory = pipeline::checkMemory(*request.plan, backend, request.step.get());
     if (memory.fits()) return {};
     return fail(ErrorCode::Environment,
                 "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with "
@@ -240,7 +250,7 @@ struct RunCommand {
     if (request.ignoreMemory) return {};
     if (!request.attended) CLEAVE_TRY_VOID(checkRanksFit(request));
     if (!request.comparesUnsplit()) return {};
-    if (const auto memory = pipeline::checkUnsplitMemory(*request.plan); !memory.fits()) {
+    if (const auto memory = pipeline::checkUnsplitMemory(*request.plan, request.step.get()); !memory.fits()) {
       return fail(ErrorCode::Environment,
                   "{} Give the expected values with --expect, leave the comparison out with --no-check, or start all "
                   "the same with --ignore-memory.",
@@ -326,6 +336,7 @@ struct RunCommand {
     const auto& plan = made.plan;
     CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model)));
     CLEAVE_TRY(auto runRequest, request(plan));
+    if (generation.isAsked()) CLEAVE_TRY_VOID(generation.complete(runRequest, progress));
     std::optional<launch::Listener> listener;
     CLEAVE_TRY_VOID(cluster.listenWith(listener, runRequest));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
@@ -365,6 +376,15 @@ struct RunCommand {
     CLEAVE_TRY_VOID(flags.checkPlanStandsAlone(planFlags));
     training.clipNorm = clipNorm;
     CLEAVE_TRY_VOID(checkTrainingFlags());
+    CLEAVE_TRY_VOID(generation.check({{"--train-steps", training.isAsked()},
+                                      {"--shapes", !shapes.empty()},
+                                      {"--bisect", bisects},
+                                      {"--timeline", !timeline.empty()},
+                                      {"--print-command", cluster.onlyPrints()},
+                                      {"--listen", cluster.isAsked()},
+                                      {"--batch", flags.batch.has_value()},
+                                      {"--seq", flags.sequence.has_value()}}));
+    if (generation.isAsked()) CLEAVE_TRY_VOID(generation.takePrompt(input, expect));
     CLEAVE_TRY_VOID(cluster.check(flags.model, !shapes.empty()));
     if (cluster.onlyPrints()) return printCommands(progress);
     CLEAVE_TRY_VOID(checkOutputs(flags.filesRead()));
@@ -502,6 +522,7 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
       "--ignore-memory", state->ignoreMemory,
       "Start although the ranks, or the unsplit run they are compared with, are predicted not to fit into memory");
   state->cluster.addTo(*command);
+  state->generation.addTo(*command);
   command->add_option("--timeline", state->timeline,
                       "Write what each rank did when, in the last step, in the format of chrome://tracing and "
                       "ui.perfetto.dev; - for stdout");

@@ -84,10 +84,12 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
 }
 
 std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& plan) {
+  std::string done;
+  if (report.training.isAsked()) done = counted(report.training.steps, "training step") + " of ";
+  if (const auto& made = report.generation)
+    done = counted((made->tokens.length - made->promptLength) * made->tokens.rows, "new token") + " of ";
   const std::string what =
-      fmt::format("{}{} on {} over {}",
-                  report.training.isAsked() ? counted(report.training.steps, "training step") + " of " : std::string(),
-                  plan.model.architecture, counted(plan.ranks, "rank"), launch::toText(report.backend));
+      fmt::format("{}{} on {} over {}", done, plan.model.architecture, counted(plan.ranks, "rank"), launch::toText(report.backend));
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
     case pipeline::RunVerdict::NotChecked:
@@ -207,6 +209,13 @@ std::string outputLines(const pipeline::RunReport& report) {
              2 * report.training.learningRate * static_cast<double>(report.training.steps));
 }
 
+std::string closingText(const pipeline::RunReport& report, const plan::Plan& plan) {
+  std::string text;
+  for (const std::string& violation : report.violations) text += violation + "\n";
+  for (const std::string& note : report.notes) text += note + "\n";
+  return text + verdictLine(report, plan);
+}
+
 }  // namespace
 
 std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan) {
@@ -217,15 +226,18 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     text += fmt::format(
         "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {}, {}, {}, "
         "{:.1f} ms per step\n",
-        rank, bytesText(result->bytesRead), bytesText(result->peak.program), bytesText(pipeline::predictedMemory(plan)),
+        rank, bytesText(result->bytesRead), bytesText(result->peak.program), 
+        bytesText(report.generation ? report.generation->predictedMemory : pipeline::predictedMemory(plan)),
         bytesText(result->peak.process), counted(result->allReduce, "all-reduce"),
         counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),
         static_cast<double>(result->stepMicroseconds) / 1000);
   }
   text += pipeline::timesText(report.timeline, plan);
   for (const auto& [rank, memory] : report.memory) text += pipeline::memoryText(memory, plan, rank);
-  const std::string notKept = report.training.isAsked() ? std::string() : plan::notKeptText(plan);
+  const bool isForwardPass = !report.training.isAsked() && !report.generation;
+  const std::string notKept = isForwardPass ? plan::notKeptText(plan) : std::string();
   if (!text.empty() && !notKept.empty()) text += notKept + "\n";
+  if (report.generation) return text + pipeline::generationText(report) + closingText(report, plan);
   if (report.training.isAsked()) {
     text += stepsText(report);
   } else if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {
@@ -233,9 +245,7 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
   }
   text += outputLines(report);
   if (!report.outputs.empty()) text += pipeline::toleranceText(report) + "\n";
-  for (const std::string& violation : report.violations) text += violation + "\n";
-  for (const std::string& note : report.notes) text += note + "\n";
-  return text + verdictLine(report, plan);
+  return text + closingText(report, plan);
 }
 
 std::string noSolutionJson(const pipeline::Solved& solved, const plan::ModelInfo& model) {

@@ -44,17 +44,35 @@ Conduct::Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeig
     : m_plan(plan),
       m_backend(backend),
       m_readsWeights(readsWeights),
-      m_ofStep(collectivesOfStep(plan, training)),
-      m_steps(std::max<std::int64_t>(1, training.steps)),
+      m_parts{{collectivesOfStep(plan, training), std::max<std::int64_t>(1, training.steps)}},
       m_ranks(static_cast<std::size_t>(plan.ranks)) {}
 
+std::size_t Conduct::planned() const {
+  std::size_t count = 0;
+  for (const Part& part : m_parts) count += part.count();
+  return count;
+}
+
+const plan::CollectivePlan* Conduct::plannedAt(std::size_t index) const {
+  for (const Part& part : m_parts) {
+    if (index < part.count()) return &part.collectives[index % part.collectives.size()];
+    index -= part.count();
+  }
+  return nullptr;
+}
+
 void Conduct::observe(const launch::RankEvent& event) {
+  // All ranks have the same tokens, and so end at the same step; what they did behind it would be too many collectives.
+  if (const auto* done = event.message ? std::get_if<protocol::Generated>(&*event.message) : nullptr;
+      done && event.rank == 0 && m_parts.size() > 1)
+    m_parts.back().times = std::clamp<std::int64_t>(done->steps, 0, m_parts.back().times);
   const auto* done = event.message ? std::get_if<protocol::CollectiveDone>(&*event.message) : nullptr;
   if (!done || event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
   Rank& rank = m_ranks[static_cast<std::size_t>(event.rank)];
   const std::size_t index = rank.collectives++;
-  if (!rank.firstDeviation.empty() || index >= planned()) return;
-  const plan::CollectivePlan& planned = m_ofStep[index % m_ofStep.size()];
+  const plan::CollectivePlan* const expected = plannedAt(index);
+  if (!rank.firstDeviation.empty() || !expected) return;
+  const plan::CollectivePlan& planned = *expected;
   if (done->kind == rules::toText(planned.kind) && done->bytes == planned.bytes &&
       done->index == static_cast<std::int32_t>(index))
     return;
@@ -70,12 +88,14 @@ void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::
     found.push_back(fmt::format("Rank {} reported {} and the plan has {}.", rank,
                                 counted(static_cast<std::int64_t>(seen.collectives), "collective"), planned()));
   }
-  const auto ofStep = plan::trafficByKind(m_ofStep);
+  std::map<rules::CollectiveKind, std::int64_t> byKind;
+  for (const Part& part : m_parts) {
+    for (const auto& [kind, traffic] : plan::trafficByKind(part.collectives)) byKind[kind] += traffic.count * part.times;
+  }
   for (const auto& [kind, executed] : {std::pair{rules::CollectiveKind::AllReduce, result.allReduce},
                                        {rules::CollectiveKind::AllGather, result.allGather},
                                        {rules::CollectiveKind::ReduceScatter, result.reduceScatter}}) {
-    const auto at = ofStep.find(kind);
-    const std::int64_t count = at == ofStep.end() ? 0 : at->second.count * m_steps;
+    const std::int64_t count = byKind[kind];
     if (executed != count)
       found.push_back(
           fmt::format("Rank {} counted {} × {} and the plan has {}.", rank, executed, rules::toText(kind), count));

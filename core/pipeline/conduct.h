@@ -13,6 +13,8 @@ namespace cleave::pipeline {
 class Conduct {
  public:
   Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights, const program::Training& training = {});
+  /// Of a run that generates: `step` behind `plan`, as often as the ranks say that it ran, and so many times at most.
+  void expectSteps(const plan::Plan& step, std::int64_t most) { m_parts.push_back({step.collectives, most}); }
   void observe(const launch::RankEvent& event);
   /// One sentence for each rank and each kind of deviation: collectives by kind, bytes and order; payload bytes that
   /// were read against the shard map's; the largest allocation while loading against the largest part of a parameter
@@ -24,14 +26,21 @@ class Conduct {
     std::size_t collectives = 0;  ///< done so far
     std::string firstDeviation;
   };
-  std::size_t planned() const { return m_ofStep.size() * static_cast<std::size_t>(m_steps); }
+  /// What is done some times in a row.
+  struct Part {
+    std::vector<plan::CollectivePlan> collectives;  ///< in order
+    std::int64_t times = 1;
+    std::size_t count() const { return collectives.size() * static_cast<std::size_t>(times); }
+  };
+  std::size_t planned() const;
+  /// Null: there is none of this index.
+  const plan::CollectivePlan* plannedAt(std::size_t index) const;
   void addCollectives(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const;
   void addBytes(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const;
   const plan::Plan& m_plan;
   launch::Backend m_backend;
   bool m_readsWeights;
-  std::vector<plan::CollectivePlan> m_ofStep;  ///< of a forward pass, or of a training step, in order
-  std::int64_t m_steps = 1;
+  std::vector<Part> m_parts;  ///< a forward pass or training steps; then steps of generation
   std::vector<Rank> m_ranks;
 };
 

@@ -36,9 +36,9 @@ std::int64_t roomForProgram(std::int64_t available, int ranks) {
   return std::max<std::int64_t>(0, (available - kSharedBytes) / ranks - kOwnBytes);
 }
 
-MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend) {
+MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const plan::Plan* step) {
   MemoryCheck check;
-  const std::int64_t rank = predictedMemory(plan);
+  const std::int64_t rank = predictedMemory(plan, step);
   if (backend == launch::Backend::Nccl) {
     check.needed = rank + kOnGpuBytes;
     check.available = launch::leastFreeGpuMemory(plan.ranks);
@@ -56,9 +56,10 @@ MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend) {
   return check;
 }
 
-MemoryCheck checkUnsplitMemory(const plan::Plan& plan) {
+MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step) {
   MemoryCheck check;
-  const std::int64_t program = plan::unsplitMemory(plan).total();
+  const plan::MemoryPrediction whole = plan::unsplitMemory(plan);
+  const std::int64_t program = step ? memoryOfBoth(whole, plan::unsplitMemory(*step)) : whole.total();
   check.needed = program + kOwnBytes + kSharedBytes;
   compareWithMachine(check,
                      fmt::format("The unsplit run that the ranks are compared with is predicted to hold {} of memory{}",

@@ -77,6 +77,8 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   info.hasTokenTypes = options.tokenTypes;
   info.hasLoss = options.loss && !info.isExported;
   info.logitsToKeep = options.logitsToKeep;
+  info.cacheUse = options.cacheUse;
+  info.cachePositions = options.cachePositions;
   info.hasWeights = model.folder.hasWeights();
   if (info.isExported) CLEAVE_TRY_VOID(findWeights(model, options.weights));
   return std::make_shared<const Model>(std::move(model));
@@ -171,6 +173,8 @@ torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info) {
   options.tokenTypes = info.hasTokenTypes;
   options.loss = info.hasLoss;
   options.logitsToKeep = info.logitsToKeep;
+  options.cacheUse = info.cacheUse;
+  options.cachePositions = info.cachePositions;
   return options;
 }
 

@@ -3,6 +3,7 @@
 #include "pipeline/solve.h"
 
 #include "base/version.h"
+#include "graph/states.h"
 #include "plan/demands.h"
 
 #include <algorithm>
@@ -70,6 +71,22 @@ std::string otherConstant(const graph::Graph& planned, const graph::Graph& now) 
   return {};
 }
 
+/// What of the demands speaks of something in a graph.
+void keepOnlyKnown(SolveOptions& options, const graph::Graph& graph) {
+  std::erase_if(options.pins, [&](const solve::Pin& pin) {
+    const solve::PinTargets targets = solve::targetsOf(pin, graph);
+    return targets.layers.empty() && targets.values.empty();
+  });
+  std::erase_if(options.rulesOff,
+                [&](const std::string& pattern) { return solve::nodesWithOperator(pattern, graph).empty(); });
+}
+
+Result<void> pinTo(SolveOptions& options, const std::string& name, const rules::Placement& placement) {
+  CLEAVE_TRY(solve::Pin pin, solve::Pin::parse(fmt::format("{}={}", name, placement.text())));
+  options.pins.push_back(std::move(pin));
+  return {};
+}
+
 std::string_view quantizationText(const plan::ModelInfo& info) {
   return info.quantization.empty() ? std::string_view("not quantized") : std::string_view(info.quantization);
 }
@@ -132,8 +149,11 @@ std::string inputsInWords(const plan::ModelInfo& info) {
       words += fmt::format("{}{}={}", words.empty() ? "" : ", ", symbol, size);
     return words.empty() ? "the inputs that it was exported with" : words;
   }
-  return fmt::format("batch {}, sequence {}, {}{}, {}", info.batch, info.sequence, info.hasMask ? "a mask" : "no mask",
-                     info.hasTokenTypes ? ", token types" : "", info.hasLoss ? "a loss" : "no loss");
+  std::string words =
+      fmt::format("batch {}, sequence {}, {}{}, {}", info.batch, info.sequence, info.hasMask ? "a mask" : "no mask",
+                  info.hasTokenTypes ? ", token types" : "", info.hasLoss ? "a loss" : "no loss");
+  if (info.cacheUse != graph::CacheUse::None) words += fmt::format(", a cache of {} positions", info.cachePositions);
+  return words;
 }
 
 Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model,
@@ -147,6 +167,32 @@ Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, cons
                                                     const Progress& progress) {
   CLEAVE_TRY(const auto model, openModelOf(wanted, progress));
   return planAgain(plan, model, progress);
+}
+
+Result<std::shared_ptr<const plan::Plan>> planOnSameWeights(const plan::Plan& plan,
+                                                            const std::shared_ptr<const Model>& model,
+                                                            const Progress& progress) {
+  CLEAVE_TRY(auto options, solveOptionsOf(plan));
+  // Values are numbered by their graph: what is demanded of one of `plan`'s may be another one's name here.
+  std::erase_if(options.pins, [](const solve::Pin& pin) { return pin.placement.has_value(); });
+  options.redistributable.clear();
+  if (model->info.cacheUse == graph::CacheUse::Reads) {
+    // One position does not divide, nor do strategies that are on the sequence; the weights say the rest.
+    options.sequenceParallel = rules::SequenceParallel::Off;
+    options.pins.clear();
+  }
+  keepOnlyKnown(options, *model->aten);
+  for (const plan::ParameterShards& parameter : plan.parameters)
+    CLEAVE_TRY_VOID(pinTo(options, parameter.name, parameter.placement));
+  std::map<std::string, graph::ValueId> given;
+  for (const graph::State& state : graph::statesOf(*plan.graph)) given.emplace(state.name, state.present);
+  for (const graph::State& state : graph::statesOf(*model->aten)) {
+    const auto at = given.find(state.name);
+    if (at == given.end() || !state.past.isValid()) continue;
+    CLEAVE_TRY_VOID(pinTo(options, model->aten->value(state.past).name, plan.solution->of(at->second)));
+  }
+  CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
+  return planModel(model, solved, progress);
 }
 
 Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,

@@ -178,6 +178,8 @@ Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
   options.sequence = sequence.value_or(options.sequence);
   options.cutsSequence = !sequence;
   options.logitsToKeep = logitsToKeep;
+  options.cacheUse = cacheUse;
+  options.cachePositions = cachePositions;
   CLEAVE_TRY(options.asked, askedSizes());
   if (!weights.empty()) options.weights = fs::absolute(weights).lexically_normal().string();
   CLEAVE_TRY(options.mask, onOff("--mask", mask));

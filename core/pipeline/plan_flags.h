@@ -27,6 +27,9 @@ struct PlanFlags {
   std::vector<std::string> pins, rulesOff, redistributable;
   std::string device = std::string(kDefaultDevice), optimizer = "adamw", memoryBudget, slack = "1";
   bool isTraining = false;
+  /// Of a prompt that is generated behind: set by who does that, and no option.
+  graph::CacheUse cacheUse = graph::CacheUse::None;
+  std::int64_t cachePositions = 0;
 
   /// `device`: the file that the profile was read from; empty: it goes by its name.
   static PlanFlags of(const std::string& model, const torch_capture::CaptureOptions& capture, const SolveOptions& solve,

@@ -52,6 +52,33 @@ nlohmann::ordered_json jsonOf(const program::Training& training, const std::vect
   return json;
 }
 
+nlohmann::ordered_json jsonOf(const GenerationReport& report) {
+  using Json = nlohmann::ordered_json;
+  Json cache{{"positions", report.cachePositions},
+             {"predicted_bytes", report.predictedCacheBytes},
+             {"measured_bytes", report.cacheBytes}};
+  return {{"prompt_tokens", report.promptLength},
+          {"new_tokens", report.tokens.length - report.promptLength},
+          {"asked_tokens", report.asked.tokens},
+          {"end_tokens", report.asked.endTokens},
+          {"prefill_us", report.figures.prefillMicroseconds},
+          {"decode_steps", report.figures.steps},
+          {"decode_us", report.figures.decodeMicroseconds},
+          {"tokens_per_second", report.tokensPerSecond()},
+          {"first_difference", report.firstDifference.empty() ? Json() : Json(report.firstDifference)},
+          {"kv_cache", std::move(cache)}};
+}
+
+/// A list for each row.
+nlohmann::ordered_json jsonOf(const TokenRows& tokens) {
+  auto json = nlohmann::ordered_json::array();
+  for (std::int64_t row = 0; row < tokens.rows; ++row) {
+    auto& ids = json.emplace_back(nlohmann::ordered_json::array());
+    for (std::int64_t i = 0; i < tokens.length; ++i) ids.push_back(tokens.at(row, i));
+  }
+  return json;
+}
+
 nlohmann::ordered_json jsonOf(const MemoryLine& line) {
   nlohmann::ordered_json json{{"name", line.name}, {"measured", line.measured}, {"predicted", nullptr}};
   if (line.predicted) json["predicted"] = *line.predicted;
@@ -106,7 +133,8 @@ nlohmann::ordered_json jsonOf(const Timeline& timeline, const plan::Plan& plan) 
 
 }  // namespace
 
-std::int64_t predictedMemory(const plan::Plan& plan) {
+std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step) {
+  if (step) return memoryOfBoth(plan.memory, step->memory);
   return plan.costSettings.isTraining ? plan.cost.bytes() : plan.memory.total();
 }
 
@@ -123,12 +151,17 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
                   {"ranks", plan.ranks},
                   {"engine", solve::toText(plan.engine)},
                   {"collectives", plan.collectives.size()},
-                  {"predicted_memory", predictedMemory(plan)}};
+                  {"predicted_memory",
+                   report.generation ? report.generation->predictedMemory : predictedMemory(plan)}};
   json["backend"] = launch::toText(report.backend);
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
   json["rtol"] = report.rtol;
   json["atol"] = report.atol;
   if (report.training.isAsked()) json["training"] = jsonOf(report.training, report.steps);
+  if (report.generation) {
+    json["tokens"] = jsonOf(report.generation->tokens);
+    json["generation"] = jsonOf(*report.generation);
+  }
   json["outputs"] = Json::array();
   for (const OutputDifference& output : report.outputs) json["outputs"].push_back(jsonOf(output));
   json["ranks"] = Json::array();

@@ -2,11 +2,13 @@
 /// What a run of a plan gives: how far its outputs lie from what was expected, and where its ranks did otherwise than
 /// the plan says.
 #include "launch/launcher.h"
+#include "pipeline/generation.h"
 #include "pipeline/memory_account.h"
 #include "pipeline/timeline.h"
 #include "plan/plan.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +41,7 @@ struct RunReport {
   std::vector<OutputDifference> outputs;
   program::Training training;                 ///< what was asked for
   std::vector<protocol::TrainingStep> steps;  ///< of rank 0
+  std::optional<GenerationReport> generation;  ///< where tokens were asked for, and the run succeeded
   launch::RunOutcome outcome;
   std::map<int, MemoryComparison> memory;  ///< by rank: of the same step
   Timeline timeline;                       ///< of the step that was recorded; empty: of a run that failed
@@ -47,8 +50,9 @@ struct RunReport {
   std::vector<std::string> warnings;  ///< the plan's, and what else its model is to be known for
 };
 
-/// What a rank is predicted to hold at most while it runs the plan, forward or training.
-std::int64_t predictedMemory(const plan::Plan& plan);
+/// What a rank is predicted to hold at most while it runs the plan, forward or training; with `step`, the plan of a
+/// prompt and then that of the steps behind it, on the same weights.
+std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step = nullptr);
 
 /// "tolerance 0.0001 + 0.0001 × the expected value"
 std::string toleranceText(const RunReport& report);

@@ -6,6 +6,7 @@
 #include "pipeline/compare.h"
 #include "pipeline/conduct.h"
 #include "pipeline/folder_check.h"
+#include "pipeline/generation.h"
 #include "pipeline/plan_again.h"
 #include "pipeline/solve.h"
 
@@ -17,13 +18,21 @@ namespace {
 
 struct RankFiles {
   fs::path plan, output;
+  fs::path step;           ///< of a run that generates: the plan of a step behind the prompt
   fs::path deviation;  ///< "FILE.r": the outputs of a rank r that are not rank 0's
   std::optional<fs::path> input;
 };
 
-Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files,
+/// What runs; the request says how.
+struct Plans {
+  const plan::Plan& plan;
+  const plan::Plan* step = nullptr;  ///< of a run that generates
+};
+
+Result<launch::RunOutcome> launchRanks(const Plans& plans, launch::Backend backend, const RankFiles& files,
                                        const RunRequest& request, const launch::Observer& observer,
                                        const Progress& progress) {
+  const plan::Plan& plan = plans.plan;
   CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(plan)));
   launch::LaunchRequest launch;
   launch.rankProgram = request.rankProgram;
@@ -37,6 +46,10 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
   if (request.wantsOutputs() || !request.training.isAsked())
     launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};
   std::ranges::copy(rankArguments(request), std::back_inserter(launch.rankArguments));
+  if (plans.step) {
+    CLEAVE_TRY_VOID(writeFile(files.step, plan::toJson(*plans.step)));
+    launch.rankArguments.insert(launch.rankArguments.end(), {"--decode", files.step.string()});
+  }
   return launch::launch(launch, observer, progress);
 }
 
@@ -82,13 +95,20 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
   if (!request.comparesUnsplit()) return fs::path();
   progress.report("unsplit run");
   CLEAVE_TRY(const auto plan, unsplitPlan(model, *request.plan, progress));
-  const RankFiles unsplit{folder / "unsplit-plan.json", folder / "unsplit.safetensors", folder / "unsplit.rank",
-                          files.input};
+  const RankFiles unsplit{.plan = folder / "unsplit-plan.json",
+                          .output = folder / "unsplit.safetensors",
+                          .step = folder / "unsplit-step.json",
+                          .deviation = folder / "unsplit.rank",
+                          .input = files.input};
+  std::shared_ptr<const plan::Plan> step;
+  if (request.step) {
+    CLEAVE_TRY(step, planStep(*plan, progress));
+  }
   RunRequest alone = request;
   alone.recordsTimes = false;
   CLEAVE_TRY(const auto outcome,
              launchRanks(
-                 *plan, launch::Backend::Gloo, unsplit, alone, [](const launch::RankEvent&) {}, progress));
+                 {*plan, step.get()}, launch::Backend::Gloo, unsplit, alone, [](const launch::RankEvent&) {}, progress));
   if (!outcome.succeeded) {
     const launch::RankExit& failure = *outcome.firstFailure;
     return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what,
@@ -122,6 +142,12 @@ Result<void> compareOutputs(RunReport& report, const RunRequest& request, const 
     if (rank > 0)
       report.notes.push_back(
           fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", rank));
+    if (report.generation) {
+      CLEAVE_TRY(OutputDifference tokens, compareTokens(file, expected, report.generation->firstDifference));
+      tokens.rank = rank;
+      report.outputs.push_back(std::move(tokens));
+      continue;
+    }
     CLEAVE_TRY(auto differences, compareTensors(file, expected, comparison));
     for (OutputDifference& difference : differences) {
       difference.rank = rank;
@@ -206,6 +232,30 @@ Result<void> checkTraining(const RunRequest& request) {
   return {};
 }
 
+/// What the run generated, and what its ranks told of it.
+Result<void> takeGenerated(RunReport& report, const RunRequest& request, const RankFiles& files,
+                           const std::map<int, protocol::Generated>& told) {
+  std::vector<protocol::Generated> byRank;
+  for (const auto& [rank, generated] : told) byRank.push_back(generated);
+  CLEAVE_TRY(report.generation, generationReport(files.output, request.generation, *request.plan, *request.step, byRank));
+  // CUDA's allocator rounds up.
+  constexpr std::int64_t kGpuRounding = 512;
+  const std::int64_t rounding = report.backend == launch::Backend::Nccl ? kGpuRounding : 0;
+  for (std::string& violation : cacheViolations(*report.generation, *request.step, rounding))
+    report.violations.push_back(std::move(violation));
+  return {};
+}
+
+Result<std::vector<std::string>> checkExpectation(const RunRequest& request) {
+  if (request.generation.isAsked()) {
+    CLEAVE_TRY(const TokenRows prompt, readPrompt(*request.input));
+    CLEAVE_TRY_VOID(checkExpectedTokens(prompt, *request.expect));
+    return std::vector<std::string>();
+  }
+  return request.training.isAsked() ? checkExpectedTraining(*request.plan, request.training.steps, *request.expect)
+                                    : checkExpected(*request.plan, *request.expect);
+}
+
 std::map<int, MemoryComparison> memoryByRank(const std::map<int, protocol::MemoryAccount>& accounts,
                                              const launch::RunOutcome& outcome, const RunRequest& request) {
   std::map<int, MemoryComparison> byRank;
@@ -241,8 +291,9 @@ std::vector<std::string> rankArguments(const RunRequest& request) {
   if (const auto input = request.inputFile()) words.insert(words.end(), {"--input", input->string()});
   if (request.skipWeights) words.emplace_back("--skip-weights");
   if (request.initMissing) words.emplace_back("--init-missing");
-  if (request.recordsTimes) words.emplace_back("--times");
+  if (request.recordsTimes && !request.generation.isAsked()) words.emplace_back("--times");
   std::ranges::copy(program::arguments(request.training), std::back_inserter(words));
+  std::ranges::copy(program::arguments(request.generation), std::back_inserter(words));
   return words;
 }
 
@@ -265,17 +316,15 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
     CLEAVE_TRY(model, openSameModel(*request.plan, progress));
   }
   std::vector<MemoryCheck> checks;
-  if (!request.attended) checks.push_back(checkMemory(*request.plan, report.backend));
-  if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan));
+  if (!request.attended) checks.push_back(checkMemory(*request.plan, report.backend, request.step.get()));
+  if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan, request.step.get()));
   for (const MemoryCheck& memory : checks) {
     if (memory.fits()) continue;
     if (!request.ignoreMemory) return fail(ErrorCode::Environment, "{}", memory.text);
     report.notes.push_back(memory.text);
   }
   if (request.expect) {
-    CLEAVE_TRY(const auto others, request.training.isAsked()
-                                      ? checkExpectedTraining(*request.plan, request.training.steps, *request.expect)
-                                      : checkExpected(*request.plan, *request.expect));
+    CLEAVE_TRY(const auto others, checkExpectation(request));
     for (const std::string& name : others) {
       report.notes.push_back(fmt::format("Not compared: {} of {}, because this run does not compute it.", name,
                                          request.expect->filename().string()));
@@ -283,8 +332,11 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   }
   noteCasts(report, request);
   CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
-  const RankFiles files{folder / "plan.json", folder / "outputs.safetensors", folder / "outputs.rank",
-                        request.inputFile()};
+  const RankFiles files{.plan = folder / "plan.json",
+                        .output = folder / "outputs.safetensors",
+                        .step = folder / "step.json",
+                        .deviation = folder / "outputs.rank",
+                        .input = request.inputFile()};
   // Opened before anything runs: an output that cannot be written is known at once. Ranks write elsewhere, because what
   // is compared must be read again, which a pipe cannot.
   std::optional<OutputFile> output;
@@ -294,13 +346,17 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   progress.report("run");
   TimelineCollector times(request.plan->ranks);
   std::map<int, protocol::MemoryAccount> accounts;
+  std::map<int, protocol::Generated> generated;
   Conduct conduct(*request.plan, report.backend, !request.skipWeights, request.training);
+  if (request.step) conduct.expectSteps(*request.step, request.generation.tokens - 1);
   report.training = request.training;
   const auto follow = [&](const launch::RankEvent& event) {
     conduct.observe(event);
     times.observe(event);
     if (const auto* account = event.message ? std::get_if<protocol::MemoryAccount>(&*event.message) : nullptr)
       accounts[event.rank] = *account;
+    if (const auto* done = event.message ? std::get_if<protocol::Generated>(&*event.message) : nullptr)
+      generated[event.rank] = *done;
     const auto* step = event.message ? std::get_if<protocol::TrainingStep>(&*event.message) : nullptr;
     if (step && event.rank == 0 && std::ssize(report.steps) < request.training.steps) report.steps.push_back(*step);
     observer(event);
@@ -308,12 +364,15 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (request.attended) {
     CLEAVE_TRY(report.outcome, attendRanks(request, files, follow, progress));
   } else {
-    CLEAVE_TRY(report.outcome, launchRanks(*request.plan, report.backend, files, request, follow, progress));
+    CLEAVE_TRY(report.outcome, launchRanks({*request.plan, request.step.get()}, report.backend, files, request, follow,
+                                           progress));
   }
   if (!report.outcome.succeeded) return report;
   report.violations = conduct.violations(report.outcome);
   report.memory = memoryByRank(accounts, report.outcome, request);
-  if (auto timeline = times.timeline(*request.plan->program)) {
+  if (request.step) {
+    CLEAVE_TRY_VOID(takeGenerated(report, request, files, generated));
+  } else if (auto timeline = times.timeline(*request.plan->program)) {
     report.timeline = *std::move(timeline);
   } else {
     report.notes.push_back(timeline.error().message);

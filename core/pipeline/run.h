@@ -23,7 +23,10 @@ struct RunRequest {
   launch::Backend backend = launch::Backend::Auto;
   std::optional<std::filesystem::path> input, expect, output;
   double rtol = 1e-4, atol = 1e-4;
-  program::Training training;                     ///< steps instead of one forward pass; the plan's optimizer
+  program::Training training;  ///< steps instead of one forward pass; the plan's optimizer
+  /// Tokens behind `input`, a prompt that `plan` is for, instead of one forward pass: see generation.h.
+  program::Generation generation;
+  std::shared_ptr<const plan::Plan> step;  ///< of a step behind the prompt; null: nothing is generated
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank and folder_check.h
   bool recordsTimes = true;    ///< RunReport::timeline: a forward pass runs twice, warm the second time
   bool compareUnsplit = true;  ///< without `expect`: against a run of the unsplit program in one process
@@ -49,10 +52,11 @@ struct MemoryCheck {
   bool fits() const { return !available || needed <= *available; }
 };
 /// `backend`: Gloo or Nccl. CPU ranks share the machine's memory (or the container's), ranks on GPUs have one each.
-MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend);
+/// `step`: of a run that generates.
+MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const plan::Plan* step = nullptr);
 /// The same for the run that the ranks are compared with, when they have ended: one process on CPUs that holds the
 /// model whole.
-MemoryCheck checkUnsplitMemory(const plan::Plan& plan);
+MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step = nullptr);
 
 /// Absolute and relative tolerance of a comparison in this element type on CPUs: float32 1e-4, float16 1e-2, bfloat16
 /// 6e-2 (8 bits of mantissa, and sums in another order), float64 1e-8.
@@ -60,7 +64,7 @@ double defaultTolerance(graph::DType dtype);
 
 /// Starts the ranks, or waits for them (and, where asked, starts the unsplit run), waits, compares: outputs with what
 /// is expected, and what each rank read, allocated and sent with the plan. Of training the outputs are the losses of
-/// all steps, and all parameters after them; `expect` may have any of these. `observer` sees every event of the split
+/// all steps, and all parameters after them; `expect` may have any of these. Of generation they are the tokens. `observer` sees every event of the split
 /// run. Environment when the ranks, or the unsplit run, do not fit into memory; BadInput when `expect` has no or
 /// another output, `checkFolder` does not hold, or the folder holds another model than the plan's: all before any rank
 /// starts.

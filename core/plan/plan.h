@@ -16,6 +16,7 @@
 // clang-format on
 #include "formats/safetensors.h"
 #include "formats/size_expression.h"
+#include "graph/states.h"
 #include "plan/shares.h"
 #include "program/backward.h"
 #include "program/collectives.h"
@@ -87,6 +88,8 @@ struct ModelInfo {
   std::int64_t batch = 1, sequence = 128;
   bool hasMask = false, hasTokenTypes = false, hasLoss = true;
   std::int64_t logitsToKeep = 0;
+  graph::CacheUse cacheUse = graph::CacheUse::None;  ///< of a prefill or a decode step (graph/states.h)
+  std::int64_t cachePositions = 0;                   ///< that the cache has room for; 0: there is none
   bool hasWeights = false;     ///< a checkpoint is there
   bool isExported = false;     ///< `source` is an archive of torch.export; batch and sequence are then those of its
                                ///< inputs, 0 where they have no such dimension

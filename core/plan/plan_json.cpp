@@ -68,6 +68,10 @@ void writeModel(JsonWriter& json, const ModelInfo& model) {
   if (model.hasTokenTypes) json.key("token_types").value(true);
   json.key("loss").value(model.hasLoss);
   json.key("logits_to_keep").value(model.logitsToKeep);
+  if (model.cacheUse != graph::CacheUse::None) {
+    json.key("cache").value(graph::toText(model.cacheUse));
+    json.key("cache_positions").value(model.cachePositions);
+  }
   json.key("has_weights").value(model.hasWeights);
   if (model.isExported) {
     json.key("exported").value(true);

@@ -74,6 +74,10 @@ class PlanReader {
     CLEAVE_TRY(m_plan.model.hasTokenTypes, model.flag("token_types", false));
     CLEAVE_TRY(m_plan.model.hasLoss, model.flag("loss"));
     CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", {0, program::kMaxSize}));
+    if (model.has("cache")) {
+      CLEAVE_TRY(m_plan.model.cacheUse, model.word("cache", graph::parseCacheUse));
+      CLEAVE_TRY(m_plan.model.cachePositions, model.integer("cache_positions", {1, program::kMaxSize}));
+    }
     CLEAVE_TRY(m_plan.model.hasWeights, model.flag("has_weights"));
     CLEAVE_TRY(m_plan.engine, m_root.word("engine", solve::parseEngine));
     CLEAVE_TRY(m_plan.candidateSet, m_root.word("menu", rules::parseCandidateSet));

@@ -2,6 +2,7 @@
 #include "graph/expert_memory.h"
 #include "graph/liveness.h"
 #include "graph/operators.h"
+#include "graph/states.h"
 #include "plan/steps.h"
 #include "solve/cost/cost_model.h"
 
@@ -9,7 +10,8 @@
 #include <unordered_map>
 
 /// Liveness over the rank program (graph/liveness.h). An all_reduce works in place where nothing reads its operand
-/// later. Work space counts while its node runs:
+/// later, and a cache is written in place: it is an input, whose memory is counted as such. Work space counts while its
+/// node runs:
 ///   all_gather, reduce_scatter along an inner dimension: c10d wants rank-major buffers, so the parts are copied once;
 ///   cross_entropy_loss: the log-softmax; its vocabulary-parallel form: the exponentials, and for half
 ///   precision the logits in f32;
@@ -88,6 +90,9 @@ void predictActivations(const Graph& program, MemoryPrediction& memory) {
   workspace.reserve(program.nodes.size());
   for (const graph::Value& value : program.values) bytes.push_back(sizeInBytes(value.type));
   for (const Node& node : program.nodes) workspace.push_back(workspaceOf(program, node));
+  for (NodeId id : idRange<NodeId>(program.nodes.size())) {
+    if (graph::writesInPlace(program, id)) bytes[program.node(id).results.front().index()] = 0;
+  }
   graph::MemoryUse use = graph::Lifetimes(program, graph::kAllReduce).run(bytes, workspace);
   memory.peakActivations = use.peak;
   memory.workspaceAtPeak = use.workspaceAtPeak;

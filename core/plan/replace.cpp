@@ -1,6 +1,7 @@
 #include "graph/gradients.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
+#include "graph/states.h"
 #include "plan/gather.h"
 #include "plan/steps.h"
 
@@ -54,7 +55,8 @@ class ProgramBuilder {
     }
     for (const graph::Output& output : m_graph.outputs) {
       if (m_gradients && !m_gradients->isOutput[output.value.index()]) continue;
-      m_builder.addOutput(output.name, m_request.gatherOutputs ? whole(output.value) : local(output.value));
+      const bool isGathered = m_request.gatherOutputs && !graph::isPresent(output.name);
+      m_builder.addOutput(output.name, isGathered ? whole(output.value) : local(output.value));
     }
     for (const auto& value : m_graph.values) {
       const auto tied = m_graph.tiedNames.find(value.name);

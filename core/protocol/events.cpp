@@ -110,6 +110,11 @@ void fields(V&& v, MemoryAccount& m) {
   v("at_peak", m.atPeak), v("saved", m.saved), v("nodes_at_peak", m.nodesAtPeak);
 }
 template <class V>
+void fields(V&& v, Generated& m) {
+  v("prefill_microseconds", m.prefillMicroseconds), v("decode_microseconds", m.decodeMicroseconds);
+  v("steps", m.steps), v("cache_bytes", m.cacheBytes);
+}
+template <class V>
 void fields(V&& v, RankError& m) {
   v("message", m.message), v("peer_failed", m.peerFailed), v("code", m.code);
 }
@@ -117,7 +122,7 @@ void fields(V&& v, RankError& m) {
 /// The "type" of each message, in the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
     "hello", "phase",  "memory", "heartbeat", "collective", "measurement",
-    "step",  "result", "error",  "output",    "times",      "account"};
+    "step",  "result", "error",  "output",    "times",      "account",     "generated"};
 
 struct Writer {
   Json& json;

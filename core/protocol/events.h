@@ -11,6 +11,7 @@
 /// | collective  | index in the plan, kind, bytes, microseconds                                      |
 /// | measurement | what, amount, threads, repeats, median, lowest, highest (cleave-rank --calibrate) |
 /// | step        | number of a training step from 1, loss, norm of its gradients, microseconds       |
+/// | generated   | microseconds of prefill and decode steps, how many, bytes of the cache            |
 /// | times       | what the rank did when in one step: the next spans of so many (cleave-rank --times) |
 /// | account     | what its memory was for in that step                                              |
 /// | output      | total, bytes: the next part of the file of outputs; on a connection, see join.h   |
@@ -163,6 +164,12 @@ struct MemoryAccount {
   std::array<std::int64_t, kMemoryKinds> atPeak{};  ///< by kind: adds up to `peak`
   std::vector<NodeBytes> saved, nodesAtPeak;        ///< largest first: saved activations; all at the peak
 };
+/// What a rank generated, after its last token.
+struct Generated {
+  std::int64_t prefillMicroseconds = 0, decodeMicroseconds = 0;  ///< of the prompt; of all decode steps together
+  std::int64_t steps = 0;       ///< decode steps that ran: the prompt gives one token, each of them another one
+  std::int64_t cacheBytes = 0;  ///< what the allocator counts of this rank's part of the cache
+};
 struct RankResult {
   std::int64_t bytesRead = 0, shardBytes = 0, largestParameterAllocation = 0;
   PeakMemory peak;
@@ -190,7 +197,7 @@ struct RankError {
 ErrorCode errorCodeOf(int exitCode);
 
 using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, Measurement, TrainingStep,
-                             RankResult, RankError, OutputPart, StepTimes, MemoryAccount>;
+                             RankResult, RankError, OutputPart, StepTimes, MemoryAccount, Generated>;
 
 std::string encode(const Message& message);  ///< one line, with the newline
 /// BadInput for a line that is too long, no JSON object, of another protocol version, or has a field of a wrong type.

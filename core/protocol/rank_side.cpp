@@ -166,6 +166,11 @@ std::optional<std::string> readable(int rank, const Message& message) {
     return fmt::format("rank {}: step {} of {}: loss {:.6f}{}, {:.3f} ms", rank, step->step, step->steps, step->loss,
                        norm, static_cast<double>(step->microseconds) / 1000);
   }
+  if (const auto* done = std::get_if<Generated>(&message)) {
+    return fmt::format("rank {}: prompt {:.3f} ms, {} decode steps {:.3f} ms, cache {} bytes", rank,
+                       static_cast<double>(done->prefillMicroseconds) / 1000, done->steps,
+                       static_cast<double>(done->decodeMicroseconds) / 1000, done->cacheBytes);
+  }
   if (const auto* error = std::get_if<RankError>(&message)) return fmt::format("rank {}: {}", rank, error->message);
   if (const auto* m = std::get_if<Measurement>(&message)) {
     return fmt::format("rank {}: {} of {}: {:.3f} ms, from {:.3f} to {:.3f}", rank, toText(m->what), m->amount,

@@ -3,6 +3,7 @@
 #include "graph/arguments.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
+#include "graph/states.h"
 #include "rules/call.h"
 #include "rules/layer_outputs.h"
 #include "rules/weight_splits.h"
@@ -201,12 +202,28 @@ class Tracer {
   std::vector<std::pair<ValueId, int>> m_way;
 };
 
+/// Of a cache: by its heads, each of them held by several ranks where there are more ranks than heads.
+std::vector<SourceSplit> cacheSplits(const Shape& shape, int ranks) {
+  const std::int64_t heads = sizeAt(shape, graph::kCacheHeads);
+  const Placement even = Placement::split(graph::kCacheHeads);
+  if (heads >= ranks && even.localShape(shape, ranks)) {
+    return {{even, fmt::format("each rank keeps the keys or values of its {} of {} heads", heads / ranks, heads)}};
+  }
+  if (heads == 0 || heads >= ranks || ranks % heads != 0) return {};
+  const auto copies = static_cast<int>(ranks / heads);
+  return {{even.withReplicas(copies), fmt::format("{} ranks each keep the keys or values of one of {} heads", copies,
+                                                  heads)}};
+}
+
 }  // namespace
 
 bool meansHeads(const Graph& graph, ValueId value, int dim) { return Tracer(graph).of(value, dim).isHeads; }
 
 std::vector<SourceSplit> sourceSplits(const Graph& graph, NodeId source, const StrategyContext& context) {
   const Node& node = graph.node(source);
+  if (node.kind == graph::NodeKind::Input && context.worldSize > 1 &&
+      graph::isPast(graph.value(node.results.front()).name))
+    return cacheSplits(graph.shapeOf(node.results.front()), context.worldSize);
   const bool isSource = node.kind == graph::NodeKind::Parameter || node.kind == graph::NodeKind::Constant;
   if (!isSource || context.candidateSet != CandidateSet::Full || context.worldSize == 1) return {};
   const ValueId value = node.results.front();

@@ -102,6 +102,7 @@ class Checker {
     switch (node.kind) {
       case graph::NodeKind::Call: return checkCall(n);
       case graph::NodeKind::Parameter: return checkParameter(n, node.results.front());
+      case graph::NodeKind::Input:
       case graph::NodeKind::Constant:
         if (isHeadwise(n, node.results.front())) return;
         [[fallthrough]];

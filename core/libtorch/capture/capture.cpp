@@ -32,6 +32,9 @@ class RecordingHost final : public models::ModelHost {
     const Recorder::Suspension unrecorded;
     return m_recorder.addConstant(name, compute());
   }
+  at::Tensor past(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) override {
+    return m_recorder.addInput(name, {*bridge::toDType(dtype), shape.vec()});
+  }
   void tied(const std::string& name, const std::string& otherName) override { m_recorder.addTiedName(name, otherName); }
   void stacked(const std::string& name, const graph::StackedName& stored) override {
     m_recorder.setStackedName(name, stored);
@@ -59,6 +62,12 @@ std::optional<std::int64_t> learnedPositions(const families::ModelConfig& config
 Result<void> checkPositions(const families::ModelConfig& config, const CaptureOptions& options,
                             const std::string& where) {
   const std::int64_t rows = learnedPositions(config).value_or(kMostPositions);
+  if (options.cachePositions > rows) {
+    return fail(ErrorCode::BadInput,
+                "{}: the model has learned {} positions, too few for a prompt and what is generated of {} together: ask "
+                "for fewer tokens.",
+                where, rows, options.cachePositions);
+  }
   if (options.sequence <= rows) return {};
   return fail(ErrorCode::BadInput,
               "{}: the model has learned {} positions, too few for a sequence of {}: use --seq {}.", where, rows,
@@ -75,11 +84,47 @@ void runForward(Recorder& recorder, const families::ModelConfig& config, const C
   if (options.tokenTypes) inputs.tokenTypeIds = recorder.addInput("token_type_ids", tokens);
   if (options.loss)
     inputs.labels = recorder.addInput("labels", isClassifier ? TensorType{DType::Int64, {options.batch}} : tokens);
+  if (options.cacheUse == graph::CacheUse::Reads)
+    inputs.cachePosition = recorder.addInput(std::string(graph::kCachePosition), {DType::Int64, {1}});
+  const models::ModelOptions asked{bridge::toScalarType(dtype), options.logitsToKeep, options.cacheUse,
+                                   options.cachePositions};
   RecordingHost host(recorder, progress);
   const Recorder::Recording recording(recorder);
-  const auto outputs = models::runModel(config, inputs, {bridge::toScalarType(dtype), options.logitsToKeep}, host);
+  const auto outputs = models::runModel(config, inputs, asked, host);
   recorder.addOutput("logits", outputs.logits);
   if (outputs.loss) recorder.addOutput("loss", *outputs.loss);
+  for (const auto& [name, tensor] : outputs.present) recorder.addOutput(name, tensor);
+}
+
+/// Frequencies that depend on how far a sequence reaches are those of the whole of it here, and of what is there so far
+/// where the model is asked token by token: what lies in the cache was turned by other ones.
+Result<void> checkRopes(const families::ModelConfig& config, const CaptureOptions& options, const std::string& where) {
+  for (const families::RopeConfig& rope : config.ropes) {
+    const bool isDynamic = rope.kind == families::RopeKind::Dynamic, isLong = rope.kind == families::RopeKind::LongRope;
+    const std::int64_t limit = isLong ? rope.originalMaxPositions : config.family.positions.value;
+    const bool isPromptBeyond = isLong && options.cacheUse == graph::CacheUse::Fills && options.sequence > limit;
+    const bool isStep = options.cacheUse == graph::CacheUse::Reads;  // of a prompt that was looked at before
+    if (!(isDynamic || isLong) || options.cachePositions <= limit || isPromptBeyond || (isLong && isStep)) continue;
+    return fail(ErrorCode::BadInput,
+                "{}: the model turns its keys otherwise beyond {} positions, and prompt and generated tokens are {} "
+                "together: ask for at most {} in all.",
+                where, limit, options.cachePositions, limit);
+  }
+  return {};
+}
+
+Result<void> checkCache(const families::ModelConfig& config, const CaptureOptions& options, const std::string& where) {
+  if (options.cacheUse == graph::CacheUse::None) return {};
+  if (!std::holds_alternative<families::CausalHead>(config.head)) {
+    return fail(ErrorCode::BadInput, "{}: {} does not predict the next token, so that it generates none.", where,
+                config.className);
+  }
+  if (!config.family.isCausal) {
+    return fail(ErrorCode::BadInput,
+                "{}: in this model every token sees those behind it too, so that none can be generated one by one.",
+                where);
+  }
+  return checkRopes(config, options, where);
 }
 
 /// What the options ask of this model that it has not.
@@ -99,6 +144,7 @@ Result<void> checkOptionsFor(const families::ModelConfig& config, const CaptureO
     return fail(ErrorCode::BadInput, "{}: {} has logits of all positions or of none: leave --logits-to-keep out.",
                 where, config.className);
   }
+  CLEAVE_TRY_VOID(checkCache(config, options, where));
   return checkPositions(config, options, where);
 }
 
@@ -115,6 +161,17 @@ class BuiltModel final : public ForwardSource {
   const CaptureOptions& m_options;
   DType m_dtype;
 };
+
+Result<void> checkCacheOptions(const CaptureOptions& options) {
+  const bool isStep = options.cacheUse == graph::CacheUse::Reads;
+  if (options.loss || options.mask || options.tokenTypes)
+    return fail(ErrorCode::BadUsage, "generation has neither a loss nor a mask nor token types; switch them off");
+  if (isStep && options.sequence != 1)
+    return fail(ErrorCode::BadUsage, "sequence length is {}: a step of generation takes one token", options.sequence);
+  if (options.cachePositions >= options.sequence && options.cachePositions <= kMostPositions) return {};
+  return fail(ErrorCode::BadUsage, "the cache has {} positions: expected a number from {} (the sequence) to {}",
+              options.cachePositions, options.sequence, kMostPositions);
+}
 
 }  // namespace
 
@@ -138,6 +195,7 @@ Result<void> checkOptions(const CaptureOptions& options) {
         ErrorCode::BadUsage,
         "sequence length is 1: the loss compares each position with the next; use 2 or more, or switch the loss off");
   }
+  if (options.cacheUse != graph::CacheUse::None) CLEAVE_TRY_VOID(checkCacheOptions(options));
   if (options.dtype && !graph::isFloatingPoint(*options.dtype)) {
     return fail(ErrorCode::BadUsage, "dtype is {}: expected a floating point type", graph::toText(*options.dtype));
   }

@@ -121,8 +121,9 @@ class Attention {
       heads.query = rotated(heads.query, rotary, pairing);
       heads.key = rotated(heads.key, rotary, pairing);
     }
-    heads.key = repeated(heads.key);
-    heads.value = repeated(heads.value);
+    const KeysAndValues all = remembered(m_build, m_index, heads.key, heads.value);
+    heads.key = repeated(all.keys);
+    heads.value = repeated(all.values);
     const std::optional<Tensor>& mask = m_shared.masks.at(m_layer.window);
     if (m_part.softCap.value == 0 && m_part.sinks.empty())
       return attended(m_build, heads.query, heads.key, heads.value, mask, scale());
@@ -158,7 +159,7 @@ class Attention {
       scores = at::cat({scores, sinks.expand({batch(), m_heads, sequence(), 1})}, -1);
     }
     Tensor shares = at::softmax(scores, -1, at::kFloat).to(m_build.options().dtype);
-    if (!m_part.sinks.empty()) shares = shares.slice(-1, 0, sequence());
+    if (!m_part.sinks.empty()) shares = shares.slice(-1, 0, m_build.keyPositions());
     return at::matmul(shares, heads.value)
         .transpose(1, 2)
         .contiguous()
@@ -170,8 +171,8 @@ class Attention {
     const std::int64_t group = m_heads / m_keyValueHeads;
     if (group == 1) return x;
     return x.unsqueeze(2)
-        .expand({batch(), m_keyValueHeads, group, sequence(), m_headDim})
-        .reshape({batch(), m_heads, sequence(), m_headDim});
+        .expand({batch(), m_keyValueHeads, group, m_build.keyPositions(), m_headDim})
+        .reshape({batch(), m_heads, m_build.keyPositions(), m_headDim});
   }
 
   std::int64_t batch() const { return m_build.batch(); }
@@ -199,7 +200,7 @@ Tensor attended(Build& build, const Tensor& query, const Tensor& key, const Tens
 Tensor attention(Build& build, const std::string& block, const Tensor& input, std::size_t index,
                  const LayerInputs& shared) {
   if (const auto* latent = std::get_if<LatentAttention>(&build.family().attention))
-    return latentAttention(build, *latent, block, input, build.config().layers[index], shared);
+    return latentAttention(build, *latent, block, input, index, shared);
   return Attention(build, std::get<SelfAttention>(build.family().attention), block, index, shared).run(input);
 }
 

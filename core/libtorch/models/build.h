@@ -35,6 +35,9 @@ class Build {
   ModelHost& host() { return m_host; }
   std::int64_t batch() const { return m_batch; }
   std::int64_t sequence() const { return m_sequence; }
+  /// Positions that a token may look at: those of the cache where one is read, else the sequence's.
+  std::int64_t keyPositions() const { return readsCache() ? m_options.cachePositions : m_sequence; }
+  bool readsCache() const { return m_options.cacheUse == graph::CacheUse::Reads; }
   std::int64_t hidden() const { return family().hidden.value; }
   /// "model.embed_tokens"
   std::string inModel(std::string_view name) const { return join(family().model, name); }
@@ -67,6 +70,8 @@ class Build {
   Tensor norm(const std::string& path, const Tensor& input, at::IntArrayRef weightShape = {});
   Tensor rmsNorm(const std::string& path, const Tensor& input, double eps);
   Tensor activation(const std::string& path, const Tensor& input);
+  /// What was kept of all layers, in their order.
+  std::vector<std::pair<std::string, Tensor>>& present() { return m_present; }
 
  private:
   std::string_view classOf(const std::string& path) const;
@@ -78,7 +83,17 @@ class Build {
   ModelHost& m_host;
   std::int64_t m_batch, m_sequence;
   std::vector<std::string> m_paths;  ///< of the modules that are entered
+  std::vector<std::pair<std::string, Tensor>> m_present;
 };
+
+// ---- cache.cpp
+
+struct KeysAndValues {
+  Tensor keys, values;  ///< [batch, key/value heads, positions, features]
+};
+/// What layer `index` attends to, from the keys and values of this sequence: these, or a cache that they are written
+/// into. Where there is a cache they are kept in `build.present()`.
+KeysAndValues remembered(Build& build, std::size_t index, const Tensor& keys, const Tensor& values);
 
 // ---- positions.cpp
 
@@ -98,7 +113,7 @@ Tensor rotated(const Tensor& x, const RotaryPair& rotary, Pairing pairing);
 Tensor attention(Build& build, const std::string& block, const Tensor& input, std::size_t index,
                  const LayerInputs& shared);
 Tensor latentAttention(Build& build, const LatentAttention& part, const std::string& block, const Tensor& input,
-                       const LayerConfig& layer, const LayerInputs& shared);
+                       std::size_t index, const LayerInputs& shared);
 /// Query, key and value [batch, heads, sequence, features]; the result [batch, sequence, heads · features]. A scale of
 /// 0: the root of the head size's inverse.
 Tensor attended(Build& build, const Tensor& query, const Tensor& key, const Tensor& value,

@@ -23,7 +23,8 @@ Tensor turnedPairs(const Tensor& x, const RotaryPair& rotary) {
 }  // namespace
 
 Tensor latentAttention(Build& build, const LatentAttention& part, const std::string& block, const Tensor& input,
-                       const LayerConfig& layer, const LayerInputs& shared) {
+                       std::size_t index, const LayerInputs& shared) {
+  const LayerConfig& layer = build.config().layers[index];
   const std::string path = Build::join(block, part.name);
   const Build::Inside scope(build, path, build.className("Attention"));
   const auto inside = [&](std::string_view name) { return Build::join(path, name); };
@@ -56,10 +57,11 @@ Tensor latentAttention(Build& build, const LatentAttention& part, const std::str
   const Tensor turnedKey = turn(narrow[1].view({batch, 1, sequence, turned})).expand({batch, heads, sequence, turned});
 
   const Tensor queryStates = at::cat({queries[0], turn(queries[1])}, -1);
-  const Tensor keyStates = at::cat({keysAndValues[0], turnedKey}, -1);
+  const KeysAndValues all =
+      remembered(build, index, at::cat({keysAndValues[0], turnedKey}, -1), keysAndValues[1]);
   const double factor = build.config().ropes.front().scoreFactor;
   const double scale = factor == 1.0 ? 0.0 : factor / std::sqrt(static_cast<double>(plain + turned));
-  const Tensor merged = attended(build, queryStates, keyStates, keysAndValues[1], shared.masks.at(layer.window), scale);
+  const Tensor merged = attended(build, queryStates, all.keys, all.values, shared.masks.at(layer.window), scale);
   return build.linear(inside("o_proj"), merged, build.hidden(), part.hasBias.value);
 }
 

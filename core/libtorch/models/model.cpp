@@ -125,7 +125,7 @@ class Model {
     std::map<std::int64_t, std::optional<Tensor>> byWindow;
     for (const LayerConfig& layer : m_build.config().layers) {
       // A window that all positions fit into hides none.
-      const std::int64_t effective = layer.window < m_build.sequence() ? layer.window : 0;
+      const std::int64_t effective = layer.window < m_build.keyPositions() ? layer.window : 0;
       if (!byWindow.contains(effective)) byWindow[effective] = attentionMask(m_build, effective, isNeeded);
       byWindow[layer.window] = byWindow[effective];
     }
@@ -141,7 +141,9 @@ class Model {
 ModelOutputs runModel(const ModelConfig& config, const ModelInputs& inputs, const ModelOptions& options,
                       ModelHost& host) {
   Build build(config, inputs, options, host);
-  return Model(build).run();
+  ModelOutputs outputs = Model(build).run();
+  outputs.present = std::move(build.present());
+  return outputs;
 }
 
 }  // namespace cleave::models

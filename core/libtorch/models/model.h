@@ -9,9 +9,13 @@
 ///     Weights host(...);
 ///     const ModelOutputs out = runModel(config, {ids, mask, labels}, {.dtype = at::kFloat}, host);
 #include "families/model_config.h"
+#include "graph/states.h"
 #include "libtorch/models/model_host.h"
 
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace cleave::models {
 
@@ -21,17 +25,21 @@ struct ModelInputs {
   std::optional<at::Tensor> tokenTypeIds;   ///< int64 [batch, sequence]; families with token types only
   /// int64 [batch, sequence], -100: not counted (causal models shift them by one inside); of a classifier [batch].
   std::optional<at::Tensor> labels;
+  std::optional<at::Tensor> cachePosition;  ///< int64 [1], where a cache is read: the place of the one token of each row
 };
 
 struct ModelOptions {
   at::ScalarType dtype = at::kFloat;  ///< of the parameters and of what is computed with them
   std::int64_t logitsToKeep = 0;      ///< causal heads: only the last positions; 0: all; the loss needs all
+  graph::CacheUse cacheUse = graph::CacheUse::None;  ///< causal models: keys and values are given out, or taken too
+  std::int64_t cachePositions = 0;                   ///< that the cache has room for
 };
 
 struct ModelOutputs {
   at::Tensor logits;  ///< float32 (float64 for float64 parameters) [batch, kept, vocab]; of a classifier [batch,
                       ///< labels]
   std::optional<at::Tensor> loss;  ///< scalar; with labels only
+  std::vector<std::pair<std::string, at::Tensor>> present;  ///< of a cache that is filled or read, by graph::presentName
 };
 
 ModelOutputs runModel(const families::ModelConfig& config, const ModelInputs& inputs, const ModelOptions& options,

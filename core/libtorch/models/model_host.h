@@ -21,6 +21,10 @@ class ModelHost {
   virtual at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) = 0;
   /// Small data that belongs to the program. `compute` makes it on the CPU; its operators are not part of the program.
   virtual at::Tensor constant(const std::string& name, const std::function<at::Tensor()>& compute) = 0;
+  /// What is carried from step to step by this name (graph/states.h), as the step before left it.
+  virtual at::Tensor past(const std::string& name, at::IntArrayRef /*shape*/, at::ScalarType /*dtype*/) {
+    CLEAVE_CHECK(false, "{} is asked of a host that carries nothing", name);
+  }
   /// The second is another name that the model has for the parameter called by the first.
   virtual void tied(const std::string& /*name*/, const std::string& /*otherName*/) {}
   /// Checkpoints may have the parameter called `name` in many tensors. Said before the parameter is asked for.

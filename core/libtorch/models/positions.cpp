@@ -19,7 +19,10 @@ double lowest(at::ScalarType dtype) {
   }
 }
 
-Tensor indices(Build& build) { return at::arange(build.sequence(), build.inputs().inputIds.options()); }
+/// Of the positions that tokens look at.
+Tensor indices(Build& build) { return at::arange(build.keyPositions(), build.inputs().inputIds.options()); }
+/// Where the tokens of the sequence stand.
+Tensor places(Build& build) { return build.readsCache() ? *build.inputs().cachePosition : indices(build); }
 
 /// [batch or 1, sequence], as learned tables number them.
 Tensor positionIds(Build& build, const LearnedPositions& positions) {
@@ -36,7 +39,7 @@ Tensor positionIds(Build& build, const LearnedPositions& positions) {
       return counted.to(at::kLong).add(padding);
     }
   }
-  const Tensor ids = indices(build).unsqueeze(0);
+  const Tensor ids = places(build).unsqueeze(0);
   return positions.extraRows == 0 ? ids : ids.add(positions.extraRows);
 }
 
@@ -61,18 +64,18 @@ Tensor alibi(Build& build, const Alibi& part) {
   const std::int64_t heads = attention.heads.value;
   Tensor slopes = build.host().constant(build.inModel("alibi_slopes"), [&] { return alibiSlopes(heads); });
   const std::optional<Tensor>& mask = build.inputs().attentionMask;
-  const Tensor places = mask ? mask->cumsum(-1).sub(1).mul(*mask) : indices(build).unsqueeze(0);
+  const Tensor numbers = mask ? mask->cumsum(-1).sub(1).mul(*mask) : indices(build).unsqueeze(0);
   slopes = slopes.view({1, heads, 1, 1});
   if (part.isRounded) slopes = slopes.to(at::kBFloat16);
-  const Tensor biases = slopes.mul(places.unsqueeze(1).unsqueeze(1)).to(build.options().dtype);
+  const Tensor biases = slopes.mul(numbers.unsqueeze(1).unsqueeze(1)).to(build.options().dtype);
   return part.isRounded ? biases.div(std::sqrt(static_cast<double>(attention.headDim.value))) : biases;
 }
 
 RotaryPair rotaryPair(Build& build, const RopeConfig& rope, std::string_view name, Pairing pairing) {
-  const auto compute = [&] { return inverseFrequencies(rope, build.family().positions.value, build.sequence()); };
+  const auto compute = [&] { return inverseFrequencies(rope, build.family().positions.value, build.keyPositions()); };
   const std::string path = Build::join(build.inModel(build.family().rotary), name);
   const Tensor frequencies = build.host().constant(path, compute).unsqueeze(0).unsqueeze(-1);
-  const Tensor positions = indices(build).unsqueeze(0).unsqueeze(1).to(at::kFloat);
+  const Tensor positions = places(build).unsqueeze(0).unsqueeze(1).to(at::kFloat);
   const Tensor angles = at::matmul(frequencies, positions).transpose(1, 2);
   const Tensor both =
       pairing == Pairing::Halves ? at::cat({angles, angles}, -1) : at::stack({angles, angles}, -1).flatten(-2);
@@ -119,14 +122,15 @@ std::optional<Tensor> attentionMask(Build& build, std::int64_t window, bool isNe
   const auto* linear = std::get_if<Alibi>(&build.family().position);
   const std::optional<Tensor>& padding = build.inputs().attentionMask;
   const bool isCausal = build.family().isCausal;
-  if (window == 0 && !padding && !linear && !(isNeeded && isCausal)) return std::nullopt;
+  const bool isPlain = window == 0 && !padding && !linear && !(isNeeded && isCausal);
+  if (isPlain && !build.readsCache()) return std::nullopt;
   std::optional<Tensor> isVisible;
   const auto require = [&](const Tensor& condition) {
     isVisible = isVisible ? isVisible->logical_and(condition) : condition;
   };
   if (isCausal || window != 0) {
     const Tensor columns = indices(build);
-    const Tensor rows = columns.unsqueeze(-1);
+    const Tensor rows = (build.readsCache() ? places(build) : columns).unsqueeze(-1);
     const auto condition = [&](const Tensor& seen) { require(seen.unsqueeze(0).unsqueeze(0)); };
     if (isCausal) condition(columns.le(rows));
     if (window != 0) condition(columns.gt(rows.sub(window)));

@@ -1,5 +1,6 @@
 #include "libtorch/rank/operator_call.h"
 
+#include "graph/states.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/operators.h"
 
@@ -52,7 +53,10 @@ Result<std::vector<std::optional<BoundCall>>> bindCalls(const graph::Graph& grap
         [&]() -> Result<BoundCall> {
           if (!*target) return tl::unexpected(target->error());
           if (const auto* parallel = std::get_if<ParallelOp>(&**target)) return bindParallel(*parallel, node);
-          const auto& handle = std::get<c10::OperatorHandle>(**target);
+          // A cache is given and handed on: its memory is written, and no copy of it made.
+          const c10::OperatorHandle handle = graph::writesInPlace(graph, id)
+                                                 ? bridge::findOperator("aten::index_put_").value()
+                                                 : std::get<c10::OperatorHandle>(**target);
           CLEAVE_TRY(bridge::BoundArguments arguments, bridge::bindArguments(node.args, handle.schema(), device));
           return BoundCall{handle, std::move(arguments)};
         },

@@ -4,6 +4,7 @@
 #include "base/quantities.h"
 #include "base/throttle.h"
 #include "libtorch/rank/collectives.h"
+#include "libtorch/rank/generator.h"
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/interpreter.h"
 #include "libtorch/rank/membership.h"
@@ -68,7 +69,7 @@ class RankRun {
     if (m_request.training.isAsked()) {
       CLEAVE_TRY_VOID(train());
     } else {
-      CLEAVE_TRY(const NamedTensors outputs, runProgram());
+      CLEAVE_TRY(const NamedTensors outputs, m_generator ? generate() : runProgram());
       // What follows copies outputs to the host, which is no part of what the plan predicts.
       keepPeak();
       CLEAVE_TRY_VOID(gather(outputs));
@@ -107,6 +108,17 @@ class RankRun {
     m_bound = std::make_unique<Program>(std::move(bound));
     CLEAVE_TRY_VOID(takeWatched());
     m_result.program = fmt::format("{:016x}", program::digestOf(m_program));
+    return m_request.generation.isAsked() ? readDecodeProgram() : Result<void>();
+  }
+
+  Result<void> readDecodeProgram() {
+    CLEAVE_TRY(m_decode, program::readRankProgram(m_request.decodeFile));
+    if (m_decode.ranks != m_program.ranks) {
+      return fail(ErrorCode::BadInput, "The plan of the prompt is for {}, that of the steps behind it for {}.",
+                  counted(m_program.ranks, "rank"), m_decode.ranks);
+    }
+    CLEAVE_TRY(m_generator, Generator::make(*m_bound, m_decode, m_request.generation));
+    m_result.program += fmt::format("{:016x}", program::digestOf(m_decode));
     return {};
   }
 
@@ -166,6 +178,7 @@ class RankRun {
     return {{"plan", m_result.program},
             {"input", fmt::format("{:016x}", m_digestOfInputs)},
             {"training", fmt::format("{}", fmt::join(program::arguments(m_request.training), " "))},
+            {"generation", fmt::format("{}", fmt::join(program::arguments(m_request.generation), " "))},
             {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
             {"setting of --init-missing", onOrOff(m_request.initMissing)},
             {"setting of --times", onOrOff(m_request.recordsTimes)}};
@@ -187,7 +200,10 @@ class RankRun {
     m_result.bytesRead = report.bytesRead;
     m_result.shardBytes = m_request.skipWeights ? 0 : program::shardBytes(m_program.parameters, m_request.rank);
     m_result.largestParameterAllocation = m_allocations.largest();
-    return {};
+    if (!m_generator) return {};
+    return m_generator->prepare(m_program.parameters, [this] {
+      return m_runtime ? m_runtime->memory().allocated : m_allocations.allocated();
+    });
   }
 
   /// Connections are made lazily and ranks load at different speeds: neither belongs into the step's time.
@@ -206,6 +222,7 @@ class RankRun {
     }
     m_met = std::chrono::steady_clock::now();
     if (m_request.recordsTimes) CLEAVE_TRY_VOID(recordWarm());
+    if (m_generator) CLEAVE_TRY_VOID(m_generator->warmUp(*m_collectives, m_live));
     m_collectives->resetCounts();
     m_collectives->setObserver([this, index = std::int32_t(0)](const CollectiveRecord& record) mutable {
       m_sink(protocol::CollectiveDone{index++, std::string(record.kind), record.bytes, record.time.count()});
@@ -341,6 +358,16 @@ class RankRun {
     return outputs;
   }
 
+  Result<NamedTensors> generate() {
+    enter(Phase::Running);
+    const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
+    CLEAVE_TRY(const GeneratedTokens done, m_generator->run(*m_collectives, m_live, progress));
+    m_sink(done.figures);
+    m_result.stepMicroseconds = done.figures.decodeMicroseconds / std::max<std::int64_t>(1, done.figures.steps);
+    takeCounts();
+    return NamedTensors{{"tokens", done.tokens}};
+  }
+
   Result<void> gather(const NamedTensors& outputs) {
     enter(Phase::Gathering);
     std::vector<std::int64_t> digests;
@@ -407,6 +434,8 @@ class RankRun {
   Batches m_batches;
   std::uint64_t m_digestOfInputs = 0;
   program::Backward m_backward;  ///< of a program that is trained
+  program::RankProgram m_decode;             ///< of a run that generates, and what runs it behind `m_bound`
+  std::unique_ptr<Generator> m_generator;
   std::optional<ValueWatcher> m_watcher;
   std::chrono::steady_clock::time_point m_met{};  ///< when all ranks were at the same place
   std::unique_ptr<Collectives> m_collectives;

@@ -4,6 +4,7 @@
 /// The interpreter runs the rank program node by node with ATen, frees values when dead, and sends every
 /// collective through one `Collectives` interface (Gloo, NCCL, or none for one rank). Loads only this rank's slices.
 #include "base/progress.h"
+#include "program/generation.h"
 #include "program/training.h"
 #include "protocol/events.h"
 
@@ -34,6 +35,8 @@ struct RankRequest {
   bool recordsTimes = false;   ///< run warm, and tell what the rank did when in the (last) step
   bool initMissing = false;    ///< fill parameters the checkpoint lacks from the seed
   program::Training training;  ///< where steps are asked for: outputs are the losses and the parameters after them
+  program::Generation generation;  ///< where tokens are asked for: `planFile` is of the prompt, and the output the tokens
+  std::filesystem::path decodeFile;  ///< the plan of a step behind the prompt, on the same weights
   std::string ncclLibrary;     ///< path of libcleave_nccl.so; for backend "nccl"
 };
 

@@ -12,10 +12,9 @@ namespace {
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
 
 /// The full candidate set shapes a layer's strategies, and how sources may be split, by what comes behind them, which
-/// is no part of their structure.
+/// is no part of their structure; nor is the name by which a cache goes.
 std::vector<rules::LayerStrategy> strategiesOf(const Asking& asking, NodeId node) {
   const auto& layer = asking.variables.layer(node);
-  if (asking.problem.context.candidateSet != rules::CandidateSet::Full) return {};
   if (!layer) {
     std::vector<rules::LayerStrategy> splits;
     for (rules::SourceSplit& split : rules::sourceSplits(*asking.problem.graph, node, asking.problem.context)) {
@@ -24,6 +23,7 @@ std::vector<rules::LayerStrategy> strategiesOf(const Asking& asking, NodeId node
     }
     return splits;
   }
+  if (asking.problem.context.candidateSet != rules::CandidateSet::Full) return {};
   return rules::layerStrategies(*asking.problem.graph, node, *layer, asking.problem.context).offered;
 }
 

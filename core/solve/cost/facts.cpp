@@ -3,6 +3,7 @@
 #include "graph/arguments.h"
 #include "graph/attention.h"
 #include "graph/gradients.h"
+#include "graph/states.h"
 #include "solve/cost/flops.h"
 
 #include <algorithm>
@@ -56,7 +57,9 @@ class FactFinder {
 
   void find() {
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findWork(id);
-    for (const graph::Output& output : m_graph.outputs) fact(output.value).isOutput = true;
+    // What is carried on stays where it is: no output that is gathered for the user.
+    for (const graph::Output& output : m_graph.outputs)
+      fact(output.value).isOutput = fact(output.value).isOutput || !graph::isPresent(output.name);
     if (m_problem.cost.isTraining) {
       takeGradients(graph::findGradients(m_graph));
       m_backward.firstSaver.resize(m_values.size());
@@ -64,9 +67,7 @@ class FactFinder {
       findGradients();
     }
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findPasses(id);
-    if (!m_problem.cost.isTraining && m_problem.cost.holdsKvCache) {
-      for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findCached(id);
-    }
+    if (!m_problem.cost.isTraining) findCached();
     if (m_problem.context.sequenceParallel != rules::SequenceParallel::Off) findGathered();
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findHolders(id);
     addOutputs();
@@ -225,6 +226,14 @@ class FactFinder {
     }
   }
 
+  /// Where the graph says what is carried on, that; else what causal attention will read again.
+  void findCached() {
+    const std::vector<graph::State> states = graph::statesOf(m_graph);
+    for (const graph::State& state : states) fact(state.present).isCached = true;
+    if (!states.empty() || !m_problem.cost.holdsKvCache) return;
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findCached(id);
+  }
+
   void findCached(NodeId id) {
     const Node& node = m_graph.node(id);
     if (m_nodes[id.index()].op->cost != CostClass::Attention || !isCausal(m_graph, node)) return;
@@ -375,6 +384,8 @@ CostFacts::CostFacts(const Problem& problem, const Variables& variables)
   FactFinder(problem, variables, *this).find();
   for (const Node& node : problem.graph->nodes) {
     if (node.kind != NodeKind::Input && node.kind != NodeKind::Constant) continue;
+    // The memory of a cache is counted where it is written.
+    if (node.kind == NodeKind::Input && graph::isPast(problem.graph->value(node.results.front()).name)) continue;
     for (ValueId result : node.results)
       fixedBytes = saturatingAdd(fixedBytes, values[result.index()].count * values[result.index()].itemSize);
   }

@@ -1,0 +1,257 @@
+/// `run --generate` on real ranks, against what transformers generates with the same models
+/// (tests/tools/generations.py).
+#include "tests/support/cli_json.h"
+#include "tests/support/safetensors_edit.h"
+
+#include <QDir>
+#include <QFile>
+#include <QJsonArray>
+#include <QJsonObject>
+#include <QTemporaryDir>
+#include <QTest>
+
+#include <set>
+
+using namespace cleave::test;
+
+namespace {
+
+QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
+QString generation(const QString& name) {
+  return QStringLiteral(CLEAVE_TEST_DATA "/generation/") + name + ".safetensors";
+}
+
+/// As tests/tools/generations.py generates.
+const QStringList kNew{"--generate", "12"};
+const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+
+QJsonObject report(const QStringList& arguments, int exitCode = 0) {
+  return json(QStringList{"run"} + arguments + kSplit, exitCode);
+}
+QStringList onRanks(int ranks) { return {"--ranks", QString::number(ranks)}; }
+
+QByteArray refusal(const QStringList& arguments, int exitCode) {
+  const Finished run = cli(QStringList{"run"} + arguments);
+  if (run.exitCode != exitCode) qFatal("exit code %d: %s", run.exitCode, run.err.constData());
+  return run.err.trimmed();
+}
+
+/// Bytes of the cache on each rank, measured.
+std::vector<qint64> measuredCache(const QJsonObject& run) {
+  std::vector<qint64> bytes;
+  for (const QJsonValue& rank : run["generation"]["kv_cache"]["measured_bytes"].toArray())
+    bytes.push_back(rank.toInteger());
+  return bytes;
+}
+
+void verifyGenerated(const QJsonObject& run) {
+  QVERIFY(run["passed"].toBool());
+  QVERIFY2(run["generation"]["first_difference"].isNull(),
+           qPrintable(run["generation"]["first_difference"].toString()));
+  QVERIFY(run["violations"].toArray().isEmpty());
+  const auto rows = run["tokens"].toArray();
+  QCOMPARE(rows.size(), 2);
+  for (const QJsonValue& row : rows) QCOMPARE(row.toArray().size(), 7 + 12);
+  QCOMPARE(run["generation"]["decode_steps"].toInt(), 11);
+  const qint64 predicted = run["generation"]["kv_cache"]["predicted_bytes"].toInteger();
+  QVERIFY(predicted > 0);
+  for (const qint64 bytes : measuredCache(run)) QCOMPARE(bytes, predicted);
+}
+
+}  // namespace
+
+class TestCliGenerate : public QObject {
+  Q_OBJECT
+ private slots:
+  void generatesAsTransformersDoes_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("ranks");
+    for (const char* name : {"llama", "qwen2", "gemma2", "gpt2", "mixtral"}) {
+      for (const int ranks : {1, 2, 4}) QTest::addRow("%s on %d", name, ranks) << name << ranks;
+    }
+    // Every other one on two ranks: windows, sinks, linear biases, fused projections, latent attention, ...
+    const std::set<QString> done{"llama", "qwen2", "gemma2", "gpt2", "mixtral", "llama-ends"};
+    for (QString file : QDir(CLEAVE_TEST_DATA "/generation").entryList({"*.safetensors"}, QDir::Files, QDir::Name)) {
+      const QString name = file.remove(".safetensors");
+      if (!done.contains(name)) QTest::addRow("%s on 2", qPrintable(name)) << name << 2;
+    }
+  }
+  void generatesAsTransformersDoes() {
+    QFETCH(QString, name);
+    QFETCH(int, ranks);
+    verifyGenerated(report(QStringList{family(name), "--expect", generation(name)} + kNew + onRanks(ranks)));
+  }
+
+  /// The same prompt behind --prompt, against an unsplit run.
+  void agreesWithAnUnsplitRun_data() {
+    QTest::addColumn<QString>("path");
+    for (const char* name : {"llama", "qwen2", "gpt2", "mixtral", "llama-tied"}) QTest::newRow(name) << model(name);
+    QTest::newRow("one head for keys and values") << bundled("one-kv-head");
+    QTest::newRow("heads that do not divide") << bundled("three-heads");
+  }
+  void agreesWithAnUnsplitRun() {
+    QFETCH(QString, path);
+    const QJsonObject run =
+        report(QStringList{path, "--prompt", "5,6,7,8,9,10,11;11,10,9,8,7,6,5", "--ignore-end-token"} + kNew + onRanks(2));
+    verifyGenerated(run);
+    QCOMPARE(run["compared_with"].toString(), "an unsplit run");
+  }
+
+  void readsWhatOthersExpect_data() {
+    QTest::addColumn<int>("ranks");
+    for (const int ranks : {1, 2, 4}) QTest::addRow("on %d", ranks) << ranks;
+  }
+  void readsWhatOthersExpect() {
+    QFETCH(int, ranks);
+    for (const char* name : {"llama", "gpt2"}) {
+      const QJsonObject run = report(
+          QStringList{model(name), "--generate", "16", "--expect", model(name) + "/generate.safetensors"} + onRanks(ranks));
+      QVERIFY(run["passed"].toBool());
+      QCOMPARE(run["tokens"][0].toArray().size(), 24);
+    }
+  }
+
+  void theCacheIsSplitAsTheModelIs() {
+    const QStringList run{family("llama-8-heads"), "--expect", generation("llama-8-heads")};
+    const auto whole = measuredCache(report(run + kNew + onRanks(1)));
+    const auto half = measuredCache(report(run + kNew + onRanks(2)));
+    const auto quarter = measuredCache(report(run + kNew + onRanks(4)));
+    QCOMPARE(whole.size(), std::size_t{1});
+    QCOMPARE(half, std::vector<qint64>(2, whole[0] / 2));
+    QCOMPARE(quarter, std::vector<qint64>(4, whole[0] / 4));
+  }
+
+  /// The one plan is made for the prompt, the other for one token: weights are loaded once.
+  void weightsAreReadOnce() {
+    const QStringList on{family("llama"), "--input", family("llama") + "/expected.safetensors", "--ranks", "2", "--no-check"};
+    const QJsonObject once = report({family("llama"), "--ranks", "2", "--no-check", "--loss", "off"});
+    const QJsonObject run =
+        report({family("llama"), "--prompt", "5,6,7", "--generate", "3", "--ranks", "2", "--no-check"});
+    QCOMPARE(run["passed"].toVariant(), QVariant::fromValue(nullptr));
+    for (int rank = 0; rank < 2; ++rank)
+      QCOMPARE(run["ranks"][rank]["bytes_read"].toInteger(), once["ranks"][rank]["bytes_read"].toInteger());
+  }
+
+  void everyEngineGenerates_data() {
+    QTest::addColumn<QStringList>("how");
+    QTest::newRow("reference with Optimum's candidates") << QStringList{"--engine", "reference"};
+    QTest::newRow("learning") << QStringList{"--engine", "learning"};
+    QTest::newRow("optimal") << QStringList{"--engine", "optimal"};
+    QTest::newRow("on the sequence") << QStringList{"--engine", "reference", "--menu", "full", "--sequence-parallel", "auto"};
+    QTest::newRow("a pinned layer") << QStringList{"--engine", "optimal", "--pin", "lm_head=vocab", "--pin",
+                                                  "*.q_proj=column"};
+    QTest::newRow("a rule that is off") << QStringList{"--engine", "reference", "--rule-off", "aten::expand"};
+  }
+  void everyEngineGenerates() {
+    QFETCH(QStringList, how);
+    verifyGenerated(
+        json(QStringList{"run", family("llama"), "--ranks", "2", "--expect", generation("llama")} + kNew + how));
+  }
+
+  void aPlanIsMadeAgainForThePrompt() {
+    const QTemporaryDir folder;
+    const QString plan = folder.filePath("plan.json");
+    QCOMPARE(cli(QStringList{"plan", family("llama"), "--ranks", "2", "--json", plan} + kSplit).exitCode, 0);
+    verifyGenerated(json(QStringList{"run", plan, "--expect", generation("llama")} + kNew));
+  }
+
+  void endsWhereTheModelSays() {
+    const QTemporaryDir folder;
+    for (const QString& file : {"config.json", "model.safetensors"})
+      QVERIFY(QFile::copy(family("llama") + "/" + file, folder.filePath(file)));
+    const QByteArray expected = readBytes(generation("llama-ends"));
+    const auto length = qFromLittleEndian<quint64>(expected.constData());
+    const QJsonObject header = QJsonDocument::fromJson(expected.mid(8, static_cast<qsizetype>(length))).object();
+    const auto start = header["end"]["data_offsets"][0].toInteger();
+    const auto end = qFromLittleEndian<qint64>(expected.constData() + 8 + length + start);
+    writeBytes(folder.filePath("generation_config.json"),
+               "{\"eos_token_id\": [" + QByteArray::number(end) + "], \"pad_token_id\": 0}");
+    const QStringList run{folder.path(), "--expect", generation("llama-ends"), "--ranks", "2"};
+    const QJsonObject ended = report(run + kNew);
+    QVERIFY(ended["passed"].toBool());
+    QVERIFY(ended["tokens"][0].toArray().size() < 7 + 12);
+    const Finished words = cli(QStringList{"run"} + run + kNew + kSplit);
+    QVERIFY2(words.out.contains("of 12 tokens: all rows ended with the model's end token " + QByteArray::number(end)),
+             words.out.constData());
+    const QJsonObject whole = report(run + kNew + QStringList{"--ignore-end-token"}, 1);
+    QCOMPARE(whole["tokens"][0].toArray().size(), 7 + 12);
+    QVERIFY(whole["generation"]["first_difference"].toString().startsWith("token "));
+  }
+
+  void namesTheFirstTokenThatDiffers() {
+    const QTemporaryDir folder;
+    const QString other = folder.filePath("other.safetensors");
+    // Of [2, 19] tokens the one in row 1 at place 9.
+    writeAltered(generation("llama"), other, [](QJsonObject& header, QByteArray& data) {
+      const auto start = header["tokens"]["data_offsets"][0].toInteger();
+      qToLittleEndian<qint64>(3, data.data() + start + (19 + 9) * 8);
+    });
+    const QJsonObject run = report(QStringList{family("llama"), "--ranks", "2", "--expect", other} + kNew, 1);
+    QVERIFY(!run["passed"].toBool());
+    QVERIFY(run["generation"]["first_difference"].toString().startsWith("token 9 of row 1 is "));
+    QVERIFY(run["generation"]["first_difference"].toString().endsWith(", not 3"));
+  }
+
+  void writesItsTokens() {
+    const QTemporaryDir folder;
+    const QString output = folder.filePath("tokens.safetensors");
+    const QStringList run{family("gpt2"), "--ranks", "2", "--generate", "12"};
+    QVERIFY(report(run + QStringList{"--expect", generation("gpt2"), "--output", output})["passed"].toBool());
+    QVERIFY(report(run + QStringList{"--input", generation("gpt2"), "--expect", output})["passed"].toBool());
+  }
+
+  void oneTokenNeedsNoStep() {
+    const QJsonObject run = report({family("llama"), "--ranks", "2", "--prompt", "5,6", "--generate", "1"});
+    QVERIFY(run["passed"].toBool());
+    QCOMPARE(run["generation"]["decode_steps"].toInt(), 0);
+  }
+
+  void saysWhyNothingIsGenerated_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<int>("exitCode");
+    QTest::addColumn<QString>("sentence");
+    const QStringList asked{"--ranks", "2", "--prompt", "5,6,7", "--generate", "4"};
+    QTest::newRow("encoder") << QStringList{family("bert")} + asked << 3
+                             << "BertForMaskedLM does not predict the next token, so that it generates none.";
+    QTest::newRow("sees what is behind")
+        << QStringList{family("gemma3_text-both-ways")} + asked << 3
+        << "in this model every token sees those behind it too, so that none can be generated one by one.";
+    QTest::newRow("exported") << QStringList{QStringLiteral(CLEAVE_TEST_DATA "/exported/llama.pt2")} + asked << 2
+                              << "keeps no keys and values: generating needs the model's folder.";
+    QTest::newRow("positions") << QStringList{family("gpt2"), "--prompt", "5,6", "--generate", "5000"} << 3
+                               << "too few for a prompt and what is generated of 5002 together: ask for fewer tokens.";
+    QTest::newRow("turns keys otherwise")
+        << QStringList{family("llama-dynamic-rope"), "--prompt", "5,6", "--generate", "500"} << 3
+        << "prompt and generated tokens are 502 together: ask for at most";
+    QTest::newRow("no prompt") << QStringList{family("llama"), "--generate", "4"} << 2 << "--generate needs a prompt";
+    QTest::newRow("two prompts") << QStringList{family("llama"), "--input", generation("llama")} + asked << 2
+                                 << "--prompt and --input both give a prompt";
+    QTest::newRow("no tokens") << QStringList{family("llama"), "--prompt", "5"} << 2
+                               << "--prompt is for generating: say with --generate how many tokens.";
+    QTest::newRow("rows") << QStringList{family("llama"), "--prompt", "5,6;7", "--generate", "4"} << 2
+                          << "rows have different lengths";
+    QTest::newRow("no id") << QStringList{family("llama"), "--prompt", "5,a", "--generate", "4"} << 2
+                           << "something is no token id";
+    QTest::newRow("outside the vocabulary")
+        << QStringList{family("llama"), "--ranks", "2", "--prompt", "5,1000000", "--generate", "4", "--no-check"} << 3
+        << "input_ids";
+    QTest::newRow("training") << QStringList{family("llama"), "--train-steps", "2"} + asked << 2
+                              << "--generate and --train-steps exclude each other: leave one out.";
+    QTest::newRow("another prompt") << QStringList{family("llama"), "--expect", generation("llama")} + asked << 3
+                                    << "tokens do not begin with the prompt of this run";
+    QTest::newRow("padding") << QStringList{family("llama"), "--input", family("llama") + "/expected.safetensors",
+                                            "--generate", "4"}
+                             << 3 << "attention_mask hides some of the prompt";
+  }
+  void saysWhyNothingIsGenerated() {
+    QFETCH(QStringList, arguments);
+    QFETCH(int, exitCode);
+    QFETCH(QString, sentence);
+    const QByteArray said = refusal(arguments, exitCode);
+    QVERIFY2(said.contains(sentence.toUtf8()), said.constData());
+    QCOMPARE(said.count('\n'), 0);
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCliGenerate)
+#include "tst_cli_generate.moc"

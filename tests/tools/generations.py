@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+"""Makes tests/data/generation: what transformers generates with small models, greedily and with its cache.
+
+    generations.py                 every file anew
+    generations.py --only llama    one (or several: --only llama --only gpt2)
+
+NAME.safetensors has `prompt` [rows, length] and `tokens` [rows, length and what follows] of tests/data/families/NAME.
+A file is written only where no two tokens are about as likely at any step, so that rounding does not choose, and for
+models that generate. README.md has the versions.
+"""
+
+import argparse
+import json
+import pathlib
+import zlib
+
+import torch
+import transformers
+from safetensors.torch import save_file
+
+DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
+ROWS, LENGTH, NEW, MARGIN = 2, 7, 12, 1e-3
+# One row whose model says that it ends: `eos_token_id` is a token that it generates.
+ENDING = "llama-ends"
+
+
+def load(folder):
+    config = json.loads((folder / "config.json").read_text())
+    model_class = getattr(transformers, config["architectures"][0])
+    return model_class.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+
+
+def generated(model, seed, rows=ROWS, **how):
+    """The prompt and the tokens, or None where rounding may choose."""
+    numbers = torch.Generator().manual_seed(seed)
+    vocab = model.config.get_text_config().vocab_size
+    prompt = torch.randint(3, vocab, (rows, LENGTH), generator=numbers)
+    with torch.no_grad():
+        out = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=NEW,
+                             return_dict_in_generate=True, output_logits=True, **how)
+    for logits in out.logits:
+        best = logits.topk(2).values
+        if (best[:, 0] - best[:, 1]).min() < MARGIN:
+            return None
+    return {"prompt": prompt, "tokens": out.sequences.contiguous()}
+
+
+def make(name, folder):
+    model = load(folder)
+    config = model.config.get_text_config()
+    if not model.can_generate() or not type(model).__name__.endswith(("ForCausalLM", "LMHeadModel")):
+        return
+    # One that sees what is behind a token would have to look at all of it again.
+    if getattr(config, "is_decoder", True) is False or getattr(config, "use_bidirectional_attention", None):
+        return
+    if getattr(config, "max_position_embeddings", LENGTH + NEW) < LENGTH + NEW:
+        print(f"{name}: has too few positions")
+        return
+    first = zlib.crc32(name.encode()) % 1000
+    candidates = (generated(model, first + i) for i in range(100))
+    found = next((tensors for tensors in candidates if tensors), None)
+    if found is None:
+        print(f"{name}: two tokens are about as likely with every prompt that was tried")
+        return
+    save_file(found, DATA / "generation" / f"{name}.safetensors")
+    if name == "llama":
+        make_ending(model, first)
+
+
+def make_ending(model, first):
+    for seed in range(first, first + 100):
+        whole = generated(model, seed, eos_token_id=None)
+        if whole is None:
+            continue
+        new = whole["tokens"][:, LENGTH:]
+        # A token that both rows come to, at different steps.
+        for token in set(new[0].tolist()) & set(new[1].tolist()):
+            at = [new[row].tolist().index(token) for row in range(ROWS)]
+            if at[0] != at[1] and max(at) < NEW - 2:
+                ended = generated(model, seed, eos_token_id=token, pad_token_id=0)
+                save_file({**ended, "end": torch.tensor([token])}, DATA / "generation" / f"{ENDING}.safetensors")
+                return
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", default=[], metavar="NAME")
+    only = parser.parse_args().only
+    torch.set_num_threads(1)
+    (DATA / "generation").mkdir(exist_ok=True)
+    for folder in sorted((DATA / "families").iterdir()):
+        if not only or folder.name in only:
+            make(folder.name, folder)
+
+
+if __name__ == "__main__":
+    main()
