@@ -50,6 +50,21 @@ Result<std::vector<std::int64_t>> tokensIn(const JsonObject& config, const char*
   return one < 0 ? std::vector<std::int64_t>() : std::vector{one};
 }
 
+std::string cacheHeadsOf(const plan::Plan& step) {
+  std::string all;
+  const auto own = graph::statesOf(*step.program);
+  const auto whole = graph::statesOf(*step.graph);
+  for (std::size_t i = 0; i < std::min(own.size(), whole.size()); ++i) {
+    const std::int64_t local = step.program->shapeOf(own[i].present)[graph::kCacheHeads];
+    const std::int64_t heads = step.graph->shapeOf(whole[i].present)[graph::kCacheHeads];
+    std::string text = local == heads ? fmt::format("all {} heads", heads) : fmt::format("{} of {} heads", local, heads);
+    if (heads == 1) text = "its one head";
+    if (!all.empty() && all != text) return {};
+    all = std::move(text);
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<TokenRows> parsePrompt(const std::string& text) {
@@ -161,6 +176,7 @@ Result<GenerationReport> generationReport(const fs::path& outputs, const program
   report.promptLength = prompt.model.sequence;
   report.asked = asked;
   report.cachePositions = step.model.cachePositions;
+  report.cacheHeads = cacheHeadsOf(step);
   report.predictedCacheBytes = step.cost.sum.kvCache;
   report.predictedMemory = predictedMemory(prompt, &step);
   for (const protocol::Generated& rank : byRank) {
@@ -260,12 +276,14 @@ std::string speedText(const GenerationReport& report) {
 }
 
 std::string cacheText(const GenerationReport& report) {
-  std::string text = fmt::format("KV cache with room for {}: ", counted(report.cachePositions, "position"));
+  const std::string_view everyRank = report.cacheBytes.size() == 1 ? "the rank" : "each rank";
+  std::string text = fmt::format("KV cache with room for {}", counted(report.cachePositions, "position"));
+  if (!report.cacheHeads.empty()) text += fmt::format(", {} on {}", report.cacheHeads, everyRank);
+  text += ": ";
   const bool isAlike = std::adjacent_find(report.cacheBytes.begin(), report.cacheBytes.end(), std::not_equal_to<>()) ==
                        report.cacheBytes.end();
   if (isAlike && !report.cacheBytes.empty()) {
-    text += fmt::format("{} measured on {}", bytesText(report.cacheBytes.front()),
-                        report.cacheBytes.size() == 1 ? "the rank" : "each rank");
+    text += fmt::format("{} measured on {}", bytesText(report.cacheBytes.front()), everyRank);
   } else {
     for (std::size_t rank = 0; rank < report.cacheBytes.size(); ++rank)
       text += fmt::format("{}{} measured on rank {}", rank == 0 ? "" : ", ", bytesText(report.cacheBytes[rank]), rank);

@@ -59,6 +59,8 @@ struct GenerationReport {
   program::Generation asked;
   protocol::Generated figures;  ///< of the slowest rank
   std::int64_t cachePositions = 0;
+  /// How it lies on the ranks, of all layers alike: "2 of 4 heads"; "all 4 heads"; of layers that differ "".
+  std::string cacheHeads;
   std::int64_t predictedCacheBytes = 0;       ///< on each rank
   std::vector<std::int64_t> cacheBytes;       ///< by rank, as its allocator counts
   std::int64_t predictedMemory = 0;           ///< of a rank, at most: see predictedMemory in report.h

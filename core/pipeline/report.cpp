@@ -55,6 +55,7 @@ nlohmann::ordered_json jsonOf(const program::Training& training, const std::vect
 nlohmann::ordered_json jsonOf(const GenerationReport& report) {
   using Json = nlohmann::ordered_json;
   Json cache{{"positions", report.cachePositions},
+             {"heads", report.cacheHeads},
              {"predicted_bytes", report.predictedCacheBytes},
              {"measured_bytes", report.cacheBytes}};
   return {{"prompt_tokens", report.promptLength},

@@ -35,6 +35,7 @@ std::vector<Message> samples() {
           CollectiveDone{5, "all_gather", 1024, 88},
           Measurement{Measured::ReduceScatter, 1 << 20, 4, 12, 1.25e-3, 1e-3, 2.5e-3},
           TrainingStep{3, 10, 2.5, 0.75, true, 1234},
+          Generated{1200, 45'000, 15, 6144},
           StepTimes{"boot", 12, 34, 500, 502, {Span{SpanKind::Forward, 7, 0, 5, 9}, wideSpan()}},
           MemoryAccount{900,
                         SpanKind::Backward,

@@ -312,6 +312,8 @@ class RankSideTest : public QObject {
              "rank 3: all_reduce of 4096: 0.250 ms, from 0.125 to 1.000");
     for (const Message& message : {Message(Heartbeat{}), Message(MemorySample{}), Message(CollectiveDone{})})
       QCOMPARE(text(message), "(nothing)");
+    QCOMPARE(text(Generated{1200, 45'000, 15, 6144}),
+             "rank 3: prompt 1.200 ms, 15 decode steps 45.000 ms, cache 6144 bytes");
     QCOMPARE(text(TrainingStep{2, 5, 3.25, 0.5, true, 1500}),
              "rank 3: step 2 of 5: loss 3.250000, gradient norm 0.500000, 1.500 ms");
     RankResult result;

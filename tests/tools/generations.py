@@ -5,8 +5,8 @@
     generations.py --only llama    one (or several: --only llama --only gpt2)
 
 NAME.safetensors has `prompt` [rows, length] and `tokens` [rows, length and what follows] of tests/data/families/NAME.
-A file is written only where no two tokens are about as likely at any step, so that rounding does not choose, and for
-models that generate. README.md has the versions.
+Of some prompts it is the one behind which most tokens differ, among those where no two tokens are about as likely at any
+step, so that rounding does not choose. README.md has the versions.
 """
 
 import argparse
@@ -19,22 +19,31 @@ import transformers
 from safetensors.torch import save_file
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
-ROWS, LENGTH, NEW, MARGIN = 2, 7, 12, 1e-3
+ROWS, LENGTH, NEW, MARGIN, TRIED = 2, 7, 12, 1e-3, 20
 # One row whose model says that it ends: `eos_token_id` is a token that it generates.
 ENDING = "llama-ends"
 
 
 def load(folder):
     config = json.loads((folder / "config.json").read_text())
+    attention = "eager" if config.get("attn_logit_softcapping") else None
     model_class = getattr(transformers, config["architectures"][0])
-    return model_class.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    return model_class.from_pretrained(folder, dtype=torch.float32, attn_implementation=attention).eval()
 
 
-def generated(model, seed, rows=ROWS, **how):
+def prompt_length(config):
+    """One behind which keys are not turned otherwise than in the prompt."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    trained = rope.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", None)
+    is_long = rope.get("rope_type") == "longrope" and trained is not None
+    return trained + 2 if is_long and LENGTH <= trained < LENGTH + NEW else LENGTH
+
+
+def generated(model, seed, **how):
     """The prompt and the tokens, or None where rounding may choose."""
     numbers = torch.Generator().manual_seed(seed)
-    vocab = model.config.get_text_config().vocab_size
-    prompt = torch.randint(3, vocab, (rows, LENGTH), generator=numbers)
+    config = model.config.get_text_config()
+    prompt = torch.randint(3, config.vocab_size, (ROWS, prompt_length(config)), generator=numbers)
     with torch.no_grad():
         out = model.generate(prompt, attention_mask=torch.ones_like(prompt), do_sample=False, max_new_tokens=NEW,
                              return_dict_in_generate=True, output_logits=True, **how)
@@ -57,11 +66,11 @@ def make(name, folder):
         print(f"{name}: has too few positions")
         return
     first = zlib.crc32(name.encode()) % 1000
-    candidates = (generated(model, first + i) for i in range(100))
-    found = next((tensors for tensors in candidates if tensors), None)
-    if found is None:
+    candidates = [found for i in range(TRIED) if (found := generated(model, first + i))]
+    if not candidates:
         print(f"{name}: two tokens are about as likely with every prompt that was tried")
         return
+    found = max(candidates, key=lambda c: len(set(c["tokens"][:, c["prompt"].shape[1]:].flatten().tolist())))
     save_file(found, DATA / "generation" / f"{name}.safetensors")
     if name == "llama":
         make_ending(model, first)
