@@ -43,6 +43,9 @@ constexpr std::array<ArgumentRow, 10> kExpertsArguments{{{"hidden", Tensor},
 constexpr std::array<ArgumentRow, 3> kGroupedProductArguments{
     {{"input", Tensor}, {"weight", Tensor}, {"ends", Tensor}}};
 
+constexpr std::array<ArgumentRow, 5> kDropoutArguments{
+    {{"x", Tensor}, {"chance", Number}, {"stream", Integer}, {"shape", Sizes}, {"placement", Text}}};
+
 constexpr Operator keeps(std::string_view name, Saves saves) { return {.name = name, .saves = saves}; }
 constexpr Operator constant(std::string_view name) { return {.name = name, .stopsGradient = true}; }
 constexpr Operator attention(std::string_view name) {
@@ -447,6 +450,7 @@ constexpr Operator kOperators[] = {
      .holds = Holds::View,
      .own = ParallelOp::GradAllReduce,
      .arguments = kOneTensor},
+    {.name = kDropout, .saves = Saves::Mask, .own = ParallelOp::Dropout, .arguments = kDropoutArguments},
     {.name = kSame, .cost = CostClass::Nothing, .holds = Holds::View, .own = ParallelOp::Same, .arguments = kOneTensor},
 };
 

@@ -50,12 +50,13 @@ bool fits(const Argument& argument, ArgumentKind kind) {
       return std::holds_alternative<double>(argument) || std::holds_alternative<std::int64_t>(argument);
     case ArgumentKind::Absent: return std::holds_alternative<std::monostate>(argument);
     case ArgumentKind::Text: return std::holds_alternative<std::string>(argument);
+    case ArgumentKind::Sizes: return std::holds_alternative<std::vector<std::int64_t>>(argument);
   }
   return false;
 }
 
-constexpr std::array<std::string_view, 6> kKindNames{"a tensor", "a tensor or None", "an integer", "a number", "None",
-                                                     "a text"};
+constexpr std::array<std::string_view, 7> kKindNames{"a tensor", "a tensor or None", "an integer",     "a number",
+                                                     "None",     "a text",           "a list of sizes"};
 
 }  // namespace
 
@@ -81,6 +82,15 @@ bool drawsNumbers(const Graph& graph, const Node& node) {
     case Draws::ForAttention: return numberAt(node, 4).value_or(0) > 0;
   }
   return false;
+}
+
+bool isDropout(const Graph& graph, const Node& node) {
+  if (!drawsNumbers(graph, node) || operatorOf(graph.opName(node)).draws != Draws::ForDropout) return false;
+  return std::all_of(node.results.begin() + 1, node.results.end(), [&](ValueId mask) {
+    const bool isOutput = std::any_of(graph.outputs.begin(), graph.outputs.end(),
+                                      [&](const Output& output) { return output.value == mask; });
+    return graph.value(mask).users.empty() && !isOutput;
+  });
 }
 
 std::optional<ParallelOp> parallelOp(std::string_view op) {

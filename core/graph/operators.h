@@ -92,11 +92,14 @@ enum class ParallelOp : std::uint8_t {
                    ///< (0 for the first group) to ends[g] times weight[g]; those behind the last are zero
   GradAllReduce,   ///< (x): the identity; backward a sum of the gradient over the ranks (Megatron's f), of a parameter
                    ///< over those that hold the same
-  Same,  ///< (x): the identity of what all ranks have computed alike, each from what it holds itself; backward
-         ///< each takes one of as many shares of the gradient as there are ranks
+  Dropout,  ///< (x, chance, stream, shape, placement): x with some elements 0, the others divided by 1 - chance. Which,
+            ///< is decided element by element by its place in the whole (`shape`), of which this rank holds what
+            ///< `placement` says; `stream` numbers the dropouts of a model
+  Same,     ///< (x): the identity of what all ranks have computed alike, each from what it holds itself; backward
+            ///< each takes one of as many shares of the gradient as there are ranks
 };
 
-enum class ArgumentKind : std::uint8_t { Tensor, TensorOrNone, Integer, Number, Absent, Text };
+enum class ArgumentKind : std::uint8_t { Tensor, TensorOrNone, Integer, Number, Absent, Text, Sizes };
 
 struct ArgumentRow {
   std::string_view name;
@@ -140,6 +143,7 @@ inline constexpr std::string_view kLocalExperts = "cleave::local_experts";
 inline constexpr std::string_view kGroupedProduct = "cleave::grouped_product";
 inline constexpr std::string_view kGradAllReduce = "cleave::grad_all_reduce";
 inline constexpr std::string_view kSame = "cleave::same";
+inline constexpr std::string_view kDropout = "cleave::dropout";
 
 inline constexpr std::string_view kClampedSwiglu = "clamped_swiglu";  ///< an activation of experts
 
@@ -150,8 +154,11 @@ const Operator* findOperator(std::string_view op);
 /// The same; an operator without a row counts as element-wise and as keeping everything.
 const Operator& operatorOf(std::string_view op);
 
-/// Draws random numbers: ranks that computed parts of it would draw the same for each.
+/// Draws random numbers.
 bool drawsNumbers(const Graph& graph, const Node& node);
+/// A dropout that drops something, and whose mask nobody reads: a rank program decides for each element by its place in
+/// the whole (kDropout), so that ranks may have parts. Whatever else draws numbers would draw the same for each part.
+bool isDropout(const Graph& graph, const Node& node);
 
 /// Which of Cleave's own operators this is; they have no overloads. nullopt: none.
 std::optional<ParallelOp> parallelOp(std::string_view op);

@@ -47,6 +47,7 @@ PlanFlags PlanFlags::of(const std::string& model, const torch_capture::CaptureOp
   flags.redistributable = solve.redistributable;
   flags.isTraining = solve.cost.isTraining;
   flags.optimizer = solve::toText(solve.cost.optimizer);
+  flags.checkpointsActivations = solve.cost.checkpointsActivations;
   flags.device = device.empty() ? solve.cost.profile.name : device;
   if (solve.cost.memoryBudget) flags.memoryBudget = std::to_string(*solve.cost.memoryBudget);
   flags.slack = fmt::format("{}", solve.cost.slackPercent);
@@ -80,6 +81,7 @@ std::vector<std::string> PlanFlags::arguments() const {
   addAll("--rule-off", rulesOff);
   addAll("--redistribute", redistributable);
   if (isTraining) words.emplace_back("--train");
+  if (checkpointsActivations) words.emplace_back("--checkpoint-activations");
   add("--optimizer", optimizer, kDefaults.optimizer);
   add("--device-profile", device, kDefaults.device);
   add("--memory-budget", memoryBudget, kDefaults.memoryBudget);
@@ -133,6 +135,8 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
                   "Let a value change its placement after it is computed (NAME; * matches); repeatable")
       ->take_all();
   command.add_flag("--train", isTraining, "Cost of a training step: backward, gradients, optimizer states");
+  command.add_flag("--checkpoint-activations", checkpointsActivations,
+                   "With --train: blocks keep what comes into them and run again before their backward pass");
   command.add_option("--optimizer", optimizer, "With --train: none, sgd, momentum or adamw")->capture_default_str();
   command
       .add_option("--device-profile", device,
@@ -214,6 +218,7 @@ Result<solve::CostSettings> PlanFlags::costSettings() const {
   solve::CostSettings settings;
   CLEAVE_TRY(settings.profile, deviceProfile(device));
   settings.isTraining = isTraining;
+  settings.checkpointsActivations = checkpointsActivations;
   const auto parsed = solve::parseOptimizer(optimizer);
   if (!parsed)
     return fail(ErrorCode::BadUsage, "--optimizer is \"{}\": write none, sgd, momentum or adamw.", optimizer);

@@ -26,7 +26,7 @@ struct PlanFlags {
   std::uint64_t seed = 0;
   std::vector<std::string> pins, rulesOff, redistributable;
   std::string device = std::string(kDefaultDevice), optimizer = "adamw", memoryBudget, slack = "1";
-  bool isTraining = false;
+  bool isTraining = false, checkpointsActivations = false;
   /// Of a prompt that is generated behind: set by who does that, and no option.
   graph::CacheUse cacheUse = graph::CacheUse::None;
   std::int64_t cachePositions = 0;

@@ -228,7 +228,7 @@ Result<void> checkTraining(const RunRequest& request) {
   if (!plan.costSettings.isTraining)
     return fail(ErrorCode::BadInput, "The plan is not for training: plan again with --train.");
   if (plan.backward) return {};
-  CLEAVE_TRY_VOID(program::backwardOf(*plan.program, plan.parameters, plan.ranks));
+  CLEAVE_TRY_VOID(program::backwardOf(*plan.program, plan.parameters, plan.ranks, plan.checkpointed));
   return {};
 }
 

@@ -77,6 +77,7 @@ class TraceWriter {
     if (stretch.doing == Doing::Collective || stretch.node < 0) return std::string(protocol::toText(stretch.kind));
     const graph::Node& node = m_plan.program->nodes[static_cast<std::size_t>(stretch.node)];
     const std::string_view op = graph::shortName(m_plan.program->opName(node));
+    if (stretch.kind == protocol::SpanKind::Again) return fmt::format("{} again", op);
     return stretch.kind == protocol::SpanKind::Backward ? fmt::format("{} backward", op) : std::string(op);
   }
 

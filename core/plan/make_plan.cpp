@@ -70,8 +70,11 @@ Result<Plan> makePlan(const PlanRequest& request, const Progress& progress) {
   plan.programValueOf = std::move(replaced.valueOf);
   plan.collectives = std::move(replaced.collectives);
   CLEAVE_TRY(plan.parameters, shardMap(request, plan.warnings));
+  if (plan.costSettings.isTraining && plan.costSettings.checkpointsActivations)
+    plan.checkpointed = graph::checkpointableBlocks(*plan.graph, graph::findGradients(*plan.graph));
   if (plan.costSettings.isTraining && graph::findGradients(*plan.program).loss.isValid()) {
-    CLEAVE_TRY(program::Backward backward, program::backwardOf(*plan.program, plan.parameters, plan.ranks));
+    CLEAVE_TRY(program::Backward backward,
+               program::backwardOf(*plan.program, plan.parameters, plan.ranks, plan.checkpointed));
     plan.backward = std::make_shared<const program::Backward>(std::move(backward));
   }
   plan.memory = predictMemory(*plan.program, plan.parameters, *plan.graph);

@@ -124,6 +124,7 @@ struct Plan {
   /// Of a plan for training whose program has a loss: how gradients lie, and the collectives of a backward pass. Null:
   /// it cannot be trained.
   std::shared_ptr<const program::Backward> backward;
+  std::vector<std::string> checkpointed;  ///< blocks that run again before their backward pass, by module
   ShardMap parameters;
   MemoryPrediction memory;
   solve::CostSettings costSettings;  ///< the device and use that `cost` is for

@@ -19,9 +19,11 @@
 ///                                                only of exported programs (.pt2); quantization only where parameters
 ///                                                are stored packed (graph.packed: their bytes): it is not run then
 ///   ranks, engine, menu, sequence_parallel, seed
+///   checkpointed [module]                        training: blocks that run again (graph/checkpoints.h); may be absent
 ///   cost {collectives, collective_bytes          of one forward step, as the program performs them
 ///         step_fs, step_ms, compute_fs, traffic_fs, rank_bytes, memory {…}, proved, lower_bound_fs,
-///         slack_percent, fastest {step_fs, rank_bytes} or null, training, optimizer, budget_bytes}
+///         slack_percent, fastest {step_fs, rank_bytes} or null, training, optimizer,
+///         checkpoints_activations, budget_bytes}
 ///                                                predicted (solve/cost/cost_model.h); a reader computes it again.
 ///                                                budget_bytes: the device's memory_bytes where none was asked for
 ///   device {…}                                   the profile that cost is for (solve/cost/device_profile.h)
@@ -109,6 +111,7 @@ void writePrediction(JsonWriter& json, const Plan& plan) {
   }
   json.key("training").value(plan.costSettings.isTraining);
   json.key("optimizer").value(solve::toText(plan.costSettings.optimizer));
+  json.key("checkpoints_activations").value(plan.costSettings.checkpointsActivations);
   json.key("budget_bytes").value(plan.costSettings.budgetBytes());
 }
 
@@ -255,6 +258,7 @@ std::string toJson(const Plan& plan) {
   json.key("menu").value(rules::toText(plan.candidateSet));
   json.key("sequence_parallel").value(rules::toText(plan.sequenceParallel));
   json.key("seed").value(plan.seed);
+  program::writeCheckpointed(json, plan.checkpointed);
   writeFigures(json, plan);
   json.key("warnings").beginArray();
   for (const std::string& warning : plan.warnings) json.value(warning);

@@ -51,6 +51,7 @@ class PlanReader {
     m_plan.model.quantization = std::move(program.quantization);
     m_plan.ranks = program.ranks;
     m_plan.seed = program.seed;
+    m_plan.checkpointed = std::move(program.checkpointed);
     m_plan.program = std::move(program.graph);
     m_plan.parameters = std::move(program.parameters);
     for (ValueId id : idRange<ValueId>(m_plan.program->values.size()))
@@ -117,6 +118,7 @@ class PlanReader {
     CLEAVE_TRY(const JsonObject cost, m_root.object("cost"));
     CLEAVE_TRY(settings.isTraining, cost.flag("training"));
     CLEAVE_TRY(settings.optimizer, cost.word("optimizer", solve::parseOptimizer));
+    CLEAVE_TRY(settings.checkpointsActivations, cost.flag("checkpoints_activations", false));
     CLEAVE_TRY(const std::int64_t budget, cost.integer("budget_bytes", {1, program::kMaxSize}));
     CLEAVE_TRY(m_plan.isProvedOptimal, cost.flag("proved"));
     if (cost.has("lower_bound_fs")) {
@@ -303,7 +305,7 @@ class PlanReader {
   /// Programs that were made before there were any for training have none.
   void deriveBackward() {
     if (!m_plan.costSettings.isTraining) return;
-    auto backward = program::backwardOf(*m_plan.program, m_plan.parameters, m_plan.ranks);
+    auto backward = program::backwardOf(*m_plan.program, m_plan.parameters, m_plan.ranks, m_plan.checkpointed);
     if (backward) m_plan.backward = std::make_shared<const program::Backward>(*std::move(backward));
   }
 

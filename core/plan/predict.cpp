@@ -15,6 +15,7 @@
 ///   all_gather, reduce_scatter along an inner dimension: c10d wants rank-major buffers, so the parts are copied once;
 ///   cross_entropy_loss: the log-softmax; its vocabulary-parallel form: the exponentials, and for half
 ///   precision the logits in f32;
+///   dropout: a byte for each element, which says whether it stays;
 ///   experts: what one of them computes (graph/expert_memory.h).
 
 namespace cleave::plan {
@@ -74,6 +75,7 @@ std::int64_t workspaceOf(const Graph& program, const Node& node) {
       if (graph::itemSize(exponentials.dtype) < 4) exponentials.dtype = graph::DType::Float32;
       return sizeInBytes(exponentials);
     }
+    case ParallelOp::Dropout: return first ? graph::elementCount(first->shape) : 0;
     case ParallelOp::AllReduce:
     case ParallelOp::Shard:
     case ParallelOp::VocabEmbedding:

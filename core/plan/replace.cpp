@@ -1,3 +1,4 @@
+#include "graph/arguments.h"
 #include "graph/gradients.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
@@ -220,6 +221,7 @@ class ProgramBuilder {
   Result<void> addNode(NodeId id) {
     const Node& node = m_graph.node(id);
     if (node.kind != NodeKind::Call) return addSource(id);
+    if (graph::isDropout(m_graph, node)) return addDropout(id);
     const auto& option = m_solution.strategies[id.index()];
     if (!option || m_ranks == 1) return copy(id);
     const auto layer = graph::layerShape(m_graph, id);
@@ -409,6 +411,20 @@ class ProgramBuilder {
     const ValueId partial = call(isByExpert ? graph::kLocalExperts : graph::kMoeExperts, std::move(args), info.type,
                                  info.name + ".partial", node.scope, id, result);
     return addReduction(id, *option.after, partial, {});
+  }
+
+  /// What is dropped is the same however the value is split, and where it is not.
+  Result<void> addDropout(NodeId id) {
+    const Node& node = m_graph.node(id);
+    const ValueId result = node.results[0];
+    const graph::Value& info = m_graph.value(result);
+    CLEAVE_TRY(TensorType type, localType(result));
+    std::vector<Argument> args{local(graph::operandAt(node, 0)), graph::numberAt(node, 1).value_or(0),
+                               static_cast<std::int64_t>(id.index()), info.type.shape,
+                               m_solution.computed(result).text()};
+    m_valueOf[result.index()] =
+        call(graph::kDropout, std::move(args), std::move(type), info.name, node.scope, id, result);
+    return {};
   }
 
   Result<void> addCrossEntropy(NodeId id, const LayerShape& layer, const LayerStrategy& option) {

@@ -5,6 +5,8 @@
 #include "solve/problem/wording.h"
 
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <map>
 #include <optional>
 
@@ -97,22 +99,48 @@ std::string overBudget(const Plan& plan) {
       bytesText(needed), bytesText(needed - budget), solve::budgetName(plan.costSettings), solve::toText(plan.engine));
 }
 
-/// Empty: nothing does.
-std::string randomNumbers(const Plan& plan) {
-  const graph::Graph& graph = *plan.graph;
+/// Operators of one kind: "2 operators, the first `rand` in `block.drop`"; empty: none.
+std::string countedOperators(const graph::Graph& graph, const std::function<bool(const graph::Node&)>& isOne) {
   std::int64_t count = 0;
   const graph::Node* first = nullptr;
   for (const graph::Node& node : graph.nodes) {
-    if (!graph::drawsNumbers(graph, node)) continue;
+    if (!isOne(node)) continue;
     if (count++ == 0) first = &node;
   }
   if (count == 0) return {};
   const std::string& path = graph.scope(first->scope).path;
   const std::string where = path.empty() ? std::string() : fmt::format(" in {}", solve::ticked(path));
+  return fmt::format("{}, the first `{}`{}", counted(count, "operator"), graph::withoutNamespace(graph.opName(*first)),
+                     where);
+}
+
+/// Empty: nothing does.
+std::string randomNumbers(const graph::Graph& graph) {
+  const std::string drawing = countedOperators(graph, [&](const graph::Node& node) {
+    return graph::drawsNumbers(graph, node) && !graph::isDropout(graph, node);
+  });
+  if (drawing.empty()) return {};
   return fmt::format(
-      "The program draws random numbers ({}, the first `{}`{}), so that only runs with the same seed agree, and what "
-      "draws them is not split. A model that is exported in evaluation mode (model.eval()) has no dropout.",
-      counted(count, "operator"), graph::withoutNamespace(graph.opName(*first)), where);
+      "The program draws random numbers ({}), so that only runs with the same seed agree, and what draws them is not "
+      "split.",
+      drawing);
+}
+
+/// Empty: what was asked for is done.
+std::string nothingCheckpointed(const Plan& plan) {
+  if (!plan.costSettings.isTraining || !plan.costSettings.checkpointsActivations || !plan.checkpointed.empty())
+    return {};
+  return "Nothing is checkpointed: the model has no list of blocks that keep more than what comes into them.";
+}
+
+std::string dropout(const graph::Graph& graph) {
+  const std::string dropping =
+      countedOperators(graph, [&](const graph::Node& node) { return graph::isDropout(graph, node); });
+  if (dropping.empty()) return {};
+  return fmt::format(
+      "The program has dropout ({}). Runs with the same seed drop the same, split or not. A model that is exported in "
+      "evaluation mode (model.eval()) has none.",
+      dropping);
 }
 
 }  // namespace
@@ -126,7 +154,10 @@ std::vector<std::string> warningsFor(const Plan& plan) {
         "CLEAVE_TEST_BROKEN_RULE breaks the rule of `{}` on purpose: the split model may compute something else.",
         broken));
   if (const std::string sentence = overBudget(plan); !sentence.empty()) warnings.push_back(sentence);
-  if (std::string sentence = randomNumbers(plan); !sentence.empty()) warnings.push_back(std::move(sentence));
+  for (std::string& sentence :
+       std::array{randomNumbers(*plan.graph), dropout(*plan.graph), nothingCheckpointed(plan)}) {
+    if (!sentence.empty()) warnings.push_back(std::move(sentence));
+  }
   if (plan.ranks == 1) return warnings;
   for (const ReplicatedWork* work : indivisibleHeads(plan.shares)) warnings.push_back(replicatedWork(plan, *work));
   const bool splitsNothing = std::none_of(plan.layers.begin(), plan.layers.end(), isSplit);

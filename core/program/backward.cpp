@@ -113,6 +113,7 @@ class Typing {
       case ParallelOp::VocabCrossEntropy: return step(node, SpmdType::Varying, SpmdType::Invariant);
       case ParallelOp::VocabEmbedding:
       case ParallelOp::LocalExperts: return typeOperator(id, true);
+      case ParallelOp::Dropout:
       case ParallelOp::MoeExperts:
       case ParallelOp::GroupedProduct: return typeOperator(id, false);
     }
@@ -193,6 +194,7 @@ class Listing {
     for (std::size_t n = m_program.nodes.size(); n-- > 0;) {
       const Node& node = m_program.nodes[n];
       if (node.kind != NodeKind::Call || !m_found.gradients.ofNode[n]) continue;
+      runAgain(NodeId(n));
       if (const auto op = graph::parallelOp(m_program.opName(node))) {
         addOf(*op, NodeId(n));
       } else {
@@ -221,10 +223,24 @@ class Listing {
   }
 
   /// A layer needs its input for the gradient of its weight; the rank has kept its part alone.
-  void gatherAgain(NodeId id) {
-    const ValueId gathered = gatheredAgain(m_program, m_found.gradients, id);
-    if (gathered.isValid() && m_again.insert(gathered).second)
-      add(CollectiveKind::AllGather, m_program.bytesOf(gathered), id);
+  void gatherAgain(NodeId id) { gatherAgain(gatheredAgain(m_program, m_found.gradients, id), id); }
+  void gatherAgain(ValueId gathered, NodeId id) {
+    if (!gathered.isValid() || m_found.checkpoints.isAgain(m_program.value(gathered).producer)) return;
+    if (m_again.insert(gathered).second) add(CollectiveKind::AllGather, m_program.bytesOf(gathered), id);
+  }
+
+  /// The block whose backward pass begins with this node.
+  void runAgain(NodeId last) {
+    for (const graph::CheckpointedBlock& block : m_found.checkpoints.blocks) {
+      if (block.last != last) continue;
+      for (const NodeId id : block.again) {
+        for (const ValueId operand : graph::operandsOf(m_program.node(id))) {
+          const ValueId value = behindGradientSum(m_program, operand);
+          if (isGatheredAgain(m_program, m_found.gradients, value)) gatherAgain(value, id);
+        }
+        for (const Collective& collective : collectivesOf(m_program, id)) add(collective.kind, collective.bytes, id);
+      }
+    }
   }
 
   void addBucket() {
@@ -338,13 +354,15 @@ ValueId gatheredAgain(const Graph& program, const graph::Gradients& gradients, N
   return isGatheredAgain(program, gradients, gathered) ? gathered : ValueId();
 }
 
-Result<Backward> backwardOf(const Graph& program, const ShardMap& parameters, int ranks) {
+Result<Backward> backwardOf(const Graph& program, const ShardMap& parameters, int ranks,
+                            const std::vector<std::string>& checkpointed) {
   Backward found;
   found.gradients = graph::findGradients(program);
   if (!found.gradients.loss.isValid()) {
     return fail(ErrorCode::BadInput,
                 "The program has no loss to train by: no output of it is one real number that depends on a parameter.");
   }
+  found.checkpoints = graph::findCheckpoints(program, found.gradients, checkpointed);
   const ByName named = byName(parameters);
   CLEAVE_TRY_VOID(Typing(program, named, ranks, found).run());
   if (ranks > 1) Listing(program, named, ranks, found).run();

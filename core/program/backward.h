@@ -31,6 +31,7 @@
 #include "program/collectives.h"
 #include "program/shard_map.h"
 
+#include "graph/checkpoints.h"
 #include "graph/gradients.h"
 
 #include <string_view>
@@ -44,7 +45,8 @@ std::string_view toText(SpmdType type);  ///< "invariant"
 /// A collective of the backward pass.
 struct BackwardCollective {
   Collective collective;
-  graph::NodeId node;  ///< of the program: whose backward performs it; invalid: the bucket at the end of the step
+  graph::NodeId node;  ///< of the program: whose backward performs it, or which runs again; invalid: the bucket at the
+                       ///< end of the step
   int ranks = 0;       ///< that take part, neighbours of which the first is a multiple of their number
   bool operator==(const BackwardCollective&) const = default;
 };
@@ -61,14 +63,17 @@ struct GradientSum {
 
 struct Backward {
   graph::Gradients gradients;
+  graph::Checkpoints checkpoints;
   std::vector<SpmdType> types;                  ///< by ValueId
   std::vector<BackwardCollective> collectives;  ///< in the order in which a rank performs them
   std::vector<GradientSum> sums;                ///< by number of ranks and element type: each is one all-reduce
 };
 
 /// BadInput, naming the value and who reads it: the program's backward pass would need a collective that it does not
-/// have, or has one that would make a gradient wrong; or it has no loss.
-Result<Backward> backwardOf(const graph::Graph& program, const ShardMap& parameters, int ranks);
+/// have, or has one that would make a gradient wrong; or it has no loss. `checkpointed`: blocks that run again
+/// (graph/checkpoints.h).
+Result<Backward> backwardOf(const graph::Graph& program, const ShardMap& parameters, int ranks,
+                            const std::vector<std::string>& checkpointed = {});
 
 /// Whether a gather_input's result is read by linear layers alone, one of which needs it for its weight's gradient: it
 /// is not kept.

@@ -97,6 +97,15 @@ bool isGroupedProduct(const Graph& program, const Node& node) {
          program.value(node.results[0]).type == result;
 }
 
+/// A rank's part of the whole, and a chance.
+bool isDropout(const Graph& program, const Node& node, int ranks) {
+  const auto chance = graph::numberAt(node, 1);
+  const auto placement = rules::Placement::parse(std::get<std::string>(node.args[4]));
+  if (!chance || !(*chance >= 0 && *chance <= 1) || !placement) return false;
+  const auto part = placement->localShape(std::get<std::vector<std::int64_t>>(node.args[3]), ranks);
+  return part && *part == typeAt(program, node, 0).shape && integerOf(node, 2) >= 0;
+}
+
 bool fits(const Graph& program, const Node& node, int ranks) {
   const auto op = graph::parallelOp(program.opName(node));
   if (!op || node.results.size() != 1 || !graph::checkArguments(*op, node)) return false;
@@ -115,6 +124,7 @@ bool fits(const Graph& program, const Node& node, int ranks) {
     case ParallelOp::MoeExperts: return areExperts(program, node);
     case ParallelOp::GroupedProduct: return isGroupedProduct(program, node);
     case ParallelOp::LocalExperts: return areLocalExperts(program, node, ranks);
+    case ParallelOp::Dropout: return operand == result && isDropout(program, node, ranks);
   }
   return false;
 }

@@ -38,6 +38,7 @@ std::vector<Collective> collectivesOf(const graph::Graph& program, graph::NodeId
     case ParallelOp::MoeExperts:
     case ParallelOp::LocalExperts:
     case ParallelOp::GradAllReduce:
+    case ParallelOp::Dropout:
     case ParallelOp::Same: return {};
   }
   return {};

@@ -18,6 +18,7 @@ namespace {
 
 constexpr IntegerRange kSizes{0, kMaxSize};
 constexpr std::int64_t kMaxTensorsPerItem = 64;
+constexpr std::size_t kMostBlocks = 100'000;
 
 class ProgramReader {
  public:
@@ -33,6 +34,9 @@ class ProgramReader {
     CLEAVE_TRY(const std::int64_t ranks, m_root.integer("ranks", {1, kMaxRanks}));
     m_made.ranks = static_cast<int>(ranks);
     CLEAVE_TRY(m_made.seed, m_root.count("seed"));
+    if (m_root.has("checkpointed")) {
+      CLEAVE_TRY(m_made.checkpointed, m_root.texts("checkpointed", kMostBlocks));
+    }
     CLEAVE_TRY_VOID(readGraph());
     CLEAVE_TRY_VOID(readParameters());
     return std::move(m_made);
@@ -252,6 +256,13 @@ Result<RankProgram> readRankProgram(const fs::path& planFile) {
   return withContext(read(), planFile.string());
 }
 
+void writeCheckpointed(JsonWriter& json, const std::vector<std::string>& blocks) {
+  if (blocks.empty()) return;
+  json.key("checkpointed").beginArray();
+  for (const std::string& block : blocks) json.value(block);
+  json.endArray();
+}
+
 std::string toJson(const RankProgram& program) {
   JsonWriter json;
   json.beginObject();
@@ -264,6 +275,7 @@ std::string toJson(const RankProgram& program) {
   json.endObject();
   json.key("ranks").value(program.ranks);
   json.key("seed").value(program.seed);
+  writeCheckpointed(json, program.checkpointed);
   writeParameters(json, program.parameters);
   graph::writeGraph(json.key("program"), *program.graph);
   json.endObject();

@@ -7,7 +7,7 @@
 ///
 /// Where it lies in a file of the schema "cleave.plan/1" (the whole layout: plan/plan_json.cpp):
 ///
-///   schema, model {source, exported, weights}, ranks, seed
+///   schema, model {source, exported, weights}, ranks, seed, checkpointed [module]
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement,
 ///                pieces [{rank, tensor, file, dim, start, length}]}]
 ///   program                        graph/json.h
@@ -39,6 +39,7 @@ struct RankProgram {
   bool isExported = false;
   std::string quantization;  ///< how its weights are packed, so that it cannot run; empty: they are plain
   int ranks = 1;
+  std::vector<std::string> checkpointed;      ///< training: blocks that run again (graph/checkpoints.h), by module
   std::uint64_t seed = 0;                     ///< of parameters without a file and of made-up inputs
   std::shared_ptr<const graph::Graph> graph;  ///< operators of the namespaces aten and cleave (operators.h)
   ShardMap parameters;
@@ -59,6 +60,8 @@ Result<rules::Placement> readPlacement(const JsonObject& fields, const char* key
 
 /// The program's part of a plan file, readable by `rankProgramFromJson`.
 std::string toJson(const RankProgram& program);
+/// Nothing where there are none.
+void writeCheckpointed(JsonWriter& json, const std::vector<std::string>& blocks);
 void writeParameters(JsonWriter& json, const ShardMap& parameters);
 
 /// What ranks must agree on: the same for all copies of one program. Left out is where the model lies, which may differ

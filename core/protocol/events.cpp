@@ -18,8 +18,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<std::string_view, 8> kPhaseNames{"spawned", "connecting", "loading", "warm-up",
                                                       "running", "gathering",  "done",    "failed"};
-constexpr std::array<std::string_view, kSpanKinds> kSpanNames{
-    "forward", "backward", "gradient sum", "clipping", "optimizer", "all_reduce", "all_gather", "reduce_scatter"};
+constexpr std::array<std::string_view, kSpanKinds> kSpanNames{"forward",      "forward again", "backward",
+                                                              "gradient sum", "clipping",      "optimizer",
+                                                              "all_reduce",   "all_gather",    "reduce_scatter"};
 constexpr std::array<std::string_view, kMemoryKinds> kMemoryNames{
     "parameters",          "gradients", "optimizer states", "saved activations", "transient", "communication buffers",
     "inputs and constants"};

@@ -110,6 +110,7 @@ struct TrainingStep {
 /// What a part of a step does: a node forward or backward, what happens to all gradients, a collective.
 enum class SpanKind : std::uint8_t {
   Forward,
+  Again,  ///< forward once more, of a block that is checkpointed
   Backward,
   GradientSum,  ///< of parameters, at the end of the step
   Clipping,
@@ -118,7 +119,7 @@ enum class SpanKind : std::uint8_t {
   AllGather,
   ReduceScatter
 };
-inline constexpr int kSpanKinds = 8;
+inline constexpr int kSpanKinds = 9;
 std::string_view toText(SpanKind kind);  ///< "forward", "gradient sum", "all_reduce"
 constexpr bool isCollective(SpanKind kind) { return kind >= SpanKind::AllReduce; }
 

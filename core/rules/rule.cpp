@@ -126,7 +126,8 @@ Verdict applyRule(const OpCall& opCall) {
   }
   Call call(opCall);
   if (auto conflict = checkOperands(call)) return *std::move(conflict);
-  const std::string& op = opCall.graph.opName(opCall.graph.node(opCall.node));
+  const graph::Node& node = opCall.graph.node(opCall.node);
+  const std::string& op = opCall.graph.opName(node);
   const Entry* entry = findEntry(op);
   std::vector<int> split;
   for (int i = 0; i < call.operandCount(); ++i) {
@@ -138,7 +139,7 @@ Verdict applyRule(const OpCall& opCall) {
                     inputName(call, split.front()), call.at(split.front()).text()),
         split);
   }
-  if (graph::drawsNumbers(opCall.graph, opCall.graph.node(opCall.node)))
+  if (graph::drawsNumbers(opCall.graph, node) && !graph::isDropout(opCall.graph, node))
     return declined(call, fmt::format("`{}` draws random numbers, of which each rank would draw the same for its own "
                                       "part, so that it takes replicated inputs only.",
                                       call.shortName()));

@@ -1,6 +1,8 @@
 /// A rank that has no descriptor or memory left: it says so itself, and nobody else is blamed.
 #include "tests/launch/odd_ranks.h"
 
+#include <QRegularExpression>
+
 using namespace cleave;
 using namespace cleave::test;
 
@@ -90,6 +92,27 @@ class RankLimitsTest : public QObject {
       QCOMPARE(said.count('\n'), 0);
     }
     QVERIFY(failed > 1);
+    saysWhatItHolds(needed);
+  }
+
+ private:
+  /// Of a rank that tells allocations apart: the largest by name, and what would make them less.
+  void saysWhatItHolds(std::int64_t needed) {
+    int said = 0;
+    for (int percent : {95, 90, 80, 70}) {
+      launch::LaunchRequest request =
+          m_ranks.request(m_big, 2, 1, QStringLiteral("ulimit -v %1").arg(needed * percent / 100));
+      request.rankArguments = {"--skip-weights", "--times"};
+      const QString words = inWords(launch::launch(request, [](const launch::RankEvent&) {}));
+      if (words == "succeeded" || !words.contains("there is no memory left")) continue;
+      static const QRegularExpression kHolds(
+          "The rank holds [0-9.]+ .iB; the largest: `model\\.[^`]+` f32\\[[0-9,]+\\] [0-9.]+ .iB.*parameters: more "
+          "ranks or "
+          "a smaller element type \\(--ranks, --dtype\\) makes that less\\.");
+      said += kHolds.match(words).hasMatch();
+      qInfo("%d %%: %s", percent, qPrintable(words));
+    }
+    QVERIFY(said > 0);
   }
 };
 

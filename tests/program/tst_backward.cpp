@@ -27,16 +27,30 @@ std::shared_ptr<const graph::Graph> withLoss(const graph::Graph& graph) {
 
 std::optional<plan::Plan> trainingPlan(std::shared_ptr<const graph::Graph> graph, int ranks,
                                        rules::SequenceParallel sequence, rules::CandidateSet menu,
-                                       const std::vector<std::string>& pins = {}) {
-  auto problem = std::make_shared<solve::Problem>(*test::problemOf(std::move(graph), ranks, pins, sequence));
+                                       bool checkpoints = false) {
+  auto problem = std::make_shared<solve::Problem>(*test::problemOf(std::move(graph), ranks, {}, sequence));
   problem->context.candidateSet = menu;
   problem->cost.isTraining = true;
+  problem->cost.checkpointsActivations = checkpoints;
   const auto solved = test::solvedBy(solve::Engine::Reference, *problem);
   if (!solved.solution) return std::nullopt;
   plan::PlanRequest request;
   request.problem = problem;
   request.solution = std::make_shared<const solve::Solution>(*solved.solution);
   return need(plan::makePlan(request));
+}
+
+/// Its calls in so many modules of a list, which run again when they are checkpointed.
+std::shared_ptr<const graph::Graph> inBlocks(const graph::Graph& graph, std::size_t callsInBlock) {
+  std::string text;
+  std::size_t calls = 0;
+  for (const QByteArray& line : QByteArray::fromStdString(graph::toText(graph)).split('\n')) {
+    const bool isCall = line.contains("= aten::") && !line.startsWith("loss:");
+    text += (isCall && line.contains(" @") ? line.left(line.lastIndexOf(" @")) : line).toStdString();
+    if (isCall) text += fmt::format(" @blocks.{}", calls++ / callsInBlock);
+    text += '\n';
+  }
+  return std::make_shared<const graph::Graph>(need(graph::parseGraph(text)));
 }
 
 /// Seconds that a ring takes, as core/solve/cost/cost_model.h says; the bucket starts once.
@@ -62,6 +76,23 @@ std::int64_t bytesOf(const plan::Plan& plan) {
   for (const auto& forward : plan.collectives) bytes += forward.bytes;
   for (const auto& backward : plan.backward->collectives) bytes += backward.collective.bytes;
   return bytes;
+}
+
+/// What one step is said to hold at least, whatever the others do, is no more than the step's fullest moment holds.
+bool holdsAtLeastWhatIsClaimed(const plan::Plan& plan) {
+  solve::Problem problem;
+  problem.graph = plan.graph;
+  problem.context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
+  problem.cost = plan.costSettings;
+  const solve::Variables variables(problem);
+  const solve::CostModel model(problem, variables);
+  for (const graph::NodeId node : variables.deciders()) {
+    std::vector<rules::Placement> reads;
+    for (const solve::Read& read : variables.reads(node)) reads.push_back(plan.solution->of(read.value));
+    const auto least = model.leastTransient(node, solve::choiceOf(variables, problem, *plan.solution, node), reads);
+    if (std::max(least.forward, least.elsewhere) > plan.cost.transientPeak) return false;
+  }
+  return true;
 }
 
 QByteArray chargesWhatIsDone(const plan::Plan& plan) {
@@ -103,10 +134,14 @@ class TestBackward : public QObject {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<int>("sequence");
     QTest::addColumn<bool>("isTied");
+    QTest::addColumn<bool>("checkpoints");
     for (const int ranks : {1, 2, 4, 8}) {
       for (const int sequence : {0, 1, 2}) {
-        for (const bool isTied : {false, true})
-          QTest::addRow("%d ranks, sequence %d, tied %d", ranks, sequence, isTied) << ranks << sequence << isTied;
+        for (const bool isTied : {false, true}) {
+          QTest::addRow("%d ranks, sequence %d, tied %d", ranks, sequence, isTied)
+              << ranks << sequence << isTied << false;
+        }
+        QTest::addRow("%d ranks, sequence %d, checkpointed", ranks, sequence) << ranks << sequence << false << true;
       }
     }
   }
@@ -114,11 +149,30 @@ class TestBackward : public QObject {
     QFETCH(int, ranks);
     QFETCH(int, sequence);
     QFETCH(bool, isTied);
+    QFETCH(bool, checkpoints);
     const auto graph = test::llamaGraph({.layers = 2, .isTied = isTied});
-    const auto plan =
-        trainingPlan(graph, ranks, static_cast<rules::SequenceParallel>(sequence), rules::CandidateSet::Full);
+    const auto plan = trainingPlan(graph, ranks, static_cast<rules::SequenceParallel>(sequence),
+                                   rules::CandidateSet::Full, checkpoints);
     QVERIFY(plan);
     QCOMPARE(chargesWhatIsDone(*plan), QByteArray());
+    QCOMPARE(plan->checkpointed.size(), checkpoints ? 2 : 0);
+  }
+
+  /// Blocks keep what comes into them; the reductions in front of what keeps something happen once more, but not the
+  /// one at a block's end.
+  void blocksRunAgain() {
+    const auto graph = test::llamaGraph({.layers = 4});
+    const auto planned = [&](bool checkpoints) {
+      return trainingPlan(graph, 2, rules::SequenceParallel::Off, rules::CandidateSet::Full, checkpoints);
+    };
+    const auto plain = planned(false), checkpointed = planned(true);
+    QVERIFY(plain && checkpointed);
+    QVERIFY(checkpointed->cost.sum.activations * 3 < plain->cost.sum.activations);
+    QVERIFY(checkpointed->cost.bytes() < plain->cost.bytes());
+    QVERIFY(checkpointed->cost.sum.computeFs > plain->cost.sum.computeFs);
+    QCOMPARE(checkpointed->backward->collectives.size(), plain->backward->collectives.size() + 4);
+    for (const graph::CheckpointedBlock& block : checkpointed->backward->checkpoints.blocks)
+      QVERIFY2(block.kept.size() <= 4, block.path.c_str());
   }
 
   void chargesExactlyWhatRandomGraphsDo() {
@@ -133,6 +187,11 @@ class TestBackward : public QObject {
         const QByteArray wrong = chargesWhatIsDone(*plan);
         QVERIFY2(wrong.isEmpty(), wrong.constData());
         trained += !plan->backward->collectives.empty();
+        const auto again = trainingPlan(inBlocks(*graph, random.pick({2, 4, 7})), plan->ranks, sequence,
+                                        rules::CandidateSet::Full, true);
+        const QByteArray wrongAgain = again ? chargesWhatIsDone(*again) : QByteArray("no plan");
+        QVERIFY2(wrongAgain.isEmpty(), wrongAgain.constData());
+        QVERIFY(holdsAtLeastWhatIsClaimed(*again));
       }
     }
     QVERIFY(trained > static_cast<int>(test::rounds(300) / 15));

@@ -427,6 +427,26 @@ class OperatorOfOthers(nn.Module):
         return self.out(halve(x))
 
 
+class WithDropout(nn.Module):
+    """GPT-like in training: dropout of what is embedded, inside attention, and of what each part adds; its loss."""
+
+    def __init__(self, chance):
+        super().__init__()
+        self.chance = chance
+        self.tokens, self.norm1, self.norm2 = nn.Embedding(40, WIDTH), nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv = nn.ModuleList(nn.Linear(WIDTH, WIDTH) for _ in range(3))
+        self.out, self.up, self.down = nn.Linear(WIDTH, WIDTH), nn.Linear(WIDTH, 32), nn.Linear(32, WIDTH)
+        self.head, self.drop = nn.Linear(WIDTH, 40, bias=False), nn.Dropout(chance)
+
+    def forward(self, ids, labels):
+        x = self.drop(self.tokens(ids))
+        q, k, v = (each(self.norm1(x)).view(*x.shape[:2], HEADS, -1).transpose(1, 2) for each in self.qkv)
+        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=self.chance, is_causal=True)
+        x = x + self.drop(self.out(mixed.transpose(1, 2).reshape(x.shape)))
+        x = x + self.drop(self.down(self.drop(F.gelu(self.up(self.norm2(x))))))
+        return F.cross_entropy(self.head(x).flatten(0, 1), labels.flatten())
+
+
 class SoftmaxOfFeatures(nn.Module):
     """All features of a layer are in each of the softmax's results."""
 
@@ -440,7 +460,8 @@ class SoftmaxOfFeatures(nn.Module):
 
 @dataclass
 class Row:
-    """`dynamic` is torch.export's dynamic_shapes; `bigger` are inputs of other sizes, which the program takes then."""
+    """`dynamic` is torch.export's dynamic_shapes; `bigger` are inputs of other sizes, which the program takes then.
+    Nothing is expected of a module that draws (`is_random`)."""
 
     name: str
     make: object
@@ -452,6 +473,8 @@ class Row:
     traces: bool = False
     stacks: bool = True
     decomposed: bool = False
+    trains: bool = False
+    is_random: bool = False
 
 
 def states(*shape, seed=1, dtype=torch.float32):
@@ -504,6 +527,11 @@ MODULES = [
     Row("operator-of-others", OperatorOfOthers, (states(),), traces=True),
     Row("distances", Distances, (states(),), traces=True),
     Row("transposed-products", TransposedProducts, (states(),)),
+    Row("with-dropout", lambda: WithDropout(0.25), (ids(BATCH, LENGTH), ids(BATCH, LENGTH)), trains=True,
+        is_random=True),
+    Row("with-dropout-decomposed", lambda: WithDropout(0.25), (ids(BATCH, LENGTH), ids(BATCH, LENGTH)), trains=True,
+        is_random=True, decomposed=True, stacks=False),
+    Row("without-chance-of-dropout", lambda: WithDropout(0.0), (ids(BATCH, LENGTH), ids(BATCH, LENGTH)), trains=True),
     Row("softmax-of-features", SoftmaxOfFeatures, (states(),)),
     Row("encoder-batch-first", lambda: Encoder(True, False), (states(), PADDED), stacks=False),
     Row("encoder-batch-second", lambda: Encoder(False, True), (states(LENGTH, BATCH, WIDTH), PADDED), stacks=False),

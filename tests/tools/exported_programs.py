@@ -53,10 +53,10 @@ class Program:
     """A module, how it is called and exported, and other inputs that a dynamic program takes."""
 
     def __init__(self, name, module, args=(), kwargs=None, dynamic=None, bigger=None, fake=False, traces=False,
-                 stacks=True, decomposed=False):
+                 stacks=True, decomposed=False, is_random=False):
         self.name, self.module, self.args, self.kwargs = name, module, args, kwargs or {}
         self.dynamic, self.bigger, self.fake, self.traces = dynamic, bigger, fake, traces
-        self.stacks, self.decomposed = stacks, decomposed
+        self.stacks, self.decomposed, self.is_random = stacks, decomposed, is_random
 
 
 def family_variant(family):
@@ -148,9 +148,9 @@ def module_program(row):
             args = pytree.tree_map_only(torch.Tensor, mode.from_tensor, row.args)
         return Program(row.name, module, args, row.kwargs, fake=True)
     torch.manual_seed(0)
-    module = randomized(row.make().eval(), row.name)
+    module = randomized(row.make().train(row.trains), row.name)
     return Program(row.name, module, row.args, row.kwargs, row.dynamic, row.bigger or None, traces=row.traces,
-                   stacks=row.stacks, decomposed=row.decomposed)
+                   stacks=row.stacks, decomposed=row.decomposed, is_random=row.is_random)
 
 
 def programs():
@@ -236,7 +236,7 @@ def make(item, folder):
     compact(path)
     if path.stat().st_size > LIMIT_BYTES:
         raise make_fixtures.Unlike(f"{path.stat().st_size} bytes, more than {LIMIT_BYTES}: make it smaller.")
-    if item.fake:
+    if item.fake or item.is_random:
         return
     bigger = item.bigger if item.bigger is not None else (item.args or item.kwargs)
     args, kwargs = ((), bigger) if isinstance(bigger, dict) else (bigger, item.kwargs)

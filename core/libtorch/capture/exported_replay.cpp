@@ -116,6 +116,8 @@ ExportedReplay::ExportedReplay(const formats::ExportedProgram& program, const fo
   }
 }
 
+ExportedReplay::~ExportedReplay() = default;
+
 void ExportedReplay::run(Recorder& recorder, const Progress& progress) {
   m_recorder = &recorder;
   addUserInputs();

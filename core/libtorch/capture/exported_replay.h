@@ -22,6 +22,7 @@ namespace cleave::torch_capture {
 class ExportedReplay final : public ForwardSource {
  public:
   ExportedReplay(const formats::ExportedProgram& program, const formats::SymbolSizes& sizes);
+  ~ExportedReplay() override;
   void run(Recorder& recorder, const Progress& progress) override;
   std::string placeOf(const Recorder& recorder) const override;
 

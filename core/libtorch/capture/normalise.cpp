@@ -124,6 +124,14 @@ Values split(const RecordedCall& call) {
   return call.append("aten::split_with_sizes", {call.args[0], std::move(sizes), dim});
 }
 
+/// `dropout(input, p, train)`
+Values dropout(const RecordedCall& call) {
+  const auto* chance = std::get_if<double>(&call.args[1]);
+  const auto* isTraining = std::get_if<bool>(&call.args[2]);
+  const bool dropsNothing = (chance && *chance == 0) || (isTraining && !*isTraining);
+  return dropsNothing ? call.append("aten::alias", {call.args[0]}) : asItIs(call);
+}
+
 /// `_grouped_mm(self, mat2, offs, bias, out_dtype)` of rows and a matrix for each group: the CPU's kernel wants sizes
 /// that are multiples of 16 bytes.
 Values groupedProduct(const RecordedCall& call) {
@@ -155,6 +163,7 @@ constexpr Row kRows[] = {
     {"aten::ones_like", onesLike},
     {"aten::masked_fill.Scalar", maskedFill},
     {"aten::rsub.Scalar", reversedSubtraction},
+    {"aten::dropout", dropout},
     {"aten::unbind.int", unbind},
     {"aten::split.Tensor", split},
     {"aten::_grouped_mm", groupedProduct},

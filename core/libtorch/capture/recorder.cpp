@@ -1,5 +1,7 @@
 #include "libtorch/capture/recorder.h"
 
+#include "libtorch/capture/dropped_attention.h"
+
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
 #include "libtorch/capture/joins.h"
@@ -304,6 +306,14 @@ void Recorder::runBelow(const OpInfo& info, const c10::OperatorHandle& op, Stack
         results.push_back(at::detail::empty_meta(type.shape, bridge::toScalarType(type.dtype)));
       return results;
     });
+  } else if (isDroppedAttention(info.name, torch::jit::last(stack, info.operands))) {
+    const Stack operands = torch::jit::pop(stack, info.operands);
+    stack.emplace_back(droppedAttention(operands, [this](const at::Tensor& x, double chance) {
+      static const auto dropout = c10::Dispatcher::singleton().findSchemaOrThrow("aten::dropout", "");
+      Stack call{x, chance, true};
+      runLeaf(infoOf(dropout), call);
+      return call.back().toTensor();
+    }));
   } else if (info.leaf) {
     runLeaf(info, stack);
   } else {

@@ -327,6 +327,7 @@ struct Entry {
 };
 
 constexpr Entry kLeaves[] = {
+    {"aten::dropout", sameAsFirst},
     {"aten::linear", linear},
     {"aten::embedding", embedding},
     {"aten::scaled_dot_product_attention", attention},

@@ -5,7 +5,9 @@
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
+#include "libtorch/rank/dropout.h"
 
+#include <ATen/Context.h>
 #include <ATen/ops/from_blob.h>
 
 #include <fmt/ranges.h>
@@ -87,7 +89,7 @@ Result<std::vector<at::Tensor>> Program::execute(NodeId node, Collectives& colle
   if (tape && tape->records(node)) return tape->record(node, call, collectives, take);
   std::vector<c10::IValue> stack = take([](ValueId, const at::Tensor& tensor) { return tensor; });
   if (const auto* parallel = std::get_if<ParallelOp>(&call.target)) {
-    CLEAVE_TRY(at::Tensor result, runParallelOp(*parallel, stack, collectives));
+    CLEAVE_TRY(at::Tensor result, runParallelOp(*parallel, stack, collectives, m_draws));
     return std::vector<at::Tensor>{std::move(result)};
   }
   return bridge::call(std::get<c10::OperatorHandle>(call.target), stack);
@@ -139,6 +141,7 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
     memory.add(node.results[i], tensor);
     m_values[node.results[i].index()] = tensor;
     if (m_watcher) m_watcher->see(node.results[i], tensor);
+    if (tape) tape->see(node.results[i], tensor);
   }
   for (ValueId dead : m_deadAfter[id.index()]) {
     memory.release(dead);
@@ -151,6 +154,9 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
 Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, const Progress& progress, Tape* tape) {
   std::fill(m_values.begin(), m_values.end(), at::Tensor());
   memory.reset();
+  m_draws = drawKey(m_seed, m_pass);
+  at::manual_seed(m_draws);  // of operators that every rank runs on the whole
+  if (tape) tape->setDraws(m_draws);
   for (const at::Tensor& tensor : m_given) {
     if (tensor.defined()) memory.pin(tensor);
   }

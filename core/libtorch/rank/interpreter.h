@@ -38,10 +38,14 @@ class Program {
   Result<void> setTensor(graph::ValueId value, at::Tensor tensor);
   /// What a parameter, an input or a constant was given; undefined before.
   const at::Tensor& given(graph::ValueId value) const { return m_given[value.index()]; }
+  Tape::Calls calls() const { return {m_calls, m_given}; }
   /// Is told of every node of a run; null: nobody is. It must outlive this.
   void setRecorder(StepRecorder* recorder) { m_recorder = recorder; }
   /// Sees every value of a run; null: nobody does. It must outlive this.
   void setWatcher(ValueWatcher* watcher) { m_watcher = watcher; }
+  /// What is random in a run follows from the seed and from the number of the pass, and is the same in each run of it.
+  void setSeed(std::uint64_t seed) { m_seed = seed; }
+  void setPass(std::int64_t pass) { m_pass = pass; }
   /// All outputs in the graph's order. With a tape, which keeps what a backward pass needs; without, whether they can
   /// be differentiated is the caller's mode. An error names the node, its scope and its operands' shapes.
   Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {},
@@ -58,6 +62,9 @@ class Program {
 
   std::shared_ptr<const graph::Graph> m_graph;
   at::Device m_device;
+  std::uint64_t m_seed = 0;
+  std::int64_t m_pass = 0;
+  std::uint64_t m_draws = 0;  ///< the key of both (dropout.h)
   StepRecorder* m_recorder = nullptr;
   ValueWatcher* m_watcher = nullptr;
   std::vector<std::optional<BoundCall>> m_calls;         ///< by NodeId

@@ -84,6 +84,7 @@ struct Judge {
   MemoryKind operator()(const Allocation& a) const {
     if (a.isBefore) {
       if (parameters.contains(a.memory)) return MemoryKind::Parameters;
+      if (isOf(a.made, {SpanKind::GradientSum})) return MemoryKind::Gradients;
       return isOf(a.made, {SpanKind::Optimizer}) ? MemoryKind::Optimizer : MemoryKind::Fixed;
     }
     if (!a.made) return MemoryKind::Fixed;
@@ -94,8 +95,8 @@ struct Judge {
     const bool isForward =
         isOf(a.made, {SpanKind::Forward, SpanKind::AllReduce, SpanKind::AllGather, SpanKind::ReduceScatter});
     if (isForward) return isSaved(a) ? MemoryKind::Saved : MemoryKind::Transient;
-    const bool isShort = a.isGone && isOf(a.freed, {SpanKind::Backward, SpanKind::GradientSum, SpanKind::AllReduce,
-                                                    SpanKind::AllGather, SpanKind::ReduceScatter});
+    const bool isShort = a.isGone && isOf(a.freed, {SpanKind::Again, SpanKind::Backward, SpanKind::GradientSum,
+                                                    SpanKind::AllReduce, SpanKind::AllGather, SpanKind::ReduceScatter});
     return isShort ? MemoryKind::Transient : MemoryKind::Gradients;
   }
   template <class Allocation>
@@ -114,6 +115,27 @@ std::vector<protocol::NodeBytes> largest(const std::map<std::pair<MemoryKind, st
 }
 
 }  // namespace
+
+std::vector<MemoryLedger::Live> MemoryLedger::live(const std::unordered_set<const void*>& parameters,
+                                                   bool isTraining) const {
+  const std::lock_guard lock(m_mutex);
+  std::vector<Live> found;
+  for (const auto& [memory, index] : m_live) {
+    const Allocation& a = m_allocations[index];
+    MemoryKind kind = MemoryKind::Fixed;
+    if (parameters.contains(memory)) {
+      kind = MemoryKind::Parameters;
+    } else if (isOf(a.made, {SpanKind::Optimizer})) {
+      kind = MemoryKind::Optimizer;
+    } else if (isOf(a.made, {SpanKind::GradientSum})) {
+      kind = MemoryKind::Gradients;
+    } else if (a.made) {
+      kind = isTraining && isOf(a.made, {SpanKind::Forward}) ? MemoryKind::Saved : MemoryKind::Transient;
+    }
+    found.push_back({memory, a.bytes, kind, a.made ? a.made->node : -1});
+  }
+  return found;
+}
 
 protocol::MemoryAccount MemoryLedger::account(const std::unordered_set<const void*>& parameters,
                                               const graph::Graph& program, bool isTraining) {

@@ -5,6 +5,7 @@
 /// | made in            | freed in                   | is                                                            |
 /// |--------------------|----------------------------|---------------------------------------------------------------|
 /// | loading            |                            | a parameter, where the program was given it; else fixed       |
+/// | before the step    |                            | a gradient or an optimizer state, where it was made for these |
 /// | forward            | the same node, a collective | a communication buffer                                       |
 /// | forward            | forward                    | transient                                                     |
 /// | forward, training  | backward or later          | a saved activation                                            |
@@ -34,6 +35,15 @@ class MemoryLedger {
   void made(const void* memory, std::int64_t bytes);
   void freed(const void* memory);
 
+  /// What is allocated now. `parameters` as below.
+  struct Live {
+    const void* memory = nullptr;
+    std::int64_t bytes = 0;
+    protocol::MemoryKind kind = protocol::MemoryKind::Fixed;
+    std::int32_t node = -1;  ///< of the program: that made it; -1: none
+  };
+  std::vector<Live> live(const std::unordered_set<const void*>& parameters, bool isTraining) const;
+
   /// Forgets what is gone. From here to the next `account` it is known when what was made and freed; of very many
   /// micro-batches in the first.
   void startStep();
@@ -54,7 +64,7 @@ class MemoryLedger {
   using Event = std::int64_t;
 
   const StepRecorder& m_recorder;
-  std::mutex m_mutex;
+  mutable std::mutex m_mutex;
   std::vector<Allocation> m_allocations;
   std::unordered_map<const void*, std::size_t> m_live;
   std::vector<std::size_t> m_unused;  ///< of m_allocations, outside of a step

@@ -16,6 +16,7 @@ Result<BoundCall> bindParallel(ParallelOp op, const graph::Node& node) {
     if (const auto* integer = std::get_if<std::int64_t>(&node.args[i])) bound = *integer;
     if (const auto* real = std::get_if<double>(&node.args[i])) bound = *real;
     if (const auto* text = std::get_if<std::string>(&node.args[i])) bound = *text;
+    if (const auto* sizes = std::get_if<std::vector<std::int64_t>>(&node.args[i])) bound = *sizes;
   }
   return call;
 }

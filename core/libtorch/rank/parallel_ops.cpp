@@ -5,6 +5,7 @@
 #include "libtorch/bridge/experts.h"
 #include "libtorch/bridge/grouped_product.h"
 #include "libtorch/bridge/types.h"
+#include "libtorch/rank/dropout.h"
 
 namespace cleave::torch_rank {
 namespace {
@@ -47,6 +48,21 @@ Result<at::Tensor> shard(const at::Tensor& x, std::int64_t dim, Collectives& col
   }
   const std::int64_t length = x.size(dim) / collectives.worldSize();
   return x.narrow(dim, collectives.rank() * length, length).contiguous();
+}
+
+Result<at::Tensor> dropout(const std::vector<c10::IValue>& arguments, const Collectives& collectives,
+                           std::uint64_t draws) {
+  const auto placement = rules::Placement::parse(arguments[4].toStringView());
+  if (!placement)
+    return fail(ErrorCode::BadInput, "{}: no placement: {}.", graph::kDropout, arguments[4].toStringRef());
+  return drop(arguments[0].toTensor(),
+              {.chance = arguments[1].toScalar().toDouble(),
+               .stream = arguments[2].toInt(),
+               .shape = arguments[3].toIntVector(),
+               .placement = *placement,
+               .rank = collectives.rank(),
+               .ranks = collectives.worldSize()},
+              draws);
 }
 
 std::int64_t classDimOf(const at::Tensor& logits) { return logits.dim() > 1 ? 1 : 0; }
@@ -157,7 +173,8 @@ at::Tensor vocabLossGradient(VocabLoss loss, const at::Tensor& gradient) {
   return result.to(loss.type);
 }
 
-Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives) {
+Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives,
+                                 std::uint64_t draws) {
   switch (op) {
     case ParallelOp::AllReduce: return collectives.allReduce(std::move(arguments[0]).toTensor(), Reduction::Sum);
     case ParallelOp::GatherInput:
@@ -175,6 +192,7 @@ Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& argume
     case ParallelOp::GroupedProduct:
       return bridge::groupedProduct(arguments[0].toTensor(), arguments[1].toTensor(), arguments[2].toTensor());
     case ParallelOp::LocalExperts: return experts(arguments, /*isLocal=*/true, collectives.rank());
+    case ParallelOp::Dropout: return dropout(arguments, collectives, draws);
   }
   return fail(ErrorCode::BadInput, "An operator of no kind.");
 }

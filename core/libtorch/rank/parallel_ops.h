@@ -14,8 +14,10 @@ using graph::ParallelOp;
 /// Whether the node has the operator's arguments, and such as a rank can run; the error names the argument.
 Result<void> checkCall(ParallelOp op, const graph::Node& node);
 
-/// Runs the operator. `arguments` are complete and in order; a tensor that is moved in may be overwritten.
-Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives);
+/// Runs the operator. `arguments` are complete and in order; a tensor that is moved in may be overwritten. `draws` is
+/// the pass's key for what is random (dropout.h).
+Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives,
+                                 std::uint64_t draws);
 
 /// Rows of this rank's part of the table ([vocabulary/n, hidden]); zeros for ids of other ranks' parts. The row
 /// `padding` (-1: none) gets no gradient. BadInput for an id outside [0, vocabulary), on the CPU.

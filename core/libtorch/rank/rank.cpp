@@ -10,6 +10,7 @@
 #include "libtorch/rank/membership.h"
 #include "libtorch/rank/memory_ledger.h"
 #include "libtorch/rank/memory_probe.h"
+#include "libtorch/rank/out_of_memory.h"
 #include "libtorch/rank/shared_weights.h"
 #include "libtorch/rank/training.h"
 #include "libtorch/rank/value_watcher.h"
@@ -52,6 +53,15 @@ class RankRun {
       : m_request(request), m_sink(sink), m_progress(progress) {}
 
   Result<protocol::RankResult> run() {
+    auto result = runAll();
+    if (!result && m_ledger && m_bound && isOutOfMemory(result.error())) {
+      result.error().message += heldText(*m_ledger, *m_bound, m_request.training.isAsked());
+    }
+    return result;
+  }
+
+ private:
+  Result<protocol::RankResult> runAll() {
     CLEAVE_TRY_VOID(takeDevice());
     if (m_request.recordsTimes) {
       if (m_runtime) m_recorder.setQueue(m_runtime->queue);
@@ -80,7 +90,6 @@ class RankRun {
     return m_result;
   }
 
- private:
   void enter(Phase phase) { m_sink(protocol::PhaseChange{phase, 0, 0}); }
 
   Result<void> takeDevice() {
@@ -102,10 +111,12 @@ class RankRun {
     // Everything that can be wrong with the program is found before anybody connects or allocates.
     if (m_request.training.isAsked()) {
       CLEAVE_TRY_VOID(program::check(m_request.training));
-      CLEAVE_TRY(m_backward, program::backwardOf(*m_program.graph, m_program.parameters, m_program.ranks));
+      CLEAVE_TRY(m_backward,
+                 program::backwardOf(*m_program.graph, m_program.parameters, m_program.ranks, m_program.checkpointed));
     }
     CLEAVE_TRY(Program bound, Program::bind(m_program.graph, m_device));
     m_bound = std::make_unique<Program>(std::move(bound));
+    m_bound->setSeed(m_program.seed);
     CLEAVE_TRY_VOID(takeWatched());
     m_result.program = fmt::format("{:016x}", program::digestOf(m_program));
     return m_request.generation.isAsked() ? readDecodeProgram() : Result<void>();
@@ -132,7 +143,6 @@ class RankRun {
 
   /// Before anybody connects, so that ranks with other inputs are found then.
   Result<void> takeInputs() {
-    at::manual_seed(m_program.seed);
     if (m_request.training.isAsked()) {
       m_batches = Batches::made(m_program.seed, m_request.training.accumulate);
       if (m_request.inputFile) {

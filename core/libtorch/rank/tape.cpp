@@ -8,7 +8,9 @@
 #include "libtorch/bridge/types.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
@@ -35,7 +37,7 @@ struct OperandEnd final : torch::autograd::Node {
 /// Cleave's own operators that are made of ATen's.
 bool isMadeOfOperators(ParallelOp op) {
   return op == ParallelOp::VocabEmbedding || op == ParallelOp::MoeExperts || op == ParallelOp::LocalExperts ||
-         op == ParallelOp::GroupedProduct;
+         op == ParallelOp::GroupedProduct || op == ParallelOp::Dropout;
 }
 
 /// Its memory is nobody else's, so that it may be written to.
@@ -47,19 +49,52 @@ bool isOwn(const at::Tensor& x) {
 
 // ---- gradients of parameters
 
-void ParameterGradients::add(ValueId parameter, at::Tensor gradient, bool isPart) {
-  at::Tensor& sum = of(parameter, isPart);
-  if (sum.defined()) {
-    sum.add_(gradient);
+void ParameterGradients::reserve(ValueId parameter, const at::Tensor& like, bool isPart) {
+  Sums& sums = m_sums[parameter.raw()];
+  (isPart ? sums.part : sums.complete).memory = at::empty_like(like, {}, at::MemoryFormat::Contiguous);
+}
+
+void ParameterGradients::add(ValueId parameter, const at::Tensor& gradient, bool isPart) {
+  Sums& sums = m_sums[parameter.raw()];
+  Sum& sum = isPart ? sums.part : sums.complete;
+  sum.isPart = isPart;
+  if (!sum.memory.defined()) {
+    sum.memory = gradient.clone(at::MemoryFormat::Contiguous);
+  } else if (sum.isAny) {
+    sum.memory.add_(gradient);
   } else {
-    sum = isOwn(gradient) && gradient.is_contiguous() ? std::move(gradient)
-                                                      : gradient.clone(at::MemoryFormat::Contiguous);
+    sum.memory.copy_(gradient);
+  }
+  sum.isAny = true;
+}
+
+at::Tensor ParameterGradients::of(ValueId parameter, bool isPart) const {
+  const auto sums = m_sums.find(parameter.raw());
+  if (sums == m_sums.end()) return {};
+  const Sum& complete = sums->second.complete;
+  const Sum& part = sums->second.part;
+  if (isPart) return part.isAny && part.isPart ? part.memory : at::Tensor();
+  if (complete.isAny) return complete.memory;
+  return part.isAny && !part.isPart ? part.memory : at::Tensor();
+}
+
+at::Tensor ParameterGradients::orZeros(ValueId parameter, bool isPart, const at::Tensor& like) {
+  const at::Tensor found = of(parameter, isPart);
+  if (found.defined()) return found;
+  add(parameter, at::zeros_like(like), isPart);
+  return of(parameter, isPart);
+}
+
+void ParameterGradients::completeParts() {
+  for (auto& [parameter, sums] : m_sums) {
+    if (!sums.part.isAny || !sums.part.isPart) continue;
+    sums.part.isPart = false;
+    if (sums.complete.isAny) sums.complete.memory.add_(sums.part.memory);
   }
 }
 
 void ParameterGradients::clear() {
-  m_complete.clear();
-  m_parts.clear();
+  for (auto& [parameter, sums] : m_sums) sums.complete.isAny = sums.part.isAny = false;
 }
 
 // ---- forward
@@ -72,13 +107,47 @@ struct Tape::Entry {
   std::optional<VocabLoss> loss;
 };
 
-Tape::Tape(const graph::Graph& program, const program::Backward& backward, at::Device device)
-    : m_program(program), m_backward(backward), m_device(device), m_gradients(program.values.size()) {}
+Tape::Tape(const graph::Graph& program, const program::Backward& backward, at::Device device, Calls calls)
+    : m_program(program),
+      m_backward(backward),
+      m_device(device),
+      m_calls(calls),
+      m_entries(program.nodes.size()),
+      m_gradients(program.values.size()),
+      m_isKept(program.values.size(), false),
+      m_deadAfter(program.nodes.size()),
+      m_keptUntil(program.nodes.size()),
+      m_beginsWith(program.nodes.size(), 0) {
+  const auto& blocks = backward.checkpoints.blocks;
+  std::unordered_map<ValueId, NodeId> keptUntil;
+  for (std::uint32_t index = 0; index < blocks.size(); ++index) {
+    const graph::CheckpointedBlock& block = blocks[index];
+    for (const ValueId value : block.kept) {
+      // What is gathered again anyway is not kept.
+      const ValueId source = program::behindGradientSum(program, value);
+      m_isKept[value.index()] = !program::isGatheredAgain(program, backward.gradients, source);
+      NodeId& until = keptUntil.try_emplace(value, block.again.front()).first->second;
+      until = std::min(until, block.again.front());
+    }
+    std::unordered_map<ValueId, NodeId> last;
+    for (const NodeId id : block.again) {
+      for (const ValueId result : program.node(id).results) last[result] = id;
+      for (const ValueId operand : graph::operandsOf(program.node(id))) {
+        if (backward.checkpoints.isNeeded(operand)) last[operand] = id;
+      }
+    }
+    for (const auto& [value, id] : last) m_deadAfter[id.index()].push_back(value);
+    m_beginsWith[block.last.index()] = index + 1;
+  }
+  for (const auto& [value, node] : keptUntil) m_keptUntil[node.index()].push_back(value);
+}
 Tape::~Tape() = default;
 
 void Tape::clear() {
-  m_entries.clear();
+  for (std::unique_ptr<Entry>& entry : m_entries) entry.reset();
   m_gathered.clear();
+  m_kept.clear();
+  m_madeAgain.clear();
   std::fill(m_gradients.begin(), m_gradients.end(), at::Tensor());
 }
 
@@ -93,7 +162,7 @@ Result<std::vector<at::Tensor>> Tape::record(NodeId node, const BoundCall& call,
   } else {
     CLEAVE_TRY(results.emplace_back(), recordOwn(*entry, *own, collectives, take));
   }
-  m_entries.push_back(std::move(entry));
+  m_entries[node.index()] = std::move(entry);
   return results;
 }
 
@@ -112,7 +181,7 @@ Result<std::vector<at::Tensor>> Tape::recordOperator(Entry& entry, const BoundCa
   std::vector<at::Tensor> results;
   const c10::AutoGradMode gradients(true);
   if (const auto* own = std::get_if<ParallelOp>(&call.target)) {
-    CLEAVE_TRY(results.emplace_back(), runParallelOp(*own, stack, collectives));
+    CLEAVE_TRY(results.emplace_back(), runParallelOp(*own, stack, collectives, m_draws));
   } else {
     CLEAVE_TRY(results, bridge::call(std::get<c10::OperatorHandle>(call.target), stack));
   }
@@ -135,10 +204,10 @@ Result<at::Tensor> Tape::recordOwn(Entry& entry, ParallelOp op, Collectives& col
   const graph::Node& node = m_program.node(entry.node);
   const ValueId operand = graph::operandAt(node, 0);
   Gathered gathered;
-  const bool isAgain =
-      op == ParallelOp::GatherInput && program::isGatheredAgain(m_program, m_backward.gradients, node.results[0]);
+  const bool isAgain = op == ParallelOp::GatherInput && !m_backward.checkpoints.isAgain(entry.node) &&
+                       program::isGatheredAgain(m_program, m_backward.gradients, node.results[0]);
   if (isAgain) gathered = {.part = stack[0].toTensor(), .dim = stack[1].toInt(), .readers = 1};
-  CLEAVE_TRY(at::Tensor result, runParallelOp(op, stack, collectives));
+  CLEAVE_TRY(at::Tensor result, runParallelOp(op, stack, collectives, m_draws));
   if (isAgain) {
     gathered.whole = result.variable_data();
     m_gathered[node.results[0].raw()] = std::move(gathered);
@@ -164,7 +233,7 @@ void Tape::release(ValueId value) {
 void Tape::give(ValueId value, at::Tensor gradient) {
   if (!gradient.defined() || !m_backward.gradients.of(value)) return;
   if (m_program.node(m_program.value(value).producer).kind == graph::NodeKind::Parameter)
-    return m_parameters.add(value, std::move(gradient), false);
+    return m_parameters.add(value, gradient, false);
   at::Tensor& sum = m_gradients[value.index()];
   if (!sum.defined()) {
     sum = std::move(gradient);
@@ -180,7 +249,10 @@ void Tape::give(ValueId value, at::Tensor gradient) {
 at::Tensor Tape::take(ValueId value) { return std::exchange(m_gradients[value.index()], at::Tensor()); }
 
 Result<void> Tape::gatherAgain(NodeId node, Collectives& collectives) {
-  const ValueId value = program::gatheredAgain(m_program, m_backward.gradients, node);
+  return fill(program::gatheredAgain(m_program, m_backward.gradients, node), collectives);
+}
+
+Result<void> Tape::fill(ValueId value, Collectives& collectives) {
   const auto gathered = value.isValid() ? m_gathered.find(value.raw()) : m_gathered.end();
   if (gathered == m_gathered.end() || !gathered->second.isGone) return {};
   CLEAVE_TRY(const at::Tensor again, collectives.allGather(gathered->second.part, gathered->second.dim));
@@ -216,7 +288,7 @@ Result<void> Tape::passSum(const graph::Node& node, at::Tensor gradient, Collect
   const ValueId operand = graph::operandAt(node, 0);
   const graph::Node& producer = m_program.node(m_program.value(operand).producer);
   if (producer.kind == graph::NodeKind::Parameter) {
-    m_parameters.add(operand, std::move(gradient), true);
+    m_parameters.add(operand, gradient, true);
     return {};
   }
   if (graph::parallelOp(m_program.opName(producer)) == ParallelOp::GatherInput) {
@@ -256,6 +328,7 @@ Result<void> Tape::passOwn(Entry& entry, ParallelOp op, Collectives& collectives
     case ParallelOp::VocabEmbedding:
     case ParallelOp::MoeExperts:
     case ParallelOp::LocalExperts:
+    case ParallelOp::Dropout:
     case ParallelOp::GroupedProduct: break;
   }
   return {};
@@ -266,29 +339,80 @@ Result<void> Tape::pass(Entry& entry, Collectives& collectives) {
   return own && !isMadeOfOperators(*own) ? passOwn(entry, *own, collectives) : passOperator(entry, collectives);
 }
 
+// ---- blocks that run again
+
+at::Tensor Tape::valueAgain(ValueId value) const {
+  for (const auto* values : {&m_madeAgain, &m_kept}) {
+    if (const auto at = values->find(value.raw()); at != values->end()) return at->second;
+  }
+  const auto gathered = m_gathered.find(program::behindGradientSum(m_program, value).raw());
+  return gathered == m_gathered.end() ? m_calls.given[value.index()] : gathered->second.whole;
+}
+
+Result<void> Tape::runNodeAgain(NodeId id, Collectives& collectives) {
+  const graph::Node& node = m_program.node(id);
+  for (const ValueId operand : graph::operandsOf(node))
+    CLEAVE_TRY_VOID(fill(program::behindGradientSum(m_program, operand), collectives));
+  const BoundCall& call = *m_calls.bound[id.index()];
+  const auto take = [&](const Seen& seen) {
+    std::vector<c10::IValue> stack = call.arguments.with([&](ValueId value) { return seen(value, valueAgain(value)); });
+    for (const ValueId dead : m_deadAfter[id.index()]) m_madeAgain.erase(dead.raw());
+    return stack;
+  };
+  std::vector<at::Tensor> results;
+  if (m_backward.checkpoints.keeps(id)) {
+    CLEAVE_TRY(results, record(id, call, collectives, take));
+  } else {
+    std::vector<c10::IValue> stack = take([](ValueId, const at::Tensor& tensor) { return tensor; });
+    if (const auto* own = std::get_if<ParallelOp>(&call.target)) {
+      CLEAVE_TRY(results.emplace_back(), runParallelOp(*own, stack, collectives, m_draws));
+    } else {
+      CLEAVE_TRY(results, bridge::call(std::get<c10::OperatorHandle>(call.target), stack));
+    }
+  }
+  for (std::size_t i = 0; i < results.size() && i < node.results.size(); ++i) {
+    if (m_backward.checkpoints.isNeeded(node.results[i])) m_madeAgain[node.results[i].raw()] = std::move(results[i]);
+  }
+  return {};
+}
+
+Result<void> Tape::runAgain(std::uint32_t block, Collectives& collectives) {
+  for (const NodeId id : m_backward.checkpoints.blocks[block].again) {
+    const StepRecorder::Scope recorded(m_recorder, SpanKind::Again, id);
+    auto ran = bridge::translated([&] { return runNodeAgain(id, collectives); }, ErrorCode::BadInput);
+    if (!ran)
+      return fail(ran.error().code, "{} failed when it ran again: {}", nameOfNode(m_program, id), ran.error().message);
+  }
+  m_madeAgain.clear();
+  return {};
+}
+
+Result<void> Tape::passNode(NodeId id, Collectives& collectives) {
+  if (const std::uint32_t block = m_beginsWith[id.index()]) CLEAVE_TRY_VOID(runAgain(block - 1, collectives));
+  if (const std::unique_ptr<Entry> entry = std::exchange(m_entries[id.index()], nullptr)) {
+    const StepRecorder::Scope recorded(m_recorder, SpanKind::Backward, id);
+    CLEAVE_TRY_VOID(pass(*entry, collectives));
+  }
+  for (const ValueId value : m_keptUntil[id.index()]) m_kept.erase(value.raw());
+  return {};
+}
+
 Result<void> Tape::backward(double scale, Collectives& collectives, LiveMemory& memory, const Progress& progress) {
   const graph::TensorType& type = m_program.value(m_backward.gradients.loss).type;
   give(m_backward.gradients.loss,
        at::full(type.shape, scale, at::TensorOptions(bridge::toScalarType(type.dtype)).device(m_device)));
   Throttle reports(kBetweenReports, std::chrono::steady_clock::now());
   const auto count = static_cast<std::int64_t>(m_entries.size());
-  while (!m_entries.empty()) {
+  for (std::int64_t left = count; left-- > 0;) {
     if (progress.cancelled()) return progress.cancelledError("running the backward pass");
-    const std::unique_ptr<Entry> entry = std::move(m_entries.back());
-    m_entries.pop_back();
-    memory.setCurrentNode(static_cast<std::int32_t>(entry->node.index()));
-    auto passed = bridge::translated(
-        [&] {
-          const StepRecorder::Scope recorded(m_recorder, SpanKind::Backward, entry->node);
-          return pass(*entry, collectives);
-        },
-        ErrorCode::BadInput);
+    const NodeId id(static_cast<std::uint32_t>(left));
+    memory.setCurrentNode(static_cast<std::int32_t>(left));
+    auto passed = bridge::translated([&] { return passNode(id, collectives); }, ErrorCode::BadInput);
     if (!passed) {
-      return fail(passed.error().code, "The backward pass of {} failed: {}", nameOfNode(m_program, entry->node),
+      return fail(passed.error().code, "The backward pass of {} failed: {}", nameOfNode(m_program, id),
                   passed.error().message);
     }
-    if (reports.isDue(std::chrono::steady_clock::now()))
-      progress.report("backward", count - static_cast<std::int64_t>(m_entries.size()), count);
+    if (reports.isDue(std::chrono::steady_clock::now())) progress.report("backward", count - left, count);
   }
   memory.setCurrentNode(-1);
   clear();

@@ -26,29 +26,50 @@
 
 namespace cleave::torch_rank {
 
-/// Gradients of parameters, kept until `clear`: added up over as many passes as there are.
+/// Gradients of parameters: added up over as many passes as there are, in memory that stays from step to step.
 class ParameterGradients {
  public:
-  /// Takes the tensor over where nobody else sees its memory.
-  void add(graph::ValueId parameter, at::Tensor gradient, bool isPart);
-  /// Of this rank's part of the parameter; undefined: none. With `isPart`: what still has to be added up over the ranks
-  /// that hold the same.
-  at::Tensor& of(graph::ValueId parameter, bool isPart) { return (isPart ? m_parts : m_complete)[parameter.raw()]; }
+  /// Memory for it from here on; there is none since `clear`.
+  void reserve(graph::ValueId parameter, const at::Tensor& like, bool isPart);
+  void add(graph::ValueId parameter, const at::Tensor& gradient, bool isPart);
+  /// Of this rank's part of the parameter; undefined: none since `clear`. With `isPart`: what still has to be added up
+  /// over the ranks that hold the same.
+  at::Tensor of(graph::ValueId parameter, bool isPart) const;
+  /// The same; zeros where there is none.
+  at::Tensor orZeros(graph::ValueId parameter, bool isPart, const at::Tensor& like);
+  /// Parts are added up: they are the gradient now, or are added to it.
+  void completeParts();
   void clear();
 
  private:
-  std::unordered_map<std::uint32_t, at::Tensor> m_complete, m_parts;  ///< by raw ValueId
+  struct Sum {
+    at::Tensor memory;
+    bool isAny = false;  ///< since `clear`
+    bool isPart = false;
+  };
+  struct Sums {
+    Sum complete, part;
+  };
+  std::unordered_map<std::uint32_t, Sums> m_sums;  ///< by raw ValueId
 };
 
 class Tape {
  public:
-  /// Both must outlive it.
-  Tape(const graph::Graph& program, const program::Backward& backward, at::Device device);
+  /// What a block needs to run again: the program's calls by NodeId, and its parameters, inputs and constants by
+  /// ValueId.
+  struct Calls {
+    const std::vector<std::optional<BoundCall>>& bound;
+    const std::vector<at::Tensor>& given;
+  };
+  /// All must outlive it.
+  Tape(const graph::Graph& program, const program::Backward& backward, at::Device device, Calls calls);
   ~Tape();
   Tape(const Tape&) = delete;
   Tape& operator=(const Tape&) = delete;
 
-  bool records(graph::NodeId node) const { return m_backward.gradients.of(node); }
+  bool records(graph::NodeId node) const {
+    return m_backward.gradients.of(node) && !m_backward.checkpoints.keeps(node);
+  }
   /// What an operator gets for an operand.
   using Seen = std::function<at::Tensor(graph::ValueId, const at::Tensor&)>;
   /// The arguments of a call, each operand as `Seen` says; what dies with the call is nobody else's any more.
@@ -56,6 +77,12 @@ class Tape {
   /// Runs the call and keeps what its backward pass needs; the results are outside autograd.
   Result<std::vector<at::Tensor>> record(graph::NodeId node, const BoundCall& call, Collectives& collectives,
                                          const TakeArguments& take);
+  /// The key of the pass that is recorded (dropout.h).
+  void setDraws(std::uint64_t draws) { m_draws = draws; }
+  /// A call has made the value.
+  void see(graph::ValueId value, const at::Tensor& tensor) {
+    if (m_isKept[value.index()]) m_kept[value.raw()] = tensor;
+  }
   /// No later node of the forward pass reads the value.
   void release(graph::ValueId value);
 
@@ -77,6 +104,11 @@ class Tape {
   Result<void> passOwn(Entry& entry, ParallelOp op, Collectives& collectives);
   Result<void> passSum(const graph::Node& node, at::Tensor gradient, Collectives& collectives);
   Result<void> gatherAgain(graph::NodeId node, Collectives& collectives);
+  Result<void> fill(graph::ValueId gathered, Collectives& collectives);
+  Result<void> runAgain(std::uint32_t block, Collectives& collectives);
+  Result<void> runNodeAgain(graph::NodeId node, Collectives& collectives);
+  at::Tensor valueAgain(graph::ValueId value) const;
+  Result<void> passNode(graph::NodeId node, Collectives& collectives);
   void give(graph::ValueId value, at::Tensor gradient);
   at::Tensor take(graph::ValueId value);
 
@@ -91,10 +123,18 @@ class Tape {
   const graph::Graph& m_program;
   const program::Backward& m_backward;
   const at::Device m_device;
+  const Calls m_calls;
+  std::uint64_t m_draws = 0;
   StepRecorder* m_recorder = nullptr;
-  std::vector<std::unique_ptr<Entry>> m_entries;  ///< in the order of the forward pass
+  std::vector<std::unique_ptr<Entry>> m_entries;  ///< by NodeId
   std::vector<at::Tensor> m_gradients;            ///< by ValueId: of values, while the backward pass needs them
   std::unordered_map<std::uint32_t, Gathered> m_gathered;  ///< by raw ValueId
+  // Of blocks that run again.
+  std::vector<bool> m_isKept;                            ///< by ValueId: comes into such a block
+  std::vector<std::vector<graph::ValueId>> m_deadAfter;  ///< by NodeId: what no later node of its block reads again
+  std::vector<std::vector<graph::ValueId>> m_keptUntil;  ///< by NodeId: behind whose backward pass no block needs them
+  std::vector<std::uint32_t> m_beginsWith;               ///< by NodeId: 1 + the block that runs again before; 0: none
+  std::unordered_map<std::uint32_t, at::Tensor> m_kept, m_madeAgain;  ///< by raw ValueId
   ParameterGradients m_parameters;
 };
 

@@ -51,17 +51,27 @@ Trainer::Trainer(Program& bound, const program::Backward& backward, const progra
       m_training(training),
       m_batches(batches),
       m_recorder(recorder),
-      m_tape(bound.graph(), backward, bound.device()) {
+      m_tape(bound.graph(), backward, bound.device(), bound.calls()) {
   for (const graph::Node& node : bound.graph().nodes) {
     if (node.kind == NodeKind::Parameter && backward.gradients.of(node.results[0]))
       m_trained.push_back(node.results[0]);
   }
   m_bound.setRecorder(recorder);
   m_tape.setRecorder(recorder);
+  reserveGradients();
   makeOptimizer();
 }
 
 Trainer::~Trainer() = default;
+
+void Trainer::reserveGradients() {
+  const StepRecorder::Scope recorded(m_recorder, SpanKind::GradientSum);
+  for (const ValueId parameter : m_trained) {
+    const bool isPart = std::any_of(m_backward.sums.begin(), m_backward.sums.end(),
+                                    [&](const program::GradientSum& sum) { return sum.parameter == parameter; });
+    m_tape.gradients().reserve(parameter, m_bound.given(parameter), isPart);
+  }
+}
 
 void Trainer::makeOptimizer() {
   const StepRecorder::Scope recorded(m_recorder, SpanKind::Optimizer);
@@ -101,6 +111,7 @@ Result<double> Trainer::passes(Collectives& collectives, LiveMemory& memory, con
   const double share = 1.0 / static_cast<double>(m_training.accumulate);
   double mean = 0;
   for (std::int64_t i = 0; i < m_training.accumulate; ++i) {
+    m_bound.setPass(m_microBatch);
     CLEAVE_TRY_VOID(m_batches.give(m_bound, m_microBatch++));
     m_tape.clear();
     CLEAVE_TRY(NamedTensors computed, m_bound.run(collectives, memory, progress, &m_tape));
@@ -122,21 +133,15 @@ Result<void> Trainer::sumGradients(Collectives& collectives) {
     while (end < sums.size() && isOneSum(sums[first], sums[end])) ++end;
     CLEAVE_TRY_VOID(sumOf(sums.subspan(first, end - first), collectives));
   }
-  // What was a part is complete now.
-  ParameterGradients& gradients = m_tape.gradients();
-  for (const ValueId parameter : m_trained) {
-    at::Tensor summed = std::exchange(gradients.of(parameter, true), at::Tensor());
-    if (summed.defined()) gradients.add(parameter, std::move(summed), false);
-  }
+  m_tape.gradients().completeParts();
   return {};
 }
 
 Result<void> Trainer::sumOf(std::span<const program::GradientSum> sums, Collectives& collectives) {
   std::vector<at::Tensor> parts;
   for (const program::GradientSum& sum : sums) {
-    at::Tensor& gradient = m_tape.gradients().of(sum.parameter, true);
     // A rank whose part of the model took no part in this batch has nothing to add, and still the others wait for it.
-    if (!gradient.defined()) gradient = at::zeros_like(m_bound.given(sum.parameter));
+    const at::Tensor gradient = m_tape.gradients().orZeros(sum.parameter, true, m_bound.given(sum.parameter));
     parts.push_back(partOf(gradient, sum).reshape(-1));
   }
   at::Tensor bucket = at::cat(parts);
@@ -156,7 +161,7 @@ at::Tensor Trainer::squares(const Collectives& collectives) {
   at::Tensor sum = at::zeros({}, at::TensorOptions(at::kDouble).device(m_bound.device()));
   const auto squaresOf = [](const at::Tensor& gradient) { return gradient.to(at::kDouble).square().sum(); };
   for (const ValueId parameter : m_trained) {
-    const at::Tensor& gradient = m_tape.gradients().of(parameter, false);
+    const at::Tensor gradient = m_tape.gradients().of(parameter, false);
     if (!gradient.defined()) continue;
     const bool isEverywhere = m_backward.types[parameter.index()] == program::SpmdType::Invariant;
     sum.add_(squaresOf(gradient), isEverywhere ? 1.0 / collectives.worldSize() : 1.0);
@@ -178,7 +183,7 @@ Result<double> Trainer::clip(Collectives& collectives) {
   const double factor = *m_training.clipNorm / (norm + kNormEpsilon);
   if (factor >= 1) return norm;
   for (const ValueId parameter : m_trained) {
-    at::Tensor& gradient = m_tape.gradients().of(parameter, false);
+    const at::Tensor gradient = m_tape.gradients().of(parameter, false);
     if (gradient.defined()) gradient.mul_(factor);
   }
   return norm;

@@ -59,6 +59,7 @@ class Trainer {
   at::Tensor squares(const Collectives& collectives);
   Result<double> clip(Collectives& collectives);
   void change();
+  void reserveGradients();
   void makeOptimizer();
 
   Program& m_bound;

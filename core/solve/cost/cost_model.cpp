@@ -106,6 +106,12 @@ class StepCounter {
                bytes);
   }
 
+  /// That completes `result`; once more where what runs again needs it.
+  void addForwardCollective(CollectiveKind kind, std::int64_t bytes, ValueId result) {
+    addCollective(kind, bytes);
+    if (m_facts.of(result).isNeededAgain) addCollective(kind, bytes);
+  }
+
   void addCompute(double flops, double bytes, int passes) {
     const double seconds =
         std::max(flops / m_facts.of(m_node).flopsPerSecond, bytes / m_problem.cost.profile.memoryBytesPerSecond);
@@ -123,9 +129,9 @@ class StepCounter {
       case graph::LayerKind::CrossEntropy: addLoss(layer, option, result); break;
       case graph::LayerKind::Experts: addExperts(layer, option); break;
     }
-    if (option.after == CollectiveKind::AllReduce) addCollective(*option.after, replicatedBytes(result));
+    if (option.after == CollectiveKind::AllReduce) addForwardCollective(*option.after, replicatedBytes(result), result);
     if (option.after == CollectiveKind::ReduceScatter) {
-      addCollective(*option.after, replicatedBytes(result));
+      addForwardCollective(*option.after, replicatedBytes(result), result);
       if (m_facts.of(result).needsGradient) addCollective(CollectiveKind::AllGather, replicatedBytes(result));
     }
     const auto writes = m_variables.writes(m_node).subspan(m_graph.node(m_node).results.size());
@@ -161,10 +167,10 @@ class StepCounter {
     if (isBiasLate) {
       const std::int64_t kept = elements(result, option.result);
       addCompute(static_cast<double>(kept), static_cast<double>(2 * kept + bias) * itemSize,
-                 m_facts.of(result).needsGradient ? 2 : 1);
+                 1 + int{m_facts.of(result).needsGradient} + int{m_facts.of(result).isNeededAgain});
     }
     if (option.after == CollectiveKind::AllGather) {
-      addCollective(*option.after, saturatingMul(part * m_facts.of(result).itemSize, m_ranks));
+      addForwardCollective(*option.after, saturatingMul(part * m_facts.of(result).itemSize, m_ranks), result);
     }
   }
 
@@ -186,7 +192,9 @@ class StepCounter {
     if (option.strategy != rules::Strategy::Vocab) return;
     // Row maxima, sums of exponentials, target logits (Megatron-LM, arXiv:1909.08053 section 3).
     const std::int64_t real = std::max(4, m_facts.of(layer.input).itemSize);
-    for (int i = 0; i < 3; ++i) addCollective(CollectiveKind::AllReduce, m_facts.of(layer.target).count * real);
+    const int reductions = m_facts.of(m_node).isAgain ? 6 : 3;
+    for (int i = 0; i < reductions; ++i)
+      addCollective(CollectiveKind::AllReduce, m_facts.of(layer.target).count * real);
   }
 
   /// Tokens are taken to spread evenly: each expert sees tokens * k / experts of them; where that is less than one,
@@ -299,7 +307,7 @@ class StepCounter {
     if (facts.isOutput && placement.isSplit()) addCollective(CollectiveKind::AllGather, saturatingMul(held, m_ranks));
     if (computed(index) == placement) return;
     if (placement.isReplicated()) {
-      addCollective(CollectiveKind::AllGather, saturatingMul(bytes(value, computed(index)), m_ranks));
+      addForwardCollective(CollectiveKind::AllGather, saturatingMul(bytes(value, computed(index)), m_ranks), value);
     } else if (facts.needsGradient) {
       addCollective(CollectiveKind::AllGather, saturatingMul(held, m_ranks));
     }
@@ -307,6 +315,7 @@ class StepCounter {
 
   /// What autograd keeps beside values of the graph.
   void addSavedInside() {
+    if (m_facts.of(m_node).isAgain) return;
     const Placement operand = m_placements.empty() ? Placement() : m_placements[0];
     const std::int64_t kept =
         Buffers(m_problem, m_variables, m_facts).savedInside(m_node, m_choice.strategy, computed(0), operand);

@@ -2,7 +2,7 @@
 
 #include "graph/arguments.h"
 #include "graph/attention.h"
-#include "graph/gradients.h"
+#include "graph/saves.h"
 #include "graph/states.h"
 #include "solve/cost/flops.h"
 
@@ -51,7 +51,8 @@ class FactFinder {
         m_lifetimes(facts.lifetimes),
         m_values(facts.values),
         m_nodes(facts.nodes),
-        m_backward(facts.backward) {
+        m_backward(facts.backward),
+        m_checkpoints(facts.checkpoints) {
     for (const std::string& op : m_graph.ops) m_rows.push_back(&graph::operatorOf(op));
   }
 
@@ -61,9 +62,10 @@ class FactFinder {
     for (const graph::Output& output : m_graph.outputs)
       fact(output.value).isOutput = fact(output.value).isOutput || !graph::isPresent(output.name);
     if (m_problem.cost.isTraining) {
-      takeGradients(graph::findGradients(m_graph));
-      m_backward.firstSaver.resize(m_values.size());
-      for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findSaved(id);
+      const graph::Gradients gradients = graph::findGradients(m_graph);
+      takeGradients(gradients);
+      if (m_problem.cost.checkpointsActivations) takeCheckpoints(gradients);
+      findSaved(gradients);
       findGradients();
     }
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findPasses(id);
@@ -128,6 +130,7 @@ class FactFinder {
   void findPasses(NodeId id) {
     if (m_nodes[id.index()].needsGradient)
       m_nodes[id.index()].passes = static_cast<std::int8_t>(1 + backwardPasses(id, operandsOf(id)));
+    if (m_nodes[id.index()].isAgain) ++m_nodes[id.index()].passes;
   }
 
   /// Owners of gradients, the first to hand them one, and the nodes behind which nothing is saved.
@@ -165,64 +168,42 @@ class FactFinder {
         2, std::count_if(operands.begin(), operands.end(), [&](ValueId v) { return fact(v).needsGradient; })));
   }
 
-  void save(ValueId value) {
+  void takeCheckpoints(const graph::Gradients& gradients) {
+    m_checkpoints = graph::findCheckpoints(m_graph, gradients, graph::checkpointableBlocks(m_graph, gradients));
+    for (NodeId id : idRange<NodeId>(m_nodes.size())) m_nodes[id.index()].isAgain = m_checkpoints.isAgain(id);
+    for (ValueId value : idRange<ValueId>(m_values.size())) fact(value).isNeededAgain = m_checkpoints.isNeeded(value);
+  }
+
+  /// `saver`: in the backward pass, its memory is needed until there; `node` is why.
+  void save(ValueId value, NodeId saver, NodeId node) {
     const ValueId owner = m_lifetimes.ownerOf(value);
     if (!m_lifetimes.ownsMemory(owner)) return;
-    m_isSaver[m_saver.index()] = true;
-    if (!std::exchange(fact(owner).isSaved, true)) m_backward.firstSaver[owner.index()] = m_saver;
+    m_isSaver[node.index()] = true;
+    NodeId& first = m_backward.firstSaver[owner.index()];
+    if (!std::exchange(fact(owner).isSaved, true) || saver < first) first = saver;
+  }
+  void saveAgain(ValueId value, NodeId node) {
+    const ValueId owner = m_lifetimes.ownerOf(value);
+    if (!m_lifetimes.ownsMemory(owner) || !m_checkpoints.isAgain(m_graph.value(owner).producer)) return;
+    if (!std::exchange(fact(owner).isSavedAgain, true)) m_backward.firstSaverAgain[owner.index()] = node;
   }
 
-  void findSaved(NodeId id) {
+  void findSaved(const graph::Gradients& gradients) {
     m_isSaver.resize(m_graph.nodes.size(), false);
-    if (!m_nodes[id.index()].needsGradient) return;
-    m_saver = id;
-    const Node& node = m_graph.node(id);
-    const auto operands = operandsOf(id);
-    const auto saveReals = [&](std::span<const ValueId> values) {
-      for (ValueId value : values) {
-        if (isReal(value)) save(value);
-      }
-    };
-    switch (m_nodes[id.index()].op->saves) {
-      case Saves::Nothing: return;
-      case Saves::Mask:
-      case Saves::Experts:
-      case Saves::Loss: m_isSaver[id.index()] = true; return;
-      case Saves::Factors: return saveFactors(operands);
-      case Saves::Quotient: return saveQuotient(operands);
-      case Saves::First: return save(operands.front());
-      case Saves::Operands: return saveReals(operands);
-      case Saves::FirstAndResult: save(operands.front()); [[fallthrough]];
-      case Saves::Result: return save(node.results.front());
-      case Saves::Discrete: return saveDiscrete(operands, node.results);
-      case Saves::Attention:
-        m_isSaver[id.index()] = true;
-        saveReals(std::span(operands).first(std::min<std::size_t>(3, operands.size())));
-        return save(node.results.front());
-      case Saves::Everything: saveReals(operands); return saveReals(node.results);
+    m_backward.firstSaver.resize(m_values.size());
+    m_backward.firstSaverAgain.resize(m_values.size());
+    m_backward.lastAgain.resize(m_values.size());
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
+      const bool keepsAgain = m_checkpoints.keeps(id);
+      const bool isInside = graph::forEachSaved(
+          m_graph, gradients, id, [&](ValueId value) { keepsAgain ? saveAgain(value, id) : save(value, id, id); });
+      if (isInside && !keepsAgain) m_isSaver[id.index()] = true;
+      if (!m_checkpoints.isAgain(id)) continue;
+      for (ValueId operand : operandsOf(id)) m_backward.lastAgain[m_lifetimes.ownerOf(operand).index()] = id;
     }
-  }
-
-  void saveFactors(std::span<const ValueId> operands) {
-    for (std::size_t i = 0; i < operands.size(); ++i) {
-      bool isNeeded = false;
-      for (std::size_t j = 0; j < operands.size(); ++j)
-        isNeeded = isNeeded || (j != i && fact(operands[j]).needsGradient);
-      if (isNeeded && isReal(operands[i])) save(operands[i]);
-    }
-  }
-
-  void saveQuotient(std::span<const ValueId> operands) {
-    if (operands.size() < 2) return;
-    save(operands[1]);
-    if (fact(operands[1]).needsGradient) save(operands[0]);
-  }
-
-  void saveDiscrete(std::span<const ValueId> operands, std::span<const ValueId> results) {
-    for (const auto& values : {operands, results}) {
-      for (ValueId value : values) {
-        if (!isReal(value)) save(value);
-      }
+    // What comes into a block stays until the whole of it has been passed.
+    for (const graph::CheckpointedBlock& block : m_checkpoints.blocks) {
+      for (const ValueId kept : block.kept) save(kept, block.again.front(), block.last);
     }
   }
 
@@ -326,11 +307,13 @@ class FactFinder {
   /// All that `step`, `asksShared`, `shared` and `leastTransient` read of the facts and sameStructure does not compare.
   void classify(NodeId id) {
     const Node& node = m_graph.node(id);
-    m_key.assign({static_cast<char>(node.kind), static_cast<char>(m_nodes[id.index()].isLastToSave)});
+    const NodeFacts& facts = m_nodes[id.index()];
+    m_key.assign({static_cast<char>(node.kind), static_cast<char>(facts.isLastToSave | facts.isAgain << 1)});
     const auto add = [&](ValueId value) {
       const ValueFacts& f = fact(value);
-      m_key += static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 |
-                                 f.isOutput << 4 | (f.gradientIn == value) << 5 | (f.heldBy == value) << 6);
+      m_key +=
+          static_cast<char>(f.needsGradient | f.isGathered << 1 | f.isSaved << 2 | f.isCached << 3 | f.isOutput << 4 |
+                            (f.gradientIn == value) << 5 | (f.heldBy == value) << 6 | f.isNeededAgain << 7);
       if (f.isPacked) addNumber(m_graph.heldBytes(value));
       if (!f.isOutput) return;
       addNumber(f.otherOutputs);
@@ -369,7 +352,7 @@ class FactFinder {
   std::vector<ValueFacts>& m_values;
   std::vector<NodeFacts>& m_nodes;
   BackwardFacts& m_backward;
-  NodeId m_saver;                              ///< that `save` is called for
+  graph::Checkpoints& m_checkpoints;
   std::vector<bool> m_isSaver;                 ///< by node
   std::vector<const graph::Operator*> m_rows;  ///< by OpId
   std::unordered_map<std::string, std::uint32_t> m_classes;

@@ -88,7 +88,8 @@ class Step {
         m_gathererOf(m_graph.values.size(), 0) {
     findGathered();
     m_forward = m_nodes + m_gatheredOutputs.size();
-    m_moments.emplace(m_isTraining ? m_forward + m_nodes + 2 : m_forward + 1, watched);
+    m_end = m_isTraining ? orderBackward() + 1 : m_forward;
+    m_moments.emplace(m_end + 1, watched);
   }
 
   /// `summedBytes`: of the parameters' gradients, as one bucket; `optimizerBytes`: what its step takes beside its
@@ -105,8 +106,8 @@ class Step {
     runForward();
     if (!m_isTraining) return m_moments->peak();
     runBackward();
-    m_moments->add(m_forward + m_nodes, summedBytes, kStays);
-    m_moments->add(m_forward + m_nodes + 1, optimizerBytes, kStays);
+    m_moments->add(m_end - 1, summedBytes, kStays);
+    m_moments->add(m_end, optimizerBytes, kStays);
     return m_moments->peak();
   }
 
@@ -122,9 +123,11 @@ class Step {
     } else if (moment < m_forward || !m_isTraining) {
       peak.phase = TransientPeak::Phase::Outputs;
       if (moment < m_forward) peak.at = m_gatheredOutputs[moment - m_nodes];
-    } else if (moment < m_forward + m_nodes) {
+    } else if (moment < m_end - 1) {
       peak.phase = TransientPeak::Phase::Backward;
-      peak.at = resultOf(backward(moment));
+      for (std::size_t node = 0; node < m_nodes; ++node) {
+        if (m_backwardAt[node] == moment || m_againAt[node] == moment) peak.at = resultOf(node);
+      }
     } else {
       peak.phase = TransientPeak::Phase::GradientSum;
     }
@@ -133,8 +136,23 @@ class Step {
   }
 
  private:
-  std::size_t end() const { return m_isTraining ? m_forward + m_nodes + 1 : m_forward; }
-  std::size_t backward(std::size_t node) const { return m_forward + m_nodes - 1 - node; }
+  /// Moments of the backward pass, with those at which blocks run again; the first behind them.
+  std::size_t orderBackward() {
+    m_backwardAt.resize(m_nodes);
+    m_againAt.resize(m_nodes, 0);
+    std::vector<const graph::CheckpointedBlock*> before(m_nodes, nullptr);
+    for (const graph::CheckpointedBlock& block : m_facts.checkpoints.blocks) before[block.last.index()] = &block;
+    std::size_t moment = m_forward;
+    for (std::size_t node = m_nodes; node-- > 0;) {
+      if (before[node]) {
+        for (const NodeId again : before[node]->again) m_againAt[again.index()] = moment++;
+      }
+      m_backwardAt[node] = moment++;
+    }
+    return moment;
+  }
+  std::size_t backward(std::size_t node) const { return m_backwardAt[node]; }
+  std::size_t again(NodeId node) const { return m_againAt[node.index()]; }
   std::int64_t bytes(ValueId value) const { return m_buffers.bytes(value, m_solution.of(value)); }
   Gatherers* gatherersOf(ValueId value) {
     const std::uint32_t at = m_gathererOf[value.index()];
@@ -169,7 +187,7 @@ class Step {
       const auto gathered = std::find(m_gatheredOutputs.begin(), m_gatheredOutputs.end(), output.value);
       const bool stays = gathered == m_gatheredOutputs.end();
       std::size_t& last = until[m_facts.lifetimes.ownerOf(output.value).index()];
-      last = std::max(last, stays ? end() : m_nodes + static_cast<std::size_t>(gathered - m_gatheredOutputs.begin()));
+      last = std::max(last, stays ? m_end : m_nodes + static_cast<std::size_t>(gathered - m_gatheredOutputs.begin()));
     }
     for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
       const ValueFacts& facts = m_facts.of(value);
@@ -180,7 +198,19 @@ class Step {
         m_saved += bytes(value);
       }
       m_moments->hold(m_graph.value(value).producer.index(), last, bytes(value), facts.isSaved ? kStays : Held{value});
+      holdAgain(value);
     }
+  }
+
+  /// What its block makes again before its backward pass.
+  void holdAgain(ValueId value) {
+    const NodeId producer = m_graph.value(value).producer;
+    if (!m_isTraining || !m_facts.of(producer).isAgain) return;
+    const NodeId reader = m_facts.backward.lastAgain[value.index()];
+    std::size_t last = std::max(again(producer), reader.isValid() ? again(reader) : 0);
+    if (m_facts.of(value).isSavedAgain)
+      last = std::max(last, backward(m_facts.backward.firstSaverAgain[value.index()].index()));
+    m_moments->hold(again(producer), last, bytes(value), {value});
   }
 
   /// One gather serves all layers that read a value whole, and the user; none of it is kept for the backward pass.
@@ -189,7 +219,7 @@ class Step {
     for (std::size_t i = 0; i < m_gatheredOutputs.size(); ++i) {
       const ValueId value = m_gatheredOutputs[i];
       const Gatherers* gatherers = gatherersOf(value);
-      holdWhole(value, gatherers ? gatherers->first : m_nodes + i, end());
+      holdWhole(value, gatherers ? gatherers->first : m_nodes + i, m_end);
       if (gatherers) isDone[m_gathererOf[value.index()] - 1] = true;
     }
     for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
@@ -198,7 +228,10 @@ class Step {
       if (!isDone[m_gathererOf[value.index()] - 1]) holdWhole(value, gatherers->first, gatherers->last);
       if (!m_isTraining) continue;
       // Gathered again for the gradients of the weights; the whole of its own gradient is added up beside it.
-      const std::size_t first = backward(gatherers->last), last = backward(gatherers->first);
+      // Where they run again, from then on.
+      const std::size_t inBlock = m_againAt[gatherers->first];
+      const std::size_t first = inBlock > 0 ? std::min(inBlock, backward(gatherers->last)) : backward(gatherers->last);
+      const std::size_t last = backward(gatherers->first);
       holdWhole(value, first, last);
       if (!m_facts.of(value).needsGradient) continue;
       m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)), {value, PeakPart::Kind::Gradient});
@@ -218,17 +251,27 @@ class Step {
       const graph::Node& node = m_graph.node(id);
       if (node.kind != graph::NodeKind::Call || node.results.empty()) continue;
       const auto& option = m_solution.strategies[id.index()];
-      if (option && m_variables.layer(id)) m_moments->add(id.index(), m_buffers.forward(id, *option), buffersOf(id));
+      const bool isAgain = m_facts.of(id).isAgain;
+      if (option && m_variables.layer(id)) {
+        m_moments->add(id.index(), m_buffers.forward(id, *option), buffersOf(id));
+        if (isAgain) m_moments->add(again(id), m_buffers.forward(id, *option), buffersOf(id));
+      }
       const auto reads = m_variables.reads(id);
       const Placement operand = reads.empty() ? Placement() : m_solution.of(reads[0].value);
       const std::int64_t inside = m_buffers.savedInside(id, option, m_solution.computed(node.results[0]), operand);
       if (inside == 0) continue;
+      if (isAgain) {
+        m_moments->hold(again(id), backward(id.index()), inside, buffersOf(id));
+        continue;
+      }
       m_saved += inside;
       m_moments->hold(id.index(), backward(id.index()), inside, kStays);
     }
     for (const auto& [value, computed] : m_solution.computedAs) {
-      m_moments->add(m_graph.value(value).producer.index(), m_buffers.bytes(value, computed),
-                     {value, PeakPart::Kind::Buffers});
+      const NodeId producer = m_graph.value(value).producer;
+      const Held buffer{value, PeakPart::Kind::Buffers};
+      m_moments->add(producer.index(), m_buffers.bytes(value, computed), buffer);
+      if (m_facts.of(producer).isAgain) m_moments->add(again(producer), m_buffers.bytes(value, computed), buffer);
     }
   }
 
@@ -281,8 +324,10 @@ class Step {
   const bool m_isTraining;
   const int m_ranks;
   const std::size_t m_nodes;
-  std::size_t m_forward = 0;                ///< moments of the forward pass
-  std::vector<std::uint32_t> m_gathererOf;  ///< by value: into m_gatherers, plus one; 0: none
+  std::size_t m_forward = 0;                         ///< moments of the forward pass
+  std::size_t m_end = 0;                             ///< the last moment
+  std::vector<std::size_t> m_backwardAt, m_againAt;  ///< by node: moments; 0: it does not run again
+  std::vector<std::uint32_t> m_gathererOf;           ///< by value: into m_gatherers, plus one; 0: none
   std::vector<Gatherers> m_gatherers;
   std::vector<ValueId> m_gatheredOutputs;  ///< split outputs, each once
   std::optional<Moments> m_moments;

@@ -56,6 +56,7 @@ struct CostSettings {
   DeviceProfile profile;
   bool isTraining = false;  ///< forward, backward and the optimizer's states; else forward and the KV cache
   Optimizer optimizer = Optimizer::AdamW;  ///< training only
+  bool checkpointsActivations = false;     ///< training only: blocks run again (graph/checkpoints.h)
   /// Bytes one rank may use; a hard constraint of `optimal`. nullopt: the profile's memory.
   std::optional<std::int64_t> memoryBudget;
   /// Per cent. `optimal` answers the plan that holds least among those that take at most this much longer than the

@@ -52,6 +52,7 @@ Json toJson(const ConflictRecord& conflict) {
 Json toJson(const CostSettings& cost) {
   return {{"training", cost.isTraining},
           {"optimizer", toText(cost.optimizer)},
+          {"checkpoints_activations", cost.checkpointsActivations},
           {"budget_bytes", cost.memoryBudget ? Json(*cost.memoryBudget) : Json(nullptr)},
           {"slack_percent", cost.slackPercent},
           {"device", toJson(cost.profile)}};
@@ -153,6 +154,7 @@ Result<CostSettings> readCost(const JsonObject& fields) {
   CostSettings cost;
   CLEAVE_TRY(cost.isTraining, fields.flag("training"));
   CLEAVE_TRY(cost.optimizer, fields.word("optimizer", parseOptimizer));
+  CLEAVE_TRY(cost.checkpointsActivations, fields.flag("checkpoints_activations", false));
   CLEAVE_TRY(cost.memoryBudget, fields.optionalInteger("budget_bytes", kPositive));
   CLEAVE_TRY(cost.slackPercent, fields.number("slack_percent"));
   if (fields.has("device")) {  // older files lack it

@@ -4,6 +4,7 @@
 #include "libtorch/rank/value_watcher.h"
 #include "tests/support/cases.h"
 #include "tests/support/need.h"
+#include "tests/support/parts.h"
 #include "tests/support/seeds.h"
 
 #include <ATen/ATen.h>
@@ -27,32 +28,11 @@ graph::Graph graphOf(const graph::Shape& shape) {
       fmt::format("x: {} = input\nreturn y=x\n", graph::toText(graph::TensorType{graph::DType::Float32, shape}))));
 }
 
-/// What a rank holds of it.
-at::Tensor partOf(const at::Tensor& whole, const Placement& placement, int ranks, int rank) {
-  if (placement.isReplicated()) return whole;
-  const graph::Shape shape = whole.sizes().vec();
-  const graph::Shape local = *placement.localShape(shape, ranks);
-  const at::Tensor joint =
-      placement.lastDim() > placement.firstDim() ? whole.flatten(placement.firstDim(), placement.lastDim()) : whole;
-  std::vector<at::Tensor> pieces;
-  for (const rules::Range& range : placement.ranges(shape, ranks, rank))
-    pieces.push_back(joint.narrow(placement.firstDim(), range.start, range.length));
-  at::Tensor part = at::cat(pieces, placement.firstDim());
-  std::int64_t wanted = 1;
-  for (int dim = placement.firstDim(); dim <= placement.lastDim(); ++dim) wanted *= rules::sizeAt(local, dim);
-  if (const std::int64_t padding = wanted - part.size(placement.firstDim()); padding > 0) {
-    std::vector<std::int64_t> more = part.sizes().vec();
-    more[static_cast<std::size_t>(placement.firstDim())] = padding;
-    part = at::cat({part, at::full(more, 1e6, part.options())}, placement.firstDim());  // means nothing
-  }
-  return part.reshape(local).contiguous();
-}
-
 Digest digestOf(const at::Tensor& whole, const Placement& placement, int ranks, int rank) {
   const graph::Shape shape = whole.sizes().vec();
   const graph::Graph graph = graphOf(*placement.localShape(shape, ranks));
   auto watcher = test::need(ValueWatcher::make(graph, {{"x", shape, placement, false}}, rank, ranks));
-  watcher.see(graph.findValue("x"), partOf(whole, placement, ranks, rank));
+  watcher.see(graph.findValue("x"), test::partOf(whole, placement, ranks, rank));
   const QTemporaryDir folder;
   const fs::path path = (folder.path() + "/seen").toStdString();
   if (const auto written = watcher.write(path); !written) qFatal("%s", written.error().message.c_str());
