@@ -52,6 +52,7 @@ void GenerationFlags::setShape(PlanFlags& flags) const {
 }
 
 Result<void> GenerationFlags::complete(pipeline::RunRequest& request, const Progress& progress) const {
+  CLEAVE_TRY_VOID(pipeline::checkPrompt(*request.plan, m_prompt));
   CLEAVE_TRY(request.generation, pipeline::generationOf(request.plan->model, m_tokens));
   if (m_goesOn) request.generation.endTokens.clear();
   CLEAVE_TRY(request.step, pipeline::planStep(*request.plan, progress));

@@ -5,6 +5,7 @@
 #include "formats/element.h"
 #include "formats/model_folder.h"
 #include "formats/safetensors.h"
+#include "graph/layers.h"
 #include "graph/states.h"
 #include "pipeline/plan_again.h"
 #include "pipeline/report.h"
@@ -117,6 +118,21 @@ Result<void> writePrompt(const TokenRows& prompt, const fs::path& file) {
                                 {graph::DType::Int64, {prompt.rows, prompt.length}},
                                 std::as_bytes(std::span(prompt.ids))};
   return formats::writeSafetensors(file, {&ids, 1});
+}
+
+Result<void> checkPrompt(const plan::Plan& plan, const TokenRows& prompt) {
+  const graph::ValueId ids = plan.graph->findValue("input_ids");
+  if (!ids.isValid() || prompt.ids.empty()) return {};
+  const std::int64_t highest = *std::max_element(prompt.ids.begin(), prompt.ids.end());
+  for (const graph::NodeId user : plan.graph->value(ids).users) {
+    const auto layer = graph::layerShape(*plan.graph, user);
+    if (!layer || layer->kind != graph::LayerKind::Embedding) continue;
+    const std::int64_t known = plan.graph->shapeOf(layer->weight)[0];
+    if (highest < known) continue;
+    return fail(ErrorCode::BadInput, "The prompt holds token {}, and {} has only those from 0 to {}.", highest,
+                plan.model.architecture, known - 1);
+  }
+  return {};
 }
 
 plan::ModelInfo ofPrompt(plan::ModelInfo info, const TokenRows& prompt, std::int64_t newTokens) {
@@ -301,10 +317,9 @@ std::string generationText(const RunReport& report) {
   text += endText(generated) + speedText(generated) + cacheText(generated);
   for (const OutputDifference& output : report.outputs) {
     const std::string where = output.rank == 0 ? "" : fmt::format("rank {}, ", output.rank);
-    text += output.within() ? fmt::format("{}tokens: the same as of {}\n", where, report.comparedWith)
-                            : fmt::format("{}tokens: {} not those of {}; {}\n", where,
-                                          counted(output.outside, "is", "are"), report.comparedWith,
-                                          generated.firstDifference);
+    text += output.within() ? fmt::format("{}every token is that of {}\n", where, report.comparedWith)
+                            : fmt::format("{}{} other than in {}: {}\n", where, counted(output.outside, "token is", "tokens are"),
+                                          report.comparedWith, generated.firstDifference);
   }
   return text;
 }

@@ -41,6 +41,8 @@ Result<TokenRows> readTokens(const std::filesystem::path& file);
 /// As `input_ids`, for ranks to read.
 Result<void> writePrompt(const TokenRows& prompt, const std::filesystem::path& file);
 
+/// BadInput where the prompt that `plan` is for holds a token that the model has not.
+Result<void> checkPrompt(const plan::Plan& plan, const TokenRows& prompt);
 /// The same model with the prompt as its inputs, and a cache with room for so many tokens more.
 plan::ModelInfo ofPrompt(plan::ModelInfo info, const TokenRows& prompt, std::int64_t newTokens);
 /// The plan of a step behind the prompt that `prompt` is for, on the same weights.

@@ -214,6 +214,13 @@ void noteRounding(RunReport& report, const RunRequest& request) {
     return output.within() || output.notANumber > 0;
   });
   if (!isHalf || isWithin) return;
+  if (report.generation) {
+    report.notes.push_back(fmt::format(
+        "Rounding in {} may choose another token where two are about as likely: plan with --dtype float32 to tell a wrong "
+        "split.",
+        graph::toText(model.dtype)));
+    return;
+  }
   const std::string advice = model.isExported ? "export the model in float32" : "plan it with --dtype float32";
   report.notes.push_back(
       fmt::format("Rounding in {} may differ by more than the tolerance: {}, where it is {}, to tell a wrong split.",

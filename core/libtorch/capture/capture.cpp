@@ -139,12 +139,12 @@ Result<void> checkOptionsFor(const families::ModelConfig& config, const CaptureO
     return fail(ErrorCode::BadInput, "{}: {} models have no token types: leave token_type_ids out.", where,
                 config.family.modelType);
   }
+  CLEAVE_TRY_VOID(checkCache(config, options, where));
   const bool isCausal = std::holds_alternative<families::CausalHead>(config.head);
   if (options.logitsToKeep != 0 && !isCausal) {
     return fail(ErrorCode::BadInput, "{}: {} has logits of all positions or of none: leave --logits-to-keep out.",
                 where, config.className);
   }
-  CLEAVE_TRY_VOID(checkCache(config, options, where));
   return checkPositions(config, options, where);
 }
 
