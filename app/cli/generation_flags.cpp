@@ -9,9 +9,10 @@ void GenerationFlags::addTo(CLI::App& command) {
                      "With --generate: token ids separated by commas, rows of one length by semicolons, such as "
                      "1,2,3;4,5,6; without it the prompt is `prompt` or input_ids of --input, or of --expect");
   command
-      .add_option("--generate", m_tokens,
-                  "Generate so many tokens behind the prompt, each the likeliest, with a cache of keys and values that is "
-                  "split as the model is")
+      .add_option(
+          "--generate", m_tokens,
+          "Generate so many tokens behind the prompt, each the likeliest, with a cache of keys and values that is "
+          "split as the model is")
       ->check(CLI::Range(std::int64_t{1}, program::kMostNewTokens));
   command.add_flag("--ignore-end-token", m_goesOn, "With --generate: go on behind the model's end tokens");
 }
@@ -35,8 +36,8 @@ Result<void> GenerationFlags::takePrompt(const std::string& input, const std::st
     return fail(ErrorCode::BadUsage,
                 "--generate needs a prompt: give token ids with --prompt, or a file of them with --input.");
   }
-  CLEAVE_TRY(m_prompt, m_text.empty() ? pipeline::readPrompt(input.empty() ? expect : input)
-                                      : pipeline::parsePrompt(m_text));
+  CLEAVE_TRY(m_prompt,
+             m_text.empty() ? pipeline::readPrompt(input.empty() ? expect : input) : pipeline::parsePrompt(m_text));
   CLEAVE_TRY(m_folder, TemporaryFolder::make("cleave-prompt"));
   return pipeline::writePrompt(m_prompt, inputFile());
 }

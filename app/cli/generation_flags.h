@@ -16,9 +16,11 @@ class GenerationFlags {
  public:
   void addTo(CLI::App& command);
   bool isAsked() const { return m_tokens > 0; }
-  /// BadUsage for flags that mean nothing without another, and for the first of `others` that is given: no run has both.
+  /// BadUsage for flags that mean nothing without another, and for the first of `others` that is given: no run has
+  /// both.
   Result<void> check(const std::vector<std::pair<const char*, bool>>& others) const;
-  /// Takes the prompt from --prompt, or else from `input`, or else from `expect`, and has it written where ranks read it.
+  /// Takes the prompt from --prompt, or else from `input`, or else from `expect`, and has it written where ranks read
+  /// it.
   Result<void> takePrompt(const std::string& input, const std::string& expect);
   /// The file that the prompt was written to.
   std::string inputFile() const { return (*m_folder / kPromptFile).string(); }

@@ -88,8 +88,8 @@ std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& pla
   if (report.training.isAsked()) done = counted(report.training.steps, "training step") + " of ";
   if (const auto& made = report.generation)
     done = counted((made->tokens.length - made->promptLength) * made->tokens.rows, "new token") + " of ";
-  const std::string what =
-      fmt::format("{}{} on {} over {}", done, plan.model.architecture, counted(plan.ranks, "rank"), launch::toText(report.backend));
+  const std::string what = fmt::format("{}{} on {} over {}", done, plan.model.architecture, counted(plan.ranks, "rank"),
+                                       launch::toText(report.backend));
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
     case pipeline::RunVerdict::NotChecked:
@@ -226,7 +226,7 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     text += fmt::format(
         "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {}, {}, {}, "
         "{:.1f} ms per step\n",
-        rank, bytesText(result->bytesRead), bytesText(result->peak.program), 
+        rank, bytesText(result->bytesRead), bytesText(result->peak.program),
         bytesText(report.generation ? report.generation->predictedMemory : pipeline::predictedMemory(plan)),
         bytesText(result->peak.process), counted(result->allReduce, "all-reduce"),
         counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),

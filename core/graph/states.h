@@ -6,9 +6,9 @@
 ///     decode (CacheUse::Reads)    input_ids [b, 1], cache_position [1], past_key_values.0.key [b, h, c, d], ...
 ///                                 →  logits, present.0.key, ...   the same caches, written at cache_position
 ///
-/// `h` key/value heads, `c` positions that the cache has room for, `d` features. Names are those of Optimum's exports to
-/// ONNX. Unlike other inputs a cache may be split, and unlike other outputs it is not gathered: each rank keeps what its
-/// own heads attend to.
+/// `h` key/value heads, `c` positions that the cache has room for, `d` features. Names are those of Optimum's exports
+/// to ONNX. Unlike other inputs a cache may be split, and unlike other outputs it is not gathered: each rank keeps what
+/// its own heads attend to.
 #include "graph/graph.h"
 
 #include <string>
@@ -40,9 +40,9 @@ bool isPresent(std::string_view output);
 
 /// One tensor that is carried from step to step.
 struct State {
-  std::string name;  ///< "3.key": the same in all graphs of a model
-  ValueId past;      ///< the input; invalid in a prefill
-  ValueId present;   ///< the output
+  std::string name;        ///< "3.key": the same in all graphs of a model
+  ValueId past;            ///< the input; invalid in a prefill
+  ValueId present;         ///< the output
   std::size_t output = 0;  ///< its place among the graph's outputs
 };
 /// In the order of the outputs; empty for a graph that has to do with no cache.

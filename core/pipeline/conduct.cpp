@@ -90,7 +90,8 @@ void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::
   }
   std::map<rules::CollectiveKind, std::int64_t> byKind;
   for (const Part& part : m_parts) {
-    for (const auto& [kind, traffic] : plan::trafficByKind(part.collectives)) byKind[kind] += traffic.count * part.times;
+    for (const auto& [kind, traffic] : plan::trafficByKind(part.collectives))
+      byKind[kind] += traffic.count * part.times;
   }
   for (const auto& [kind, executed] : {std::pair{rules::CollectiveKind::AllReduce, result.allReduce},
                                        {rules::CollectiveKind::AllGather, result.allGather},

@@ -58,7 +58,8 @@ std::string cacheHeadsOf(const plan::Plan& step) {
   for (std::size_t i = 0; i < std::min(own.size(), whole.size()); ++i) {
     const std::int64_t local = step.program->shapeOf(own[i].present)[graph::kCacheHeads];
     const std::int64_t heads = step.graph->shapeOf(whole[i].present)[graph::kCacheHeads];
-    std::string text = local == heads ? fmt::format("all {} heads", heads) : fmt::format("{} of {} heads", local, heads);
+    std::string text =
+        local == heads ? fmt::format("all {} heads", heads) : fmt::format("{} of {} heads", local, heads);
     if (heads == 1) text = "its one head";
     if (!all.empty() && all != text) return {};
     all = std::move(text);
@@ -70,10 +71,11 @@ std::string cacheHeadsOf(const plan::Plan& step) {
 
 Result<TokenRows> parsePrompt(const std::string& text) {
   const auto wrong = [&](std::string_view why) {
-    return fail(ErrorCode::BadUsage,
-                "--prompt is {}, in which {}: write token ids separated by commas, and rows of one length by semicolons, "
-                "such as 1,2,3;4,5,6.",
-                quotedText(text), why);
+    return fail(
+        ErrorCode::BadUsage,
+        "--prompt is {}, in which {}: write token ids separated by commas, and rows of one length by semicolons, "
+        "such as 1,2,3;4,5,6.",
+        quotedText(text), why);
   };
   TokenRows prompt;
   std::int64_t length = 0;
@@ -114,9 +116,8 @@ Result<TokenRows> readPrompt(const fs::path& path) {
 Result<TokenRows> readTokens(const fs::path& file) { return readRows(file, "tokens"); }
 
 Result<void> writePrompt(const TokenRows& prompt, const fs::path& file) {
-  const formats::TensorView ids{"input_ids",
-                                {graph::DType::Int64, {prompt.rows, prompt.length}},
-                                std::as_bytes(std::span(prompt.ids))};
+  const formats::TensorView ids{
+      "input_ids", {graph::DType::Int64, {prompt.rows, prompt.length}}, std::as_bytes(std::span(prompt.ids))};
   return formats::writeSafetensors(file, {&ids, 1});
 }
 
@@ -206,8 +207,7 @@ Result<GenerationReport> generationReport(const fs::path& outputs, const program
 
 std::vector<std::string> cacheViolations(const GenerationReport& report, const plan::Plan& step,
                                          std::int64_t roundingBytes) {
-  const std::int64_t most =
-      report.predictedCacheBytes + roundingBytes * std::ssize(graph::statesOf(*step.graph));
+  const std::int64_t most = report.predictedCacheBytes + roundingBytes * std::ssize(graph::statesOf(*step.graph));
   std::vector<std::string> found;
   for (std::size_t rank = 0; rank < report.cacheBytes.size(); ++rank) {
     const std::int64_t bytes = report.cacheBytes[rank];
@@ -237,8 +237,9 @@ Result<OutputDifference> compareTokens(const fs::path& actualFile, const fs::pat
       }
       if (difference.outside++ > 0) continue;
       first = isMissing ? fmt::format("row {} ends before token {}, which should be {}", row, i, expected.at(row, i))
-              : isMore ? fmt::format("row {} goes on with token {}, which is {}", row, i, actual.at(row, i))
-                       : fmt::format("token {} of row {} is {}, not {}", i, row, actual.at(row, i), expected.at(row, i));
+              : isMore
+                  ? fmt::format("row {} goes on with token {}, which is {}", row, i, actual.at(row, i))
+                  : fmt::format("token {} of row {} is {}, not {}", i, row, actual.at(row, i), expected.at(row, i));
     }
   }
   if (difference.outside > 0) difference.maxRel = difference.ofTolerance = HUGE_VAL;
@@ -317,9 +318,10 @@ std::string generationText(const RunReport& report) {
   text += endText(generated) + speedText(generated) + cacheText(generated);
   for (const OutputDifference& output : report.outputs) {
     const std::string where = output.rank == 0 ? "" : fmt::format("rank {}, ", output.rank);
-    text += output.within() ? fmt::format("{}every token is that of {}\n", where, report.comparedWith)
-                            : fmt::format("{}{} other than in {}: {}\n", where, counted(output.outside, "token is", "tokens are"),
-                                          report.comparedWith, generated.firstDifference);
+    text += output.within()
+                ? fmt::format("{}every token is that of {}\n", where, report.comparedWith)
+                : fmt::format("{}{} other than in {}: {}\n", where, counted(output.outside, "token is", "tokens are"),
+                              report.comparedWith, generated.firstDifference);
   }
   return text;
 }

@@ -63,11 +63,11 @@ struct GenerationReport {
   std::int64_t cachePositions = 0;
   /// How it lies on the ranks, of all layers alike: "2 of 4 heads"; "all 4 heads"; of layers that differ "".
   std::string cacheHeads;
-  std::int64_t predictedCacheBytes = 0;       ///< on each rank
-  std::vector<std::int64_t> cacheBytes;       ///< by rank, as its allocator counts
-  std::int64_t predictedMemory = 0;           ///< of a rank, at most: see predictedMemory in report.h
-  std::string firstDifference;                ///< from what was expected: "token 5 of row 0 is 19, not 25"; empty: none
-  double tokensPerSecond() const;             ///< of decode steps, all rows together; 0 without any
+  std::int64_t predictedCacheBytes = 0;  ///< on each rank
+  std::vector<std::int64_t> cacheBytes;  ///< by rank, as its allocator counts
+  std::int64_t predictedMemory = 0;      ///< of a rank, at most: see predictedMemory in report.h
+  std::string firstDifference;           ///< from what was expected: "token 5 of row 0 is 19, not 25"; empty: none
+  double tokensPerSecond() const;        ///< of decode steps, all rows together; 0 without any
 };
 
 /// Reads what the ranks wrote. `byRank`: what each of them told.

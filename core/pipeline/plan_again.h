@@ -24,8 +24,8 @@ Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, cons
 /// The same for the plan's model with other inputs.
 Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const plan::ModelInfo& wanted,
                                                     const Progress& progress = {});
-/// A plan for `model`, the model of `plan` captured otherwise, that splits every parameter as `plan` does and takes over
-/// what `plan` carries on (graph/states.h) as it lies there: both run in the same processes, on the same weights.
+/// A plan for `model`, the model of `plan` captured otherwise, that splits every parameter as `plan` does and takes
+/// over what `plan` carries on (graph/states.h) as it lies there: both run in the same processes, on the same weights.
 /// Demands of `plan` that speak of nothing in `model` are left out. Negative where `model` cannot be computed so.
 Result<std::shared_ptr<const plan::Plan>> planOnSameWeights(const plan::Plan& plan,
                                                             const std::shared_ptr<const Model>& model,

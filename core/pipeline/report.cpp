@@ -152,8 +152,7 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
                   {"ranks", plan.ranks},
                   {"engine", solve::toText(plan.engine)},
                   {"collectives", plan.collectives.size()},
-                  {"predicted_memory",
-                   report.generation ? report.generation->predictedMemory : predictedMemory(plan)}};
+                  {"predicted_memory", report.generation ? report.generation->predictedMemory : predictedMemory(plan)}};
   json["backend"] = launch::toText(report.backend);
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
   json["rtol"] = report.rtol;

@@ -39,8 +39,8 @@ struct RunReport {
   std::string comparedWith;   ///< "expected.safetensors", "an unsplit run", "" (nothing)
   double rtol = 0, atol = 0;  ///< what a comparison allows: atol + rtol·|expected|
   std::vector<OutputDifference> outputs;
-  program::Training training;                 ///< what was asked for
-  std::vector<protocol::TrainingStep> steps;  ///< of rank 0
+  program::Training training;                  ///< what was asked for
+  std::vector<protocol::TrainingStep> steps;   ///< of rank 0
   std::optional<GenerationReport> generation;  ///< where tokens were asked for, and the run succeeded
   launch::RunOutcome outcome;
   std::map<int, MemoryComparison> memory;  ///< by rank: of the same step

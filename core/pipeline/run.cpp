@@ -18,7 +18,7 @@ namespace {
 
 struct RankFiles {
   fs::path plan, output;
-  fs::path step;           ///< of a run that generates: the plan of a step behind the prompt
+  fs::path step;       ///< of a run that generates: the plan of a step behind the prompt
   fs::path deviation;  ///< "FILE.r": the outputs of a rank r that are not rank 0's
   std::optional<fs::path> input;
 };
@@ -106,9 +106,9 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
   }
   RunRequest alone = request;
   alone.recordsTimes = false;
-  CLEAVE_TRY(const auto outcome,
-             launchRanks(
-                 {*plan, step.get()}, launch::Backend::Gloo, unsplit, alone, [](const launch::RankEvent&) {}, progress));
+  CLEAVE_TRY(const auto outcome, launchRanks(
+                                     {*plan, step.get()}, launch::Backend::Gloo, unsplit, alone,
+                                     [](const launch::RankEvent&) {}, progress));
   if (!outcome.succeeded) {
     const launch::RankExit& failure = *outcome.firstFailure;
     return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what,
@@ -215,10 +215,11 @@ void noteRounding(RunReport& report, const RunRequest& request) {
   });
   if (!isHalf || isWithin) return;
   if (report.generation) {
-    report.notes.push_back(fmt::format(
-        "Rounding in {} may choose another token where two are about as likely: plan with --dtype float32 to tell a wrong "
-        "split.",
-        graph::toText(model.dtype)));
+    report.notes.push_back(
+        fmt::format("Rounding in {} may choose another token where two are about as likely: plan with --dtype float32 "
+                    "to tell a wrong "
+                    "split.",
+                    graph::toText(model.dtype)));
     return;
   }
   const std::string advice = model.isExported ? "export the model in float32" : "plan it with --dtype float32";
@@ -244,7 +245,8 @@ Result<void> takeGenerated(RunReport& report, const RunRequest& request, const R
                            const std::map<int, protocol::Generated>& told) {
   std::vector<protocol::Generated> byRank;
   for (const auto& [rank, generated] : told) byRank.push_back(generated);
-  CLEAVE_TRY(report.generation, generationReport(files.output, request.generation, *request.plan, *request.step, byRank));
+  CLEAVE_TRY(report.generation,
+             generationReport(files.output, request.generation, *request.plan, *request.step, byRank));
   // CUDA's allocator rounds up.
   constexpr std::int64_t kGpuRounding = 512;
   const std::int64_t rounding = report.backend == launch::Backend::Nccl ? kGpuRounding : 0;
@@ -371,8 +373,8 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (request.attended) {
     CLEAVE_TRY(report.outcome, attendRanks(request, files, follow, progress));
   } else {
-    CLEAVE_TRY(report.outcome, launchRanks({*request.plan, request.step.get()}, report.backend, files, request, follow,
-                                           progress));
+    CLEAVE_TRY(report.outcome,
+               launchRanks({*request.plan, request.step.get()}, report.backend, files, request, follow, progress));
   }
   if (!report.outcome.succeeded) return report;
   report.violations = conduct.violations(report.outcome);

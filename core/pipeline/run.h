@@ -26,7 +26,7 @@ struct RunRequest {
   program::Training training;  ///< steps instead of one forward pass; the plan's optimizer
   /// Tokens behind `input`, a prompt that `plan` is for, instead of one forward pass: see generation.h.
   program::Generation generation;
-  std::shared_ptr<const plan::Plan> step;  ///< of a step behind the prompt; null: nothing is generated
+  std::shared_ptr<const plan::Plan> step;         ///< of a step behind the prompt; null: nothing is generated
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank and folder_check.h
   bool recordsTimes = true;    ///< RunReport::timeline: a forward pass runs twice, warm the second time
   bool compareUnsplit = true;  ///< without `expect`: against a run of the unsplit program in one process
@@ -64,10 +64,10 @@ double defaultTolerance(graph::DType dtype);
 
 /// Starts the ranks, or waits for them (and, where asked, starts the unsplit run), waits, compares: outputs with what
 /// is expected, and what each rank read, allocated and sent with the plan. Of training the outputs are the losses of
-/// all steps, and all parameters after them; `expect` may have any of these. Of generation they are the tokens. `observer` sees every event of the split
-/// run. Environment when the ranks, or the unsplit run, do not fit into memory; BadInput when `expect` has no or
-/// another output, `checkFolder` does not hold, or the folder holds another model than the plan's: all before any rank
-/// starts.
+/// all steps, and all parameters after them; `expect` may have any of these. Of generation they are the tokens.
+/// `observer` sees every event of the split run. Environment when the ranks, or the unsplit run, do not fit into
+/// memory; BadInput when `expect` has no or another output, `checkFolder` does not hold, or the folder holds another
+/// model than the plan's: all before any rank starts.
 Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& observer, const Progress& progress = {});
 
 }  // namespace cleave::pipeline

@@ -90,7 +90,7 @@ struct ModelInfo {
   std::int64_t logitsToKeep = 0;
   graph::CacheUse cacheUse = graph::CacheUse::None;  ///< of a prefill or a decode step (graph/states.h)
   std::int64_t cachePositions = 0;                   ///< that the cache has room for; 0: there is none
-  bool hasWeights = false;     ///< a checkpoint is there
+  bool hasWeights = false;                           ///< a checkpoint is there
   bool isExported = false;     ///< `source` is an archive of torch.export; batch and sequence are then those of its
                                ///< inputs, 0 where they have no such dimension
   formats::SymbolSizes sizes;  ///< of an exported program, by symbol

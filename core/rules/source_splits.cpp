@@ -211,8 +211,8 @@ std::vector<SourceSplit> cacheSplits(const Shape& shape, int ranks) {
   }
   if (heads == 0 || heads >= ranks || ranks % heads != 0) return {};
   const auto copies = static_cast<int>(ranks / heads);
-  return {{even.withReplicas(copies), fmt::format("{} ranks each keep the keys or values of one of {} heads", copies,
-                                                  heads)}};
+  return {{even.withReplicas(copies),
+           fmt::format("{} ranks each keep the keys or values of one of {} heads", copies, heads)}};
 }
 
 }  // namespace

@@ -93,8 +93,8 @@ class TestCliGenerate : public QObject {
   void agreesWithAnUnsplitRun() {
     QFETCH(QString, path);
     const QJsonObject run =
-        report(QStringList{path, "--prompt", "5,6,7,8,9,10,11;11,10,9,8,7,6,5", "--ignore-end-token"} + kNew + onRanks(2) +
-               (path.contains("/resources/") ? QStringList{"--skip-weights"} : QStringList()));
+        report(QStringList{path, "--prompt", "5,6,7,8,9,10,11;11,10,9,8,7,6,5", "--ignore-end-token"} + kNew +
+               onRanks(2) + (path.contains("/resources/") ? QStringList{"--skip-weights"} : QStringList()));
     verifyGenerated(run);
     QCOMPARE(run["compared_with"].toString(), "an unsplit run");
   }
@@ -124,9 +124,10 @@ class TestCliGenerate : public QObject {
     QTest::newRow("reference with Optimum's candidates") << QStringList{"--engine", "reference"};
     QTest::newRow("learning") << QStringList{"--engine", "learning"};
     QTest::newRow("optimal") << QStringList{"--engine", "optimal"};
-    QTest::newRow("on the sequence") << QStringList{"--engine", "reference", "--menu", "full", "--sequence-parallel", "auto"};
-    QTest::newRow("a pinned layer") << QStringList{"--engine", "optimal", "--pin", "lm_head=column", "--pin",
-                                                  "*.q_proj=column"};
+    QTest::newRow("on the sequence") << QStringList{"--engine", "reference",           "--menu",
+                                                    "full",     "--sequence-parallel", "auto"};
+    QTest::newRow("a pinned layer") << QStringList{"--engine",       "optimal", "--pin",
+                                                   "lm_head=column", "--pin",   "*.q_proj=column"};
     QTest::newRow("a rule that is off") << QStringList{"--engine", "reference", "--rule-off", "aten::expand"};
   }
   void everyEngineGenerates() {

@@ -1,4 +1,5 @@
-// The plans of a prompt and of a step behind it: one split of the weights, and a cache that lies as the prompt leaves it.
+// The plans of a prompt and of a step behind it: one split of the weights, and a cache that lies as the prompt leaves
+// it.
 #include "graph/states.h"
 #include "pipeline/generation.h"
 #include "pipeline/plan_again.h"
@@ -102,9 +103,8 @@ class TestGeneration : public QObject {
         QCOMPARE(local[graph::kCacheHeads], 2);  // of 4
         QCOMPARE(local[graph::kCachePositions], plan == plans.prompt ? kLength : kLength + kNew);
       }
-      const auto ofLogits = std::count_if(plan->collectives.begin(), plan->collectives.end(), [](const auto& c) {
-        return c.kind == rules::CollectiveKind::AllGather;
-      });
+      const auto ofLogits = std::count_if(plan->collectives.begin(), plan->collectives.end(),
+                                          [](const auto& c) { return c.kind == rules::CollectiveKind::AllGather; });
       QVERIFY(ofLogits <= 1);
     }
     for (const auto node : idRange<graph::NodeId>(plans.step->program->nodes.size())) {

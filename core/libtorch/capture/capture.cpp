@@ -63,10 +63,11 @@ Result<void> checkPositions(const families::ModelConfig& config, const CaptureOp
                             const std::string& where) {
   const std::int64_t rows = learnedPositions(config).value_or(kMostPositions);
   if (options.cachePositions > rows) {
-    return fail(ErrorCode::BadInput,
-                "{}: the model has learned {} positions, too few for a prompt and what is generated of {} together: ask "
-                "for fewer tokens.",
-                where, rows, options.cachePositions);
+    return fail(
+        ErrorCode::BadInput,
+        "{}: the model has learned {} positions, too few for a prompt and what is generated of {} together: ask "
+        "for fewer tokens.",
+        where, rows, options.cachePositions);
   }
   if (options.sequence <= rows) return {};
   return fail(ErrorCode::BadInput,

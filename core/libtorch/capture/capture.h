@@ -24,11 +24,11 @@ struct CaptureOptions {
   bool tokenTypes = false;            ///< with a `token_type_ids` input
   bool loss = true;                   ///< with `labels` and the loss
   std::int64_t logitsToKeep = 0;      ///< 0: all positions
-  /// Of causal models: a prefill of `sequence` positions, or one step of generation (`sequence` is 1), with a cache that
-  /// has room for `cachePositions`.
+  /// Of causal models: a prefill of `sequence` positions, or one step of generation (`sequence` is 1), with a cache
+  /// that has room for `cachePositions`.
   graph::CacheUse cacheUse = graph::CacheUse::None;
   std::int64_t cachePositions = 0;
-  formats::AskedSizes asked = {};     ///< of an exported program, in place of batch and sequence
+  formats::AskedSizes asked = {};  ///< of an exported program, in place of batch and sequence
   std::string weights = {};  ///< of an exported program: a safetensors file or a folder of them with what its archive
                              ///< lacks, absolute; empty: none
   bool operator==(const CaptureOptions&) const = default;

@@ -26,8 +26,10 @@ Result<void> checkExportedOptions(const formats::ExportedProgram& program, const
   if (options.mask) return settled("--mask", "its inputs");
   if (options.tokenTypes) return settled("--token-types", "its inputs");
   if (options.cacheUse != graph::CacheUse::None) {
-    return fail(ErrorCode::BadUsage, "{} is an exported program, which keeps no keys and values: generating needs the "
-                "model's folder.", name);
+    return fail(ErrorCode::BadUsage,
+                "{} is an exported program, which keeps no keys and values: generating needs the "
+                "model's folder.",
+                name);
   }
   if (options.logitsToKeep != 0) return settled("--logits-to-keep", "its outputs");
   if (options.batch < 1) return fail(ErrorCode::BadUsage, "batch is {}: expected a number from 1 on", options.batch);

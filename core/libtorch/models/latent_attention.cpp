@@ -57,8 +57,7 @@ Tensor latentAttention(Build& build, const LatentAttention& part, const std::str
   const Tensor turnedKey = turn(narrow[1].view({batch, 1, sequence, turned})).expand({batch, heads, sequence, turned});
 
   const Tensor queryStates = at::cat({queries[0], turn(queries[1])}, -1);
-  const KeysAndValues all =
-      remembered(build, index, at::cat({keysAndValues[0], turnedKey}, -1), keysAndValues[1]);
+  const KeysAndValues all = remembered(build, index, at::cat({keysAndValues[0], turnedKey}, -1), keysAndValues[1]);
   const double factor = build.config().ropes.front().scoreFactor;
   const double scale = factor == 1.0 ? 0.0 : factor / std::sqrt(static_cast<double>(plain + turned));
   const Tensor merged = attended(build, queryStates, all.keys, all.values, shared.masks.at(layer.window), scale);

@@ -25,7 +25,8 @@ struct ModelInputs {
   std::optional<at::Tensor> tokenTypeIds;   ///< int64 [batch, sequence]; families with token types only
   /// int64 [batch, sequence], -100: not counted (causal models shift them by one inside); of a classifier [batch].
   std::optional<at::Tensor> labels;
-  std::optional<at::Tensor> cachePosition;  ///< int64 [1], where a cache is read: the place of the one token of each row
+  std::optional<at::Tensor> cachePosition;  ///< int64 [1], where a cache is read: the place of the one token of each
+                                            ///< row
 };
 
 struct ModelOptions {
@@ -38,8 +39,9 @@ struct ModelOptions {
 struct ModelOutputs {
   at::Tensor logits;  ///< float32 (float64 for float64 parameters) [batch, kept, vocab]; of a classifier [batch,
                       ///< labels]
-  std::optional<at::Tensor> loss;  ///< scalar; with labels only
-  std::vector<std::pair<std::string, at::Tensor>> present;  ///< of a cache that is filled or read, by graph::presentName
+  std::optional<at::Tensor> loss;                           ///< scalar; with labels only
+  std::vector<std::pair<std::string, at::Tensor>> present;  ///< of a cache that is filled or read, by
+                                                            ///< graph::presentName
 };
 
 ModelOutputs runModel(const families::ModelConfig& config, const ModelInputs& inputs, const ModelOptions& options,

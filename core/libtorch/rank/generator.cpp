@@ -32,14 +32,16 @@ Result<at::Tensor> likeliest(const NamedTensors& outputs) {
 /// Which rows have not ended, and what becomes of a token behind one that has.
 class Rows {
  public:
-  Rows(const program::Generation& asked, std::int64_t count) : m_asked(asked), m_isOpen(static_cast<std::size_t>(count), true) {}
+  Rows(const program::Generation& asked, std::int64_t count)
+      : m_asked(asked), m_isOpen(static_cast<std::size_t>(count), true) {}
 
   /// Fills up rows that have ended, and looks which ones end with these.
   void take(at::Tensor& tokens) {
     auto* token = tokens.data_ptr<std::int64_t>();
     for (std::size_t row = 0; row < m_isOpen.size(); ++row) {
       if (!m_isOpen[row]) token[row] = m_asked.paddingToken;
-      const bool isEnd = std::find(m_asked.endTokens.begin(), m_asked.endTokens.end(), token[row]) != m_asked.endTokens.end();
+      const bool isEnd =
+          std::find(m_asked.endTokens.begin(), m_asked.endTokens.end(), token[row]) != m_asked.endTokens.end();
       m_isOpen[row] = m_isOpen[row] && !isEnd;
     }
   }
@@ -77,13 +79,15 @@ Result<void> Generator::matchCaches() {
   for (const graph::State& state : graph::statesOf(decode)) {
     const auto source = std::find_if(filled.begin(), filled.end(), [&](const auto& s) { return s.name == state.name; });
     graph::TensorType expected = decode.value(state.present).type;
-    const bool isCache = expected.shape.size() == 4 && state.past.isValid() && decode.value(state.past).type == expected;
+    const bool isCache =
+        expected.shape.size() == 4 && state.past.isValid() && decode.value(state.past).type == expected;
     if (isCache) expected.shape[graph::kCachePositions] = m_promptLength;
     if (!isCache || source == filled.end() || prefill.value(source->present).type != expected) {
-      return fail(ErrorCode::BadInput,
-                  "The plans of the prompt and of the steps behind it do not lay the cache {} out alike: make both with "
-                  "cleave-cli run --generate.",
-                  state.name);
+      return fail(
+          ErrorCode::BadInput,
+          "The plans of the prompt and of the steps behind it do not lay the cache {} out alike: make both with "
+          "cleave-cli run --generate.",
+          state.name);
     }
     const std::int64_t room = decode.shapeOf(state.past)[graph::kCachePositions];
     if (room < m_promptLength + m_asked.tokens) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Generates tokens: a prefill program runs once on the prompt, then a decode program step by step, both on the same
-/// weights and with one cache, of which this rank holds what the decode plan gives it (graph/states.h). LibTorch inside.
+/// weights and with one cache, of which this rank holds what the decode plan gives it (graph/states.h). LibTorch
+/// inside.
 ///
 ///     CLEAVE_TRY(auto generator, Generator::make(prefill, decodeProgram, {.tokens = 16}));
 ///     loadWeights(prefill, ...);

@@ -211,9 +211,8 @@ class RankRun {
     m_result.shardBytes = m_request.skipWeights ? 0 : program::shardBytes(m_program.parameters, m_request.rank);
     m_result.largestParameterAllocation = m_allocations.largest();
     if (!m_generator) return {};
-    return m_generator->prepare(m_program.parameters, [this] {
-      return m_runtime ? m_runtime->memory().allocated : m_allocations.allocated();
-    });
+    return m_generator->prepare(
+        m_program.parameters, [this] { return m_runtime ? m_runtime->memory().allocated : m_allocations.allocated(); });
   }
 
   /// Connections are made lazily and ranks load at different speeds: neither belongs into the step's time.
@@ -443,8 +442,8 @@ class RankRun {
   std::unique_ptr<Program> m_bound;
   Batches m_batches;
   std::uint64_t m_digestOfInputs = 0;
-  program::Backward m_backward;  ///< of a program that is trained
-  program::RankProgram m_decode;             ///< of a run that generates, and what runs it behind `m_bound`
+  program::Backward m_backward;   ///< of a program that is trained
+  program::RankProgram m_decode;  ///< of a run that generates, and what runs it behind `m_bound`
   std::unique_ptr<Generator> m_generator;
   std::optional<ValueWatcher> m_watcher;
   std::chrono::steady_clock::time_point m_met{};  ///< when all ranks were at the same place

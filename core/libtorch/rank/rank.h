@@ -31,13 +31,14 @@ struct RankRequest {
   std::optional<std::filesystem::path> deviationFile;
   /// program/watch.h: which values of the forward pass are looked at; what is seen goes to `watchedFile`.
   std::optional<std::filesystem::path> watchFile, watchedFile;
-  bool skipWeights = false;    ///< fill every parameter from the seed instead of reading
-  bool recordsTimes = false;   ///< run warm, and tell what the rank did when in the (last) step
-  bool initMissing = false;    ///< fill parameters the checkpoint lacks from the seed
-  program::Training training;  ///< where steps are asked for: outputs are the losses and the parameters after them
-  program::Generation generation;  ///< where tokens are asked for: `planFile` is of the prompt, and the output the tokens
+  bool skipWeights = false;        ///< fill every parameter from the seed instead of reading
+  bool recordsTimes = false;       ///< run warm, and tell what the rank did when in the (last) step
+  bool initMissing = false;        ///< fill parameters the checkpoint lacks from the seed
+  program::Training training;      ///< where steps are asked for: outputs are the losses and the parameters after them
+  program::Generation generation;  ///< where tokens are asked for: `planFile` is of the prompt, and the output the
+                                   ///< tokens
   std::filesystem::path decodeFile;  ///< the plan of a step behind the prompt, on the same weights
-  std::string ncclLibrary;     ///< path of libcleave_nccl.so; for backend "nccl"
+  std::string ncclLibrary;           ///< path of libcleave_nccl.so; for backend "nccl"
 };
 
 using EventSink = std::function<void(const protocol::Message&)>;
