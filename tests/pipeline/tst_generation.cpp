@@ -1,12 +1,15 @@
 // The plans of a prompt and of a step behind it: one split of the weights, and a cache that lies as the prompt leaves
 // it.
 #include "graph/states.h"
+#include "pipeline/check_plan.h"
 #include "pipeline/generation.h"
 #include "pipeline/plan_again.h"
 #include "pipeline/report.h"
 #include "pipeline/solve.h"
 #include "solve/checker.h"
 #include "tests/support/need.h"
+
+#include <fmt/ranges.h>
 
 #include <QTest>
 
@@ -91,6 +94,10 @@ class TestGeneration : public QObject {
     }
     QCOMPARE(plans.step->cost.sum.kvCache, bytes);
     QCOMPARE(plans.prompt->cost.sum.kvCache * (kLength + kNew), bytes * kLength);
+    for (const auto& plan : {plans.prompt, plans.step}) {
+      const auto check = need(pipeline::checkPlan(plan::toJson(*plan)));
+      QVERIFY2(check.holds(), qPrintable(QString::fromStdString(fmt::format("{}", fmt::join(check.findings, " ")))));
+    }
   }
 
   /// Each rank keeps its part: nothing gathers it, neither behind the prompt nor behind a step.
