@@ -6,11 +6,13 @@
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/calibration.h"
 #include "libtorch/rank/rank.h"
+#include "program/mesh.h"
 #include "protocol/join.h"
 #include "protocol/rank_side.h"
 
 #include <CLI/CLI.hpp>
 
+#include <cinttypes>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -29,12 +31,20 @@ struct Options {
   torch_rank::RankRequest request;
   int eventsFd = -1, controlFd = -1, connectTimeout = 60;
   std::string input, output, deviation, watch, watched, eventsTo, optimizer = "adamw";
+  std::vector<std::string> then;
   std::optional<double> clipNorm;
   bool calibrates = false;
 };
 
 void declare(CLI::App& app, Options& options) {
   app.add_option("plan", options.request.planFile, "Plan file, as `cleave-cli plan --json` writes it");
+  app.add_option("--then", options.then,
+                 "Plan file of the same model that runs behind the first, on the weights that it has loaded; "
+                 "BATCHxSEQUENCE:FILE where no more than that counts, and the rest is padding; may be repeated");
+  app.add_option("--replicas", options.request.replicas,
+                 "How many times over the plan's ranks run, each time on other rows of the batch")
+      ->check(CLI::Range(1, program::kMostReplicas))
+      ->capture_default_str();
   app.add_flag("--calibrate", options.calibrates, "Run no plan: measure how fast this rank computes and communicates");
   app.add_option("--backend", options.request.backend, "gloo (CPUs) or nccl (GPUs)")
       ->check(CLI::IsMember({"gloo", "nccl"}))
@@ -75,6 +85,17 @@ void declare(CLI::App& app, Options& options) {
       ->envname("CLEAVE_EVENTS_TO");
   app.add_option("--control-fd", options.controlFd, "Inherited pipe whose end of file ends this rank");
   app.add_option("--listen-fd", options.request.listenFd, "Inherited socket that listens on MASTER_PORT (rank 0)");
+}
+
+/// "plan.json", "2x16:plan.json"
+torch_rank::RankRequest::Plan planOf(const std::string& text) {
+  torch_rank::RankRequest::Plan plan{text};
+  torch_rank::Rows rows;
+  int read = 0;
+  if (std::sscanf(text.c_str(), "%" SCNd64 "x%" SCNd64 ":%n", &rows.batch, &rows.sequence, &read) == 2 && read > 0 &&
+      rows.batch > 0 && rows.sequence > 0)
+    plan = {text.substr(static_cast<std::size_t>(read)), rows};
+  return plan;
 }
 
 std::string ncclLibrary() {
@@ -187,6 +208,7 @@ int runAsRank(Options& options) {
   if (!options.deviation.empty()) request.deviationFile = options.deviation;
   if (!options.watch.empty()) request.watchFile = options.watch;
   if (!options.watched.empty()) request.watchedFile = fmt::format("{}.{}", options.watched, request.rank);
+  for (const std::string& text : options.then) request.then.push_back(planOf(text));
   request.ncclLibrary = ncclLibrary();
   request.training.clipNorm = options.clipNorm;
 
@@ -229,8 +251,13 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "cleave-rank: --generate and --decode go together.\n");
     return exitCode(ErrorCode::BadUsage);
   }
-  if (request.generation.isAsked() && (request.training.isAsked() || request.recordsTimes)) {
-    std::fprintf(stderr, "cleave-rank: --generate goes with neither --train-steps nor --times.\n");
+  if (request.generation.isAsked() &&
+      (request.training.isAsked() || request.recordsTimes || request.replicas > 1 || !options.then.empty())) {
+    std::fprintf(stderr, "cleave-rank: --generate goes with none of --train-steps, --times, --replicas and --then.\n");
+    return exitCode(ErrorCode::BadUsage);
+  }
+  if (!options.then.empty() && (!options.input.empty() || !options.watch.empty())) {
+    std::fprintf(stderr, "cleave-rank: --then goes with neither --input nor --watch.\n");
     return exitCode(ErrorCode::BadUsage);
   }
   if (const auto apart = refuseOverwriting({{"--output", options.output}},

@@ -1,19 +1,17 @@
-#include "base/json.h"
 #include "base/output_file.h"
+#include "base/quantities.h"
 #include "cli/bisecting.h"
 #include "cli/cluster_flags.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "cli/generation_flags.h"
-#include "cli/planning.h"
+#include "cli/run_source.h"
+#include "cli/shapes.h"
 #include "cli/summary.h"
-#include "formats/safetensors.h"
 #include "pipeline/compare.h"
 #include "pipeline/folder_check.h"
 #include "pipeline/plan_again.h"
+#include "pipeline/run_shapes.h"
 #include "pipeline/source.h"
-
-#include <nlohmann/json.hpp>
 
 #include <charconv>
 #include <cmath>
@@ -21,32 +19,6 @@
 
 namespace cleave::cli {
 namespace {
-
-struct Shape2 {
-  std::int64_t batch = 1, sequence = 1;
-};
-
-/// "2x16,1x64"
-Result<std::vector<Shape2>> parseShapes(const std::string& text) {
-  std::vector<Shape2> shapes;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    Shape2 shape;
-    const auto batch = std::from_chars(at, end, shape.batch);
-    const bool hasX = batch.ec == std::errc() && batch.ptr < end && *batch.ptr == 'x';
-    const auto sequence = hasX ? std::from_chars(batch.ptr + 1, end, shape.sequence)
-                               : std::from_chars_result{at, std::errc::invalid_argument};
-    if (sequence.ec != std::errc() || (sequence.ptr < end && *sequence.ptr != ',') || shape.batch < 1 ||
-        shape.sequence < 1) {
-      return fail(ErrorCode::BadUsage,
-                  "--shapes is \"{}\": write BATCHxSEQUENCE, several separated by commas, e.g. 2x16,1x64.", text);
-    }
-    shapes.push_back(shape);
-    at = sequence.ptr + 1;
-  }
-  return shapes;
-}
 
 /// An infinite tolerance would pass anything, and none is below 0.
 CLI::Validator finiteTolerance() {
@@ -61,131 +33,19 @@ CLI::Validator finiteTolerance() {
       "NUMBER");
 }
 
-std::string errorJson(const Error& error) {
-  return jsonText({{"code", exitCode(error.code)}, {"message", error.message}}, -1);
-}
-
 struct RunCommand {
-  PlanFlags flags;
-  std::vector<const CLI::Option*> planFlags, trainingFlags;
+  RunSource source;
+  std::vector<const CLI::Option*> trainingFlags;
   ClusterFlags cluster;
-  GenerationFlags generation;
-  std::string backend = "auto", input, expect, output, json, shapes, timeline, against;
+  std::string backend = "auto", output, json, shapes, timeline, against;
   std::optional<double> rtol, atol;
   program::Training training;
   std::optional<double> clipNorm;
   std::optional<OutputFile> reportFile;    ///< of --json FILE
   std::optional<OutputFile> timelineFile;  ///< of --timeline FILE
   std::set<std::string> said;              ///< warnings
-  bool bisects = false;
+  bool bisects = false, padsToPlanned = false;
   bool skipWeights = false, initMissing = false, noCheck = false, ignoreMemory = false;
-
-  /// A loss that is expected is not left out because nothing says what to compute it from.
-  Result<void> checkLossIsNotExpected(const std::string& inputs) const {
-    if (expect.empty()) return {};
-    CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(expect));
-    if (!header.tensors.contains("loss")) return {};
-    return fail(ErrorCode::BadInput,
-                "{} has a loss, and {} no labels to compute one from: add labels, or leave the loss out {}.", expect,
-                inputs, isPlanFile(flags.model) ? "of the plan" : "with --loss off");
-  }
-
-  /// Empty: inputs are made up.
-  Result<std::string> inputFile() const {
-    if (!input.empty() || expect.empty() || !training.isAsked()) return input.empty() ? expect : input;
-    CLEAVE_TRY(const bool hasInputs, pipeline::holdsInputs(expect));
-    return hasInputs ? expect : std::string();
-  }
-
-  /// Batch, sequence, mask and loss that the input file asks for, where no flag says otherwise.
-  Result<void> takeShapeFromInput() {
-    if (generation.isAsked()) {
-      generation.setShape(flags);
-      return {};
-    }
-    CLEAVE_TRY(const std::string file, inputFile());
-    if (file.empty()) return {};
-    if (const auto source = pipeline::recognise(flags.model); source && source->isExported)
-      return takeSizesFromInput(source->path, file);
-    const bool wantsLoss = flags.loss != "off";
-    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, wantsLoss));
-    if (!flags.batch) flags.batch = shape.batch;
-    if (!flags.sequence) flags.sequence = shape.sequence;
-    if (shape.hasMask) flags.mask = "on";
-    if (shape.hasTokenTypes) flags.tokenTypes = "on";
-    if (wantsLoss && !shape.hasLabels) {
-      CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
-      flags.loss = "off";
-    }
-    return {};
-  }
-
-  Result<void> takeSizesFromInput(const fs::path& archive, const std::string& file) {
-    if (flags.batch || flags.sequence || !flags.sizes.empty()) return {};
-    CLEAVE_TRY(const auto program, formats::openExportedProgram(archive));
-    CLEAVE_TRY(const auto sizes, pipeline::readInputSizes(program, file));
-    for (const auto& [symbol, size] : sizes) flags.sizes.push_back(fmt::format("{}={}", symbol, size));
-    return {};
-  }
-
-  /// The model of a plan with the inputs of a file.
-  Result<plan::ModelInfo> modelFor(const plan::ModelInfo& model, const std::string& file) const {
-    if (model.isExported) {
-      CLEAVE_TRY(const auto program, formats::openExportedProgram(model.source));
-      CLEAVE_TRY(const auto sizes, pipeline::readInputSizes(program, file));
-      plan::ModelInfo wanted = model;
-      for (const auto& [symbol, size] : sizes) wanted.sizes[symbol] = size;
-      return wanted;
-    }
-    CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, model.hasLoss));
-    if (model.hasLoss && !shape.hasLabels) CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
-    return pipeline::withInputs(model, shape);
-  }
-
-  /// The plan of the file; where the inputs are of another shape, one that is made for them as that one was made.
-  Result<std::shared_ptr<const plan::Plan>> planFor(const Progress& progress) const {
-    CLEAVE_TRY(auto plan, readPlanFile(flags.model));
-    CLEAVE_TRY(const std::string file, inputFile());
-    if (generation.isAsked()) {
-      CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
-      return pipeline::planAgain(*plan, generation.modelFor(plan->model), progress);
-    }
-    if (file.empty()) return plan;
-    CLEAVE_TRY(const plan::ModelInfo wanted, modelFor(plan->model, file));
-    if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
-    if (cluster.isAsked()) {
-      return fail(ErrorCode::BadInput,
-                  "{} is planned for {}; {} has {}. Ranks elsewhere read the plan's file: make one for that.",
-                  flags.model, pipeline::inputsInWords(plan->model), file, pipeline::inputsInWords(wanted));
-    }
-    endProgress();
-    std::fprintf(stderr, "%s is planned for %s; %s has %s: planned again for that, with the same settings.\n",
-                 flags.model.c_str(), pipeline::inputsInWords(plan->model).c_str(), file.c_str(),
-                 pipeline::inputsInWords(wanted).c_str());
-    CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
-    return pipeline::planAgain(*plan, wanted, progress);
-  }
-
-  struct ToRun {
-    std::shared_ptr<const plan::Plan> plan;
-    std::vector<std::string> warnings;
-  };
-  Result<ToRun> makePlan(const Progress& progress) {
-    ToRun made;
-    if (isPlanFile(flags.model)) {
-      CLEAVE_TRY(made.plan, planFor(progress));
-      made.warnings = made.plan->warnings;
-      return made;
-    }
-    CLEAVE_TRY_VOID(takeShapeFromInput());
-    if (training.isAsked()) flags.isTraining = true;
-    CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
-    if (!planned.plan) return tl::unexpected(planned.planError);
-    made.plan = planned.plan;
-    made.warnings = made.plan->warnings;
-    CLEAVE_TRY_VOID(addIgnoredKeys(*planned.model, made.warnings));
-    return made;
-  }
 
   /// What the shapes of one model share is said once.
   void warnOfNew(const std::vector<std::string>& warnings) {
@@ -201,9 +61,9 @@ struct RunCommand {
     const auto parsed = launch::parseBackend(backend);
     if (!parsed) return fail(ErrorCode::BadUsage, "--backend is \"{}\": write auto, gloo or nccl.", backend);
     request.backend = *parsed;
-    if (!input.empty()) request.input = input;
-    if (!expect.empty()) request.expect = expect;
-    CLEAVE_TRY(const std::string inputs, inputFile());
+    if (!source.input.empty()) request.input = source.input;
+    if (!source.expect.empty()) request.expect = source.expect;
+    CLEAVE_TRY(const std::string inputs, source.inputFile());
     request.expectHasInputs = !inputs.empty();
     if (!output.empty()) request.output = output;
     const double tolerance = pipeline::defaultTolerance(plan->model.dtype);
@@ -215,6 +75,7 @@ struct RunCommand {
     request.ignoreMemory = ignoreMemory;
     request.training = training;
     request.training.optimizer = plan->costSettings.optimizer;
+    request.replicas = source.mesh.dp;
     request.plan = std::move(plan);
     return request;
   }
@@ -237,8 +98,8 @@ struct RunCommand {
   }
 
   static Result<void> checkRanksFit(const pipeline::RunRequest& request) {
-    CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.plan->ranks));
-    const auto memory = pipeline::checkMemory(*request.plan, backend, request.step.get());
+    CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.mesh().ranks()));
+    const auto memory = pipeline::checkMemory(*request.plan, backend, request.step.get(), request.replicas);
     if (memory.fits()) return {};
     return fail(ErrorCode::Environment,
                 "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with "
@@ -250,7 +111,8 @@ struct RunCommand {
     if (request.ignoreMemory) return {};
     if (!request.attended) CLEAVE_TRY_VOID(checkRanksFit(request));
     if (!request.comparesUnsplit()) return {};
-    if (const auto memory = pipeline::checkUnsplitMemory(*request.plan, request.step.get()); !memory.fits()) {
+    const auto memory = pipeline::checkUnsplitMemory(*request.plan, request.step.get(), request.replicas);
+    if (!memory.fits()) {
       return fail(ErrorCode::Environment,
                   "{} Give the expected values with --expect, leave the comparison out with --no-check, or start all "
                   "the same with --ignore-memory.",
@@ -260,15 +122,15 @@ struct RunCommand {
   }
 
   Result<void> checkOutputs(std::vector<NamedFile> read) const {
-    read.insert(read.end(), {{"--expect", expect}, {"--input", input}});
+    read.insert(read.end(), {{"--expect", source.expect}, {"--input", source.input}});
     return refuseOverwriting({{"--output", output}, {"--json", json}, {"--timeline", timeline}}, read);
   }
 
   /// Starts nothing.
   Result<int> printCommands(const Progress& progress) {
-    CLEAVE_TRY(const ToRun made, makePlan(progress));
+    CLEAVE_TRY(const RunSource::Made made, source.make(progress));
     CLEAVE_TRY(const auto runRequest, request(made.plan));
-    CLEAVE_TRY(const std::string commands, cluster.commands(runRequest, flags.model, nullptr));
+    CLEAVE_TRY(const std::string commands, cluster.commands(runRequest, source.flags.model, nullptr));
     endProgress();
     CLEAVE_TRY_VOID(writeOutput("-", commands));
     return 0;
@@ -292,9 +154,10 @@ struct RunCommand {
     }
     const std::pair<const char*, bool> others[] = {
         {"--train-steps", training.isAsked()},
-        {"--expect", !expect.empty()},
+        {"--expect", !source.expect.empty()},
         {"--output", !output.empty()},
         {"--shapes", !shapes.empty()},
+        {"--mesh", !source.meshText.empty()},
         {"--timeline", !timeline.empty()},
         {"--no-check", noCheck},
         {cluster.onlyPrints() ? "--print-command" : "--listen", cluster.isAsked()}};
@@ -308,14 +171,14 @@ struct RunCommand {
   }
 
   Result<int> bisect(const Progress& progress) {
-    CLEAVE_TRY(ToRun made, makePlan(progress));
+    CLEAVE_TRY(RunSource::Made made, source.make(progress));
     CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(made.plan->model)));
     CLEAVE_TRY(const auto runRequest, request(made.plan));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
     CLEAVE_TRY_VOID(checkFits(runRequest));
     warnOfNew(made.warnings);
     pipeline::BisectRequest asked{.plan = made.plan, .skipWeights = skipWeights, .initMissing = initMissing};
-    if (!input.empty()) asked.input = input;
+    if (!source.input.empty()) asked.input = source.input;
     if (rtol || atol) asked.tolerance = std::max(rtol.value_or(0), atol.value_or(0));
     if (!against.empty()) {
       CLEAVE_TRY(asked.against, readPlanFile(against));
@@ -331,19 +194,9 @@ struct RunCommand {
     int exitCode() const { return verdict == pipeline::RunVerdict::Failed ? cleave::exitCode(ErrorCode::Negative) : 0; }
   };
 
-  Result<Done> runOnce(const Progress& progress) {
-    CLEAVE_TRY(ToRun made, makePlan(progress));
-    const auto& plan = made.plan;
-    CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model)));
-    CLEAVE_TRY(auto runRequest, request(plan));
-    if (generation.isAsked()) CLEAVE_TRY_VOID(generation.complete(runRequest, progress));
-    std::optional<launch::Listener> listener;
-    CLEAVE_TRY_VOID(cluster.listenWith(listener, runRequest));
-    CLEAVE_TRY_VOID(checkIsThere(runRequest));
-    CLEAVE_TRY_VOID(checkFits(runRequest));
-    warnOfNew(made.warnings);
-    if (listener) CLEAVE_TRY_VOID(cluster.sayHow(runRequest, flags.model, *listener));
-    const auto observer = [&](const launch::RankEvent& event) {
+  /// Shows how far the ranks are.
+  static launch::Observer follower(const Progress& progress) {
+    return [&progress](const launch::RankEvent& event) {
       if (!event.line.empty()) {
         endProgress();
         std::fprintf(stderr, "rank %d: %s\n", event.rank, event.line.c_str());
@@ -355,14 +208,32 @@ struct RunCommand {
           progress.report(fmt::format("training, loss {:.6f}", step->loss), step->step, step->steps);
       }
     };
-    CLEAVE_TRY(auto report, pipeline::runPlan(runRequest, observer, progress));
+  }
+
+  Result<Done> runOnce(const Progress& progress) {
+    CLEAVE_TRY(RunSource::Made made, source.make(progress));
+    const auto& plan = made.plan;
+    CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(plan->model)));
+    CLEAVE_TRY(auto runRequest, request(plan));
+    if (source.generation.isAsked()) CLEAVE_TRY_VOID(source.generation.complete(runRequest, progress));
+    std::optional<launch::Listener> listener;
+    CLEAVE_TRY_VOID(cluster.listenWith(listener, runRequest));
+    CLEAVE_TRY_VOID(checkIsThere(runRequest));
+    CLEAVE_TRY_VOID(checkFits(runRequest));
+    warnOfNew(made.warnings);
+    if (listener) CLEAVE_TRY_VOID(cluster.sayHow(runRequest, source.flags.model, *listener));
+    CLEAVE_TRY(auto report, pipeline::runPlan(runRequest, follower(progress), progress));
     endProgress();
     report.warnings = std::move(made.warnings);
+    if (!timeline.empty() && !report.timeline.isEmpty()) CLEAVE_TRY_VOID(writeTimeline(report.timeline, *plan));
+    return doneWith(report, *plan);
+  }
+
+  static Done doneWith(const pipeline::RunReport& report, const plan::Plan& plan) {
     Done done;
     done.verdict = report.verdict;
-    done.report = toJson(report, *plan);
-    done.summary = runSummary(report, *plan);
-    if (!timeline.empty() && !report.timeline.isEmpty()) CLEAVE_TRY_VOID(writeTimeline(report.timeline, *plan));
+    done.report = toJson(report, plan);
+    done.summary = runSummary(report, plan);
     if (report.outcome.firstFailure) {
       const launch::RankExit& failure = *report.outcome.firstFailure;
       const std::string lastWords = failure.lastWords.empty() ? "" : " Its last output: " + failure.lastWords;
@@ -373,22 +244,27 @@ struct RunCommand {
 
   Result<int> run() {
     const Progress progress = consoleProgress();
-    CLEAVE_TRY_VOID(flags.checkPlanStandsAlone(planFlags));
+    CLEAVE_TRY_VOID(source.flags.checkPlanStandsAlone(source.planFlags));
     training.clipNorm = clipNorm;
+    source.isTraining = training.isAsked();
+    source.isElsewhere = cluster.isAsked();
+    CLEAVE_TRY_VOID(source.check());
     CLEAVE_TRY_VOID(checkTrainingFlags());
-    CLEAVE_TRY_VOID(generation.check({{"--train-steps", training.isAsked()},
-                                      {"--shapes", !shapes.empty()},
-                                      {"--bisect", bisects},
-                                      {"--timeline", !timeline.empty()},
-                                      {"--print-command", cluster.onlyPrints()},
-                                      {"--listen", cluster.isAsked()},
-                                      {"--batch", flags.batch.has_value()},
-                                      {"--seq", flags.sequence.has_value()}}));
-    if (generation.isAsked()) CLEAVE_TRY_VOID(generation.takePrompt(input, expect));
-    CLEAVE_TRY_VOID(cluster.check(flags.model, !shapes.empty()));
+    CLEAVE_TRY_VOID(source.generation.check({{"--train-steps", training.isAsked()},
+                                             {"--shapes", !shapes.empty()},
+                                             {"--mesh", !source.meshText.empty()},
+                                             {"--bisect", bisects},
+                                             {"--timeline", !timeline.empty()},
+                                             {"--print-command", cluster.onlyPrints()},
+                                             {"--listen", cluster.isAsked()},
+                                             {"--batch", source.flags.batch.has_value()},
+                                             {"--seq", source.flags.sequence.has_value()}}));
+    if (source.generation.isAsked()) CLEAVE_TRY_VOID(source.generation.takePrompt(source.input, source.expect));
+    CLEAVE_TRY_VOID(cluster.check(source.flags.model, !shapes.empty()));
     if (cluster.onlyPrints()) return printCommands(progress);
-    CLEAVE_TRY_VOID(checkOutputs(flags.filesRead()));
+    CLEAVE_TRY_VOID(checkOutputs(source.flags.filesRead()));
     CLEAVE_TRY_VOID(checkBisectionFlags());
+    CLEAVE_TRY_VOID(checkShapesFlags());
     if (bisects) return bisect(progress);
     // Before the ranks run: a report that cannot be written is known at once.
     if (!json.empty() && json != "-") {
@@ -423,45 +299,111 @@ struct RunCommand {
   /// Words for the terminal, where it does not get the JSON.
   Result<void> print(const std::string& words) const { return json == "-" ? Result<void>() : writeOutput("-", words); }
 
-  /// One document for all shapes, also when one of them is the last because it failed.
-  Result<int> runShapes(const Progress& progress) {
-    if (isPlanFile(flags.model))
+  Result<void> checkShapesFlags() const {
+    if (shapes.empty()) {
+      if (!padsToPlanned) return {};
+      return fail(ErrorCode::BadUsage, "--pad-to-planned is about the shapes of --shapes: add them.");
+    }
+    if (source.isPlan())
       return fail(ErrorCode::BadUsage, "--shapes needs a model, not a plan: a plan is made for one shape.");
-    if (!input.empty() || !expect.empty())
+    if (!source.input.empty() || !source.expect.empty())
       return fail(ErrorCode::BadUsage, "--shapes and --input or --expect exclude each other.");
     for (const auto& [flag, file] : {std::pair{"--output", &output}, {"--timeline", &timeline}}) {
       if (!file->empty())
         return fail(ErrorCode::BadUsage,
                     "--shapes and {} exclude each other: each run would replace what the one before wrote.", flag);
     }
-    CLEAVE_TRY(const auto wanted, parseShapes(shapes));
-    int worst = 0;
-    bool isAllChecked = true;
-    std::string reports;
+    return {};
+  }
+
+  /// A plan a shape, until one has none: then why.
+  struct PlannedShapes {
+    pipeline::ShapesRequest request;
     std::optional<Error> failure;
-    Result<void> printed;
-    for (const Shape2& shape : wanted) {
-      flags.batch = shape.batch;
-      flags.sequence = shape.sequence;
-      auto done = runOnce(progress);
-      failure = done ? done->failure : done.error();
-      const std::string report = done ? "\"report\": " + done->report : "\"error\": " + errorJson(done.error());
-      reports += fmt::format("{}{{\"batch\": {}, \"sequence\": {}, {}}}", reports.empty() ? "" : ",\n", shape.batch,
-                             shape.sequence, report);
-      if (done) {
-        worst = std::max(worst, done->exitCode());
-        isAllChecked = isAllChecked && done->verdict != pipeline::RunVerdict::NotChecked;
-        if (printed)
-          printed = print(fmt::format("batch {}, sequence {}\n{}", shape.batch, shape.sequence, done->summary));
-      }
-      if (failure) {
-        failure->message = fmt::format("batch {}, sequence {}: {}", shape.batch, shape.sequence, failure->message);
-        break;
-      }
+  };
+
+  Result<void> planFirst(const AskedShape& shape, PlannedShapes& planned,
+                         std::optional<pipeline::ShapePlanner>& planner, const Progress& progress) {
+    source.flags.batch = shape.batch;
+    source.flags.sequence = shape.sequence;
+    CLEAVE_TRY(const RunSource::Made made, source.make(progress));
+    const auto open = [this, model = made.model](
+                          std::int64_t batch, std::int64_t sequence) -> Result<std::shared_ptr<const pipeline::Model>> {
+      PlanFlags own = source.flags;
+      own.batch = batch;
+      own.sequence = sequence;
+      CLEAVE_TRY(const auto options, own.captureOptions());
+      return pipeline::captureAgain(*model, options);
+    };
+    planner.emplace(pipeline::ShapePlanning{open, source.mesh.dp, padsToPlanned});
+    CLEAVE_TRY(planned.request.run, request(made.plan));
+    CLEAVE_TRY_VOID(checkRun(planned.request.run));
+    warnOfNew(made.warnings);
+    CLEAVE_TRY(planned.request.shapes.emplace_back(), planner->first(made.plan, shape.batch, shape.sequence));
+    return {};
+  }
+
+  Result<void> planNext(const AskedShape& shape, PlannedShapes& planned, pipeline::ShapePlanner& planner,
+                        const Progress& progress) {
+    CLEAVE_TRY_VOID(source.rowsOfReplica(shape.batch));
+    CLEAVE_TRY(auto next, planner.next(shape.batch, shape.sequence, progress));
+    pipeline::RunRequest own = planned.request.run;
+    own.plan = next.plan;
+    CLEAVE_TRY_VOID(checkFits(own));
+    planned.request.shapes.push_back(std::move(next));
+    return {};
+  }
+
+  Result<void> checkRun(const pipeline::RunRequest& runRequest) const {
+    CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(runRequest.plan->model)));
+    CLEAVE_TRY_VOID(checkIsThere(runRequest));
+    return checkFits(runRequest);
+  }
+
+  PlannedShapes planShapes(const std::vector<AskedShape>& wanted, const Progress& progress) {
+    PlannedShapes planned;
+    std::optional<pipeline::ShapePlanner> planner;
+    for (const AskedShape& shape : wanted) {
+      const auto made =
+          planner ? planNext(shape, planned, *planner, progress) : planFirst(shape, planned, planner, progress);
+      if (made) continue;
+      planned.failure = made.error();
+      break;
     }
-    const char* passed = worst != 0 || failure ? "false" : isAllChecked ? "true" : "null";
-    CLEAVE_TRY_VOID(writeReport(
-        fmt::format("{{\"schema\": \"cleave.runs/1\",\n\"passed\": {},\n\"runs\": [\n{}\n]}}\n", passed, reports)));
+    return planned;
+  }
+
+  /// One document for all shapes, also when one of them is the last because it failed.
+  Result<int> runShapes(const Progress& progress) {
+    CLEAVE_TRY(const auto wanted, parseShapes(shapes));
+    const PlannedShapes planned = planShapes(wanted, progress);
+    std::vector<pipeline::RunReport> reports;
+    std::optional<Error> failure = planned.failure;
+    if (!planned.request.shapes.empty()) {
+      auto ran = pipeline::runShapes(planned.request, follower(progress), progress);
+      endProgress();
+      if (ran)
+        reports = *std::move(ran);
+      else
+        failure = ran.error();
+    }
+    ShapesDocument document;
+    int worst = 0;
+    Result<void> printed;
+    for (std::size_t i = 0; i < reports.size(); ++i) {
+      const Done done = doneWith(reports[i], *planned.request.shapes[i].plan);
+      const bool isChecked = done.verdict != pipeline::RunVerdict::NotChecked;
+      worst = std::max(worst, done.exitCode());
+      document.add(wanted[i], done.report, isChecked ? std::optional(done.exitCode() == 0) : std::nullopt);
+      if (printed) printed = print(fmt::format("{}\n{}", wanted[i].words(), done.summary));
+      if (done.failure) failure = Error{done.failure->code, wanted[i].words() + ": " + done.failure->message};
+    }
+    if (failure && (reports.empty() || !reports.back().outcome.firstFailure)) {
+      const AskedShape& shape = wanted[reports.size()];
+      document.add(shape, *failure);
+      failure->message = shape.words() + ": " + failure->message;
+    }
+    CLEAVE_TRY_VOID(writeReport(document.text()));
     if (failure) return tl::unexpected(*std::move(failure));
     CLEAVE_TRY_VOID(printed);
     return worst;
@@ -474,26 +416,17 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<RunCommand>();
   CLI::App* command =
       app.add_subcommand("run", "Run the split model on local ranks and check that it computes the same");
-  state->planFlags = state->flags.addTo(*command);
-  command->get_option("MODEL")->description(
-      "Model folder, config.json, exported program (.pt2), or a plan file written by plan --json");
+  state->source.addTo(*command);
   command->add_option("--backend", state->backend, "auto, nccl or gloo")->capture_default_str();
-  command
-      ->add_option("--input", state->input,
-                   "safetensors with input_ids, labels, attention_mask, token_type_ids; of an exported program its "
-                   "inputs by their names")
-      ->check(CLI::ExistingFile);
-  command
-      ->add_option(
-          "--expect", state->expect,
-          "safetensors with the expected logits and loss; of an exported program output, or output_0, output_1, ...")
-      ->check(CLI::ExistingFile);
   command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)")
       ->check(finiteTolerance());
   command->add_option("--atol", state->atol, "Absolute tolerance (default: by dtype; float32 1e-4)")
       ->check(finiteTolerance());
   command->add_option("--output", state->output, "Write the outputs as safetensors");
-  command->add_option("--shapes", state->shapes, "Repeat for BATCHxSEQUENCE,…");
+  command->add_option("--shapes", state->shapes,
+                      "BATCHxSEQUENCE,…: run these one after the other in the same ranks, which load the weights once");
+  command->add_flag("--pad-to-planned", state->padsToPlanned,
+                    "With --shapes: pad a shape that fits into one before it, instead of planning it");
   command
       ->add_option("--train-steps", state->training.steps,
                    "Train for so many steps instead of one forward pass; --optimizer says how. Outputs are "
@@ -522,7 +455,7 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
       "--ignore-memory", state->ignoreMemory,
       "Start although the ranks, or the unsplit run they are compared with, are predicted not to fit into memory");
   state->cluster.addTo(*command);
-  state->generation.addTo(*command);
+  state->source.generation.addTo(*command);
   command->add_option("--timeline", state->timeline,
                       "Write what each rank did when, in the last step, in the format of chrome://tracing and "
                       "ui.perfetto.dev; - for stdout");

@@ -83,12 +83,18 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
   return text + "\n";
 }
 
+/// "4 ranks (dp=2,tp=2)"
+std::string ranksText(const program::Mesh& mesh) {
+  const std::string ranks = counted(mesh.ranks(), "rank");
+  return mesh.isReplicated() ? fmt::format("{} ({})", ranks, program::toText(mesh)) : ranks;
+}
+
 std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& plan) {
   std::string done;
   if (report.training.isAsked()) done = counted(report.training.steps, "training step") + " of ";
   if (const auto& made = report.generation)
     done = counted((made->tokens.length - made->promptLength) * made->tokens.rows, "new token") + " of ";
-  const std::string what = fmt::format("{}{} on {} over {}", done, plan.model.architecture, counted(plan.ranks, "rank"),
+  const std::string what = fmt::format("{}{} on {} over {}", done, plan.model.architecture, ranksText(report.mesh),
                                        launch::toText(report.backend));
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
@@ -227,13 +233,19 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
         "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {}, {}, {}, "
         "{:.1f} ms per step\n",
         rank, bytesText(result->bytesRead), bytesText(result->peak.program),
-        bytesText(report.generation ? report.generation->predictedMemory : pipeline::predictedMemory(plan)),
+        bytesText(report.generation ? report.generation->predictedMemory
+                                    : pipeline::predictedMemory(plan, nullptr, report.mesh.dp)),
         bytesText(result->peak.process), counted(result->allReduce, "all-reduce"),
         counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),
         static_cast<double>(result->stepMicroseconds) / 1000);
   }
   text += pipeline::timesText(report.timeline, plan);
   for (const auto& [rank, memory] : report.memory) text += pipeline::memoryText(memory, plan, rank);
+  if (report.mesh.isReplicated() && !text.empty()) {
+    text += fmt::format("each of {} replicas computed {} of {} of a batch\n", report.mesh.dp, plan.model.batch,
+                        counted(report.mesh.dp * plan.model.batch, "row"));
+  }
+  if (const std::string sum = pipeline::toText(report.replicaSum, plan, report.mesh); !sum.empty()) text += sum + "\n";
   const bool isForwardPass = !report.training.isAsked() && !report.generation;
   const std::string notKept = isForwardPass ? plan::notKeptText(plan) : std::string();
   if (!text.empty() && !notKept.empty()) text += notKept + "\n";

@@ -16,7 +16,7 @@ Result<void> check(const ClusterRun& run) {
       if (run.ranks % nodes == 0) fits += (fits.empty() ? "" : ", ") + std::to_string(nodes);
     }
     return fail(ErrorCode::BadUsage,
-                "The plan is for {}, which do not divide over {}: each has as many. So many nodes do: {}.",
+                "These are {}, which do not divide over {}: each has as many. So many nodes do: {}.",
                 counted(run.ranks, "rank"), counted(run.nodes, "node"), fits);
   }
   if (run.launcher == ClusterLauncher::Torchrun && run.nodes > 1 && run.host.empty())

@@ -31,13 +31,13 @@ std::vector<std::string> argumentsOf(RunRequest request, const Elsewhere& elsewh
 
 Result<launch::Backend> backendElsewhere(const RunRequest& request, int nodes) {
   if (request.backend != launch::Backend::Auto) return request.backend;  // this machine need not be like the nodes
-  return launch::resolveBackend(request.backend, std::max(1, request.plan->ranks / std::max(1, nodes)));
+  return launch::resolveBackend(request.backend, std::max(1, request.mesh().ranks() / std::max(1, nodes)));
 }
 
 Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere) {
   launch::ClusterRun run;
   run.launcher = elsewhere.launcher;
-  run.ranks = request.plan->ranks;
+  run.ranks = request.mesh().ranks();
   run.nodes = elsewhere.nodes;
   run.host = elsewhere.host;
   run.port = elsewhere.port;

@@ -128,14 +128,16 @@ Result<const formats::WeightSource*> expectedTensor(const formats::SafetensorsFi
 
 }  // namespace
 
-Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const fs::path& expected) {
+Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const fs::path& expected, int replicas) {
   CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(expected));
   std::set<std::string_view> known(kInputNames.begin(), kInputNames.end());
   for (const graph::Node& node : plan.program->nodes) {
     if (node.kind == graph::NodeKind::Input) known.insert(plan.program->value(node.results.front()).name);
   }
   for (const graph::Output& output : plan.program->outputs) {
-    CLEAVE_TRY_VOID(expectedTensor(file, output.name, plan.program->shapeOf(output.value)));
+    graph::Shape shape = plan.program->shapeOf(output.value);
+    if (!shape.empty()) shape[0] *= replicas;
+    CLEAVE_TRY_VOID(expectedTensor(file, output.name, shape));
     known.insert(output.name);
   }
   std::vector<std::string> others;
@@ -206,20 +208,19 @@ Result<bool> holdsInputs(const fs::path& path) {
   });
 }
 
-Result<Padding> paddingOf(const plan::Plan& plan, const fs::path& inputs) {
-  if (!plan.model.hasMask) return Padding{};
+Result<Padding> paddingOf(const plan::ModelInfo& model, const fs::path& inputs) {
+  if (!model.hasMask) return Padding{};
   CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(inputs));
   const formats::WeightSource* found = file.find("attention_mask");
-  if (!found || found->type.shape != graph::Shape{plan.model.batch, plan.model.sequence}) return Padding{};
+  if (!found || found->type.shape != graph::Shape{model.batch, model.sequence}) return Padding{};
   Stored mask = Stored::of(file, *found);
   if (!mask.loader) return Padding{};
-  CLEAVE_TRY_VOID(mask.read(0, plan.model.batch * plan.model.sequence));
-  const std::int64_t kept =
-      plan.model.logitsToKeep == 0 ? plan.model.sequence : std::min(plan.model.logitsToKeep, plan.model.sequence);
+  CLEAVE_TRY_VOID(mask.read(0, model.batch * model.sequence));
+  const std::int64_t kept = model.logitsToKeep == 0 ? model.sequence : std::min(model.logitsToKeep, model.sequence);
   Padding padding;
-  for (std::int64_t row = 0; row < plan.model.batch; ++row) {
-    for (std::int64_t position = plan.model.sequence - kept; position < plan.model.sequence; ++position)
-      padding.isPadding.push_back(mask.at(row * plan.model.sequence + position) == 0);
+  for (std::int64_t row = 0; row < model.batch; ++row) {
+    for (std::int64_t position = model.sequence - kept; position < model.sequence; ++position)
+      padding.isPadding.push_back(mask.at(row * model.sequence + position) == 0);
   }
   if (std::find(padding.isPadding.begin(), padding.isPadding.end(), false) == padding.isPadding.end()) {
     return fail(ErrorCode::BadInput,

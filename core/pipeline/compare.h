@@ -11,8 +11,10 @@ namespace cleave::pipeline {
 
 /// Whether `expected` has every output of the plan's program in its shape (a single number also as a list of one);
 /// before anything runs. Answers the tensors that are neither such an output nor an input: nothing will be compared
-/// with them. BadInput names the first output that it lacks and says what to do.
-Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const std::filesystem::path& expected);
+/// with them. BadInput names the first output that it lacks and says what to do. `replicas`: see RunRequest; an output
+/// has the rows of all.
+Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const std::filesystem::path& expected,
+                                               int replicas = 1);
 
 /// The same for training: `expected` has "losses" of as many steps, or parameters by their names behind "param.", or
 /// some of these. BadInput where it has none, or one in another shape.
@@ -31,8 +33,8 @@ Result<bool> holdsInputs(const std::filesystem::path& file);
 struct Padding {
   std::vector<bool> isPadding;  ///< [batch, kept positions]; empty: the model has no mask
 };
-/// What the `attention_mask` of a run's inputs masks out. BadInput where no position is left.
-Result<Padding> paddingOf(const plan::Plan& plan, const std::filesystem::path& inputs);
+/// What the `attention_mask` of the inputs of a run of this model masks out. BadInput where no position is left.
+Result<Padding> paddingOf(const plan::ModelInfo& model, const std::filesystem::path& inputs);
 
 /// What of the outputs is compared, and how closely.
 struct Comparison {

@@ -1,6 +1,7 @@
 #include "pipeline/conduct.h"
 
 #include "base/quantities.h"
+#include "pipeline/replica_sum.h"
 
 #include <algorithm>
 
@@ -21,9 +22,11 @@ std::int64_t largestPart(const plan::Plan& plan) {
   return bytes;
 }
 
-/// Of a training step: each micro-batch forward and backward, then the sums of parameters' gradients and of their norm.
-std::vector<plan::CollectivePlan> collectivesOfStep(const plan::Plan& plan, const program::Training& training) {
-  if (!training.isAsked() || !plan.backward || plan.ranks == 1) return plan.collectives;
+/// Of a training step: each micro-batch forward and backward, then the sums of parameters' gradients, over a replica's
+/// ranks and over the replicas, and of their norm.
+std::vector<plan::CollectivePlan> collectivesOfStep(const plan::Plan& plan, const program::Training& training,
+                                                    int replicas) {
+  if (!training.isAsked() || !plan.backward) return plan.collectives;
   std::vector<plan::CollectivePlan> micro = plan.collectives, sums, step;
   for (const program::BackwardCollective& backward : plan.backward->collectives) {
     const bool isAtEnd = !backward.node.isValid();
@@ -32,7 +35,9 @@ std::vector<plan::CollectivePlan> collectivesOfStep(const plan::Plan& plan, cons
                 : "the gradient of " + plan.program->value(plan.program->node(backward.node).results[0]).name;
     (isAtEnd ? sums : micro).push_back({after, backward.collective.kind, backward.collective.bytes, backward.node});
   }
-  if (training.clipNorm) sums.push_back({"the norm of the gradients", rules::CollectiveKind::AllReduce, 8, {}});
+  std::ranges::copy(replicaCollectives(plan, replicas), std::back_inserter(sums));
+  if (training.clipNorm && plan.ranks > 1)
+    sums.push_back({"the norm of the gradients", rules::CollectiveKind::AllReduce, 8, {}});
   for (std::int64_t i = 0; i < training.accumulate; ++i) step.insert(step.end(), micro.begin(), micro.end());
   step.insert(step.end(), sums.begin(), sums.end());
   return step;
@@ -40,12 +45,14 @@ std::vector<plan::CollectivePlan> collectivesOfStep(const plan::Plan& plan, cons
 
 }  // namespace
 
-Conduct::Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights, const program::Training& training)
+Conduct::Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights, const program::Training& training,
+                 int replicas)
     : m_plan(plan),
       m_backend(backend),
       m_readsWeights(readsWeights),
-      m_parts{{collectivesOfStep(plan, training), std::max<std::int64_t>(1, training.steps)}},
-      m_ranks(static_cast<std::size_t>(plan.ranks)) {}
+      m_mesh({.dp = replicas, .tp = plan.ranks}),
+      m_parts{{collectivesOfStep(plan, training, replicas), std::max<std::int64_t>(1, training.steps)}},
+      m_ranks(static_cast<std::size_t>(m_mesh.ranks())) {}
 
 std::size_t Conduct::planned() const {
   std::size_t count = 0;
@@ -104,7 +111,7 @@ void Conduct::addCollectives(const protocol::RankResult& result, int rank, std::
 }
 
 void Conduct::addBytes(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const {
-  const std::int64_t shard = m_readsWeights ? program::shardBytes(m_plan.parameters, rank) : 0;
+  const std::int64_t shard = m_readsWeights ? program::shardBytes(m_plan.parameters, m_mesh.placeOf(rank)) : 0;
   if (result.bytesRead != shard) {
     found.push_back(fmt::format("Rank {} read {} of weights and its part of the shard map has {}.", rank,
                                 counted(result.bytesRead, "byte"), shard));
@@ -120,7 +127,7 @@ void Conduct::addBytes(const protocol::RankResult& result, int rank, std::vector
 
 std::vector<std::string> Conduct::violations(const launch::RunOutcome& outcome) const {
   std::vector<std::string> found;
-  for (int rank = 0; rank < m_plan.ranks; ++rank) {
+  for (int rank = 0; rank < m_mesh.ranks(); ++rank) {
     const auto& result = outcome.results[static_cast<std::size_t>(rank)];
     if (!result) continue;
     addCollectives(*result, rank, found);

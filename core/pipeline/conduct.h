@@ -2,6 +2,7 @@
 /// What ranks did against what their plan says they do: collectives, bytes read, allocations.
 #include "launch/launcher.h"
 #include "plan/plan.h"
+#include "program/mesh.h"
 
 namespace cleave::pipeline {
 
@@ -12,7 +13,9 @@ namespace cleave::pipeline {
 ///     report.violations = conduct.violations(outcome);
 class Conduct {
  public:
-  Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights, const program::Training& training = {});
+  /// `replicas`: see RunRequest.
+  Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights, const program::Training& training = {},
+          int replicas = 1);
   /// Of a run that generates: `step` behind `plan`, as often as the ranks say that it ran, and so many times at most.
   void expectSteps(const plan::Plan& step, std::int64_t most) { m_parts.push_back({step.collectives, most}); }
   void observe(const launch::RankEvent& event);
@@ -40,6 +43,7 @@ class Conduct {
   const plan::Plan& m_plan;
   launch::Backend m_backend;
   bool m_readsWeights;
+  program::Mesh m_mesh;
   std::vector<Part> m_parts;  ///< a forward pass or training steps; then steps of generation
   std::vector<Rank> m_ranks;
 };

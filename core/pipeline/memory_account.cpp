@@ -2,6 +2,7 @@
 
 #include "base/quantities.h"
 #include "pipeline/node_names.h"
+#include "pipeline/report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -53,8 +54,9 @@ double MemoryComparison::off() const {
 }
 
 MemoryComparison compareMemory(const protocol::MemoryAccount& account, const plan::Plan& plan, bool isTraining,
-                               std::int64_t context) {
+                               std::int64_t context, int replicas) {
   const plan::MemoryPrediction& forward = plan.memory;
+  const std::int64_t peak = isTraining ? predictedMemory(plan, nullptr, replicas) : forward.total();
   const solve::StepCost& step = plan.cost.sum;
   MemoryComparison comparison;
   const auto add = [&](MemoryKind kind, std::int64_t whenTrained, std::int64_t whenNot) {
@@ -70,11 +72,11 @@ MemoryComparison compareMemory(const protocol::MemoryAccount& account, const pla
   std::int64_t kept = 0;
   for (const MemoryLine& line : comparison.lines) kept += line.measured;
   comparison.lines.push_back({protocol::toText(MemoryKind::Transient), std::max<std::int64_t>(0, account.peak - kept),
-                              isTraining ? plan.cost.transientPeak : forward.peakActivations});
+                              isTraining ? peak - plan.cost.additiveBytes() : forward.peakActivations});
   comparison.lines.push_back(
       {protocol::toText(MemoryKind::Communication), mostOf(account, MemoryKind::Communication), std::nullopt});
   if (context > 0) comparison.lines.push_back({"context", context, std::nullopt});
-  comparison.peak = {"peak", account.peak, isTraining ? plan.cost.bytes() : forward.total()};
+  comparison.peak = {"peak", account.peak, peak};
   if (isTraining) comparison.largest = differences(account, plan);
   return comparison;
 }

@@ -37,9 +37,10 @@ struct MemoryComparison {
   double off() const;                   ///< of the peak: measured / predicted - 1
 };
 
-/// `isTraining`: of a training step, else of a forward pass. `context`: see above; 0: not known.
+/// `isTraining`: of a training step, else of a forward pass. `context`: see above; 0: not known. `replicas`: see
+/// RunRequest.
 MemoryComparison compareMemory(const protocol::MemoryAccount& account, const plan::Plan& plan, bool isTraining,
-                               std::int64_t context);
+                               std::int64_t context, int replicas = 1);
 
 /// "rank 0's memory (predicted): 1.20 GiB (1.20 GiB) parameters, ...", and what is off by more than a tenth, node by
 /// node.

@@ -36,30 +36,33 @@ std::int64_t roomForProgram(std::int64_t available, int ranks) {
   return std::max<std::int64_t>(0, (available - kSharedBytes) / ranks - kOwnBytes);
 }
 
-MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const plan::Plan* step) {
+MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const plan::Plan* step, int replicas) {
   MemoryCheck check;
-  const std::int64_t rank = predictedMemory(plan, step);
+  const int ranks = plan.ranks * replicas;
+  const std::int64_t rank = predictedMemory(plan, step, replicas);
   if (backend == launch::Backend::Nccl) {
     check.needed = rank + kOnGpuBytes;
-    check.available = launch::leastFreeGpuMemory(plan.ranks);
+    check.available = launch::leastFreeGpuMemory(ranks);
     const std::string need =
         fmt::format("A rank is predicted to hold {} on its GPU ({} of the program, {} for CUDA and NCCL)",
                     bytesText(check.needed), bytesText(rank), bytesText(kOnGpuBytes));
     check.text = !check.available ? fmt::format("{}; how much is free there is not known.", need)
                                   : fmt::format("{}, and {} are free on {}.", need, bytesText(*check.available),
-                                                plan.ranks == 1 ? "it" : "the fullest of them");
+                                                ranks == 1 ? "it" : "the fullest of them");
     return check;
   }
-  check.needed = plan.ranks * (rank + kOwnBytes) + kSharedBytes;
-  compareWithMachine(check, fmt::format("{} predicted to hold {} of memory{}", ranksText(plan.ranks),
-                                        bytesText(check.needed), partsText(rank, plan.ranks)));
+  check.needed = ranks * (rank + kOwnBytes) + kSharedBytes;
+  compareWithMachine(check, fmt::format("{} predicted to hold {} of memory{}", ranksText(ranks),
+                                        bytesText(check.needed), partsText(rank, ranks)));
   return check;
 }
 
-MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step) {
+MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step, int replicas) {
   MemoryCheck check;
-  const plan::MemoryPrediction whole = plan::unsplitMemory(plan);
-  const std::int64_t program = step ? memoryOfBoth(whole, plan::unsplitMemory(*step)) : whole.total();
+  const plan::MemoryPrediction ofReplica = plan::unsplitMemory(plan);
+  const std::int64_t program =
+      step ? memoryOfBoth(ofReplica, plan::unsplitMemory(*step))
+           : ofReplica.total() + (replicas - 1) * (ofReplica.inputs + ofReplica.peakActivations);
   check.needed = program + kOwnBytes + kSharedBytes;
   compareWithMachine(check,
                      fmt::format("The unsplit run that the ranks are compared with is predicted to hold {} of memory{}",

@@ -142,6 +142,11 @@ plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape) {
   return info;
 }
 
+plan::ModelInfo withRowsOf(plan::ModelInfo info, int replicas) {
+  info.batch *= replicas;
+  return info;
+}
+
 std::string inputsInWords(const plan::ModelInfo& info) {
   if (info.isExported) {
     std::string words;

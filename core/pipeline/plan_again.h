@@ -16,6 +16,8 @@ Result<std::shared_ptr<const Model>> openSameModel(const plan::Plan& plan, const
 std::string otherModelText(const plan::Plan& plan, const std::string& whatIsOther);
 /// The same model with these inputs; a loss that was left out stays out.
 plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape);
+/// The same model with the rows that so many replicas of it have together.
+plan::ModelInfo withRowsOf(plan::ModelInfo info, int replicas);
 /// "batch 2, sequence 16, a mask, no loss"; of an exported program "s70=16", and what all have in common otherwise
 std::string inputsInWords(const plan::ModelInfo& info);
 /// A plan for `model` made as `plan` was: with its engine, candidate set, demands, costs and seed.

@@ -80,6 +80,15 @@ nlohmann::ordered_json jsonOf(const TokenRows& tokens) {
   return json;
 }
 
+nlohmann::ordered_json jsonOf(const ReplicaSum& sum) {
+  nlohmann::ordered_json json{{"all_reduces", sum.collectives},
+                              {"bytes", sum.bytes},
+                              {"predicted_us", sum.predictedSeconds * 1e6},
+                              {"us", nullptr}};
+  if (sum.tookSeconds) json["us"] = *sum.tookSeconds * 1e6;
+  return json;
+}
+
 nlohmann::ordered_json jsonOf(const MemoryLine& line) {
   nlohmann::ordered_json json{{"name", line.name}, {"measured", line.measured}, {"predicted", nullptr}};
   if (line.predicted) json["predicted"] = *line.predicted;
@@ -100,17 +109,18 @@ nlohmann::ordered_json jsonOf(const MemoryComparison& memory, const plan::Plan& 
   return json;
 }
 
-nlohmann::ordered_json jsonOf(const Timeline& timeline, const plan::Plan& plan) {
+nlohmann::ordered_json jsonOf(const Timeline& timeline, const plan::Plan& plan, const ReplicaSum& replicas) {
   constexpr std::size_t kMostOperators = 100;
   const auto microseconds = [](std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) / 1000; };
-  nlohmann::ordered_json json{{"step_us", microseconds(timeline.totalNs)},
-                              {"predicted_step_us", static_cast<double>(plan.cost.femtoseconds()) / 1e9},
-                              {"device_profile", plan.costSettings.profile.name},
-                              {"slowest_rank", nullptr},
-                              {"skew_us", microseconds(timeline.skewNs)},
-                              {"one_clock", timeline.isOneClock},
-                              {"ranks", nlohmann::ordered_json::array()},
-                              {"operators", nlohmann::ordered_json::array()}};
+  nlohmann::ordered_json json{
+      {"step_us", microseconds(timeline.totalNs)},
+      {"predicted_step_us", static_cast<double>(plan.cost.femtoseconds()) / 1e9 + replicas.predictedSeconds * 1e6},
+      {"device_profile", plan.costSettings.profile.name},
+      {"slowest_rank", nullptr},
+      {"skew_us", microseconds(timeline.skewNs)},
+      {"one_clock", timeline.isOneClock},
+      {"ranks", nlohmann::ordered_json::array()},
+      {"operators", nlohmann::ordered_json::array()}};
   if (const auto slowest = timeline.slowest()) json["slowest_rank"] = *slowest;
   for (const LaneSum& sum : timeline.sums) {
     json["ranks"].push_back({{"compute_us", microseconds(sum.compute)},
@@ -134,9 +144,13 @@ nlohmann::ordered_json jsonOf(const Timeline& timeline, const plan::Plan& plan) 
 
 }  // namespace
 
-std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step) {
+std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step, int replicas) {
   if (step) return memoryOfBoth(plan.memory, step->memory);
-  return plan.costSettings.isTraining ? plan.cost.bytes() : plan.memory.total();
+  if (!plan.costSettings.isTraining) return plan.memory.total();
+  if (replicas == 1) return plan.cost.bytes();
+  // When replicas add up their gradients, nothing of the backward pass is left.
+  return std::max(plan.cost.bytes(),
+                  plan.cost.additiveBytes() - plan.cost.sum.activations + largestBucket(plan, replicas));
 }
 
 std::string toleranceText(const RunReport& report) {
@@ -152,7 +166,11 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
                   {"ranks", plan.ranks},
                   {"engine", solve::toText(plan.engine)},
                   {"collectives", plan.collectives.size()},
-                  {"predicted_memory", report.generation ? report.generation->predictedMemory : predictedMemory(plan)}};
+                  {"predicted_memory", report.generation ? report.generation->predictedMemory
+                                                         : predictedMemory(plan, nullptr, report.mesh.dp)}};
+  json["mesh"] = {{"dp", report.mesh.dp}, {"tp", report.mesh.tp}};
+  json["world_size"] = report.mesh.ranks();
+  if (report.mesh.isReplicated()) json["batch_of_replica"] = plan.model.batch;
   json["backend"] = launch::toText(report.backend);
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
   json["rtol"] = report.rtol;
@@ -162,13 +180,16 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
     json["tokens"] = jsonOf(report.generation->tokens);
     json["generation"] = jsonOf(*report.generation);
   }
+  if (!report.replicaSum.isEmpty()) json["replica_sum"] = jsonOf(report.replicaSum);
   json["outputs"] = Json::array();
   for (const OutputDifference& output : report.outputs) json["outputs"].push_back(jsonOf(output));
   json["ranks"] = Json::array();
   for (std::size_t rank = 0; rank < report.outcome.results.size(); ++rank) {
     if (const auto& result = report.outcome.results[rank]) json["ranks"].push_back(jsonOf(*result, rank));
+    if (rank < report.storages.size() && !json["ranks"].empty())
+      json["ranks"].back()["storages"] = report.storages[rank];
   }
-  if (!report.timeline.isEmpty()) json["time"] = jsonOf(report.timeline, plan);
+  if (!report.timeline.isEmpty()) json["time"] = jsonOf(report.timeline, plan, report.replicaSum);
   if (!report.memory.empty()) {
     Json& memory = json["memory"] = Json::array();
     for (const auto& [rank, comparison] : report.memory) memory.push_back(jsonOf(comparison, plan, rank));

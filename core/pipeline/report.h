@@ -4,8 +4,10 @@
 #include "launch/launcher.h"
 #include "pipeline/generation.h"
 #include "pipeline/memory_account.h"
+#include "pipeline/replica_sum.h"
 #include "pipeline/timeline.h"
 #include "plan/plan.h"
+#include "program/mesh.h"
 
 #include <map>
 #include <optional>
@@ -39,10 +41,13 @@ struct RunReport {
   std::string comparedWith;   ///< "expected.safetensors", "an unsplit run", "" (nothing)
   double rtol = 0, atol = 0;  ///< what a comparison allows: atol + rtol·|expected|
   std::vector<OutputDifference> outputs;
+  program::Mesh mesh;                          ///< of the ranks
+  ReplicaSum replicaSum;                       ///< of a step that replicas train; of one replica nothing
   program::Training training;                  ///< what was asked for
   std::vector<protocol::TrainingStep> steps;   ///< of rank 0
   std::optional<GenerationReport> generation;  ///< where tokens were asked for, and the run succeeded
   launch::RunOutcome outcome;
+  std::vector<std::string> storages;  ///< of one of several shapes, by rank: tells where in memory its parameters lie
   std::map<int, MemoryComparison> memory;  ///< by rank: of the same step
   Timeline timeline;                       ///< of the step that was recorded; empty: of a run that failed
   std::vector<std::string> violations;     ///< what the ranks did otherwise than the plan says, one sentence each
@@ -51,8 +56,9 @@ struct RunReport {
 };
 
 /// What a rank is predicted to hold at most while it runs the plan, forward or training; with `step`, the plan of a
-/// prompt and then that of the steps behind it, on the same weights.
-std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step = nullptr);
+/// prompt and then that of the steps behind it, on the same weights; of several replicas also the bucket of gradients
+/// that they add up.
+std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step = nullptr, int replicas = 1);
 
 /// "tolerance 0.0001 + 0.0001 × the expected value"
 std::string toleranceText(const RunReport& report);

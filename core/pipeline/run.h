@@ -4,6 +4,7 @@
 #include "launch/listener.h"
 #include "pipeline/report.h"
 #include "plan/plan.h"
+#include "program/mesh.h"
 
 #include <filesystem>
 #include <optional>
@@ -20,6 +21,7 @@ struct Attended {
 
 struct RunRequest {
   std::shared_ptr<const plan::Plan> plan;
+  int replicas = 1;  ///< data parallelism: the plan's ranks so many times over, each on its rows (program/mesh.h)
   launch::Backend backend = launch::Backend::Auto;
   std::optional<std::filesystem::path> input, expect, output;
   double rtol = 1e-4, atol = 1e-4;
@@ -33,6 +35,7 @@ struct RunRequest {
   bool ignoreMemory = false;   ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
   std::filesystem::path rankProgram;  ///< empty: the one installed with this program
   std::optional<Attended> attended;   ///< the split run's ranks are not started here; `backend` is not Auto then
+  program::Mesh mesh() const { return {.dp = replicas, .tp = plan->ranks}; }
   bool wantsOutputs() const { return output || expect || compareUnsplit; }
   bool comparesUnsplit() const { return compareUnsplit && !expect; }
   bool readsWeights() const { return !skipWeights && (plan->model.hasWeights || !initMissing); }
@@ -52,11 +55,12 @@ struct MemoryCheck {
   bool fits() const { return !available || needed <= *available; }
 };
 /// `backend`: Gloo or Nccl. CPU ranks share the machine's memory (or the container's), ranks on GPUs have one each.
-/// `step`: of a run that generates.
-MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const plan::Plan* step = nullptr);
+/// `step`: of a run that generates. `replicas`: see RunRequest.
+MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const plan::Plan* step = nullptr,
+                        int replicas = 1);
 /// The same for the run that the ranks are compared with, when they have ended: one process on CPUs that holds the
-/// model whole.
-MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step = nullptr);
+/// model whole, and computes the rows of all replicas.
+MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step = nullptr, int replicas = 1);
 
 /// Absolute and relative tolerance of a comparison in this element type on CPUs: float32 1e-4, float16 1e-2, bfloat16
 /// 6e-2 (8 bits of mantissa, and sums in another order), float64 1e-8.

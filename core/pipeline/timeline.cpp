@@ -48,6 +48,7 @@ class LaneMaker {
                         .collective = isCollective ? m_collectives++ : -1,
                         .bytes = span.bytes,
                         .ranks = span.ranks,
+                        .stride = span.stride,
                         .beginNs = m_at,
                         .endNs = end});
     }

@@ -30,7 +30,7 @@ struct Stretch {
   std::int32_t node = -1;                                 ///< of the rank program; -1: none
   std::int32_t collective = -1;                           ///< its number in the step
   std::int64_t bytes = 0;                                 ///< of a collective's whole tensor
-  std::int32_t ranks = 0;                                 ///< that take part in a collective
+  std::int32_t ranks = 0, stride = 1;                     ///< of a collective: see protocol::Span
   std::int64_t beginNs = 0, endNs = 0;                    ///< since the first rank began
   std::int64_t length() const { return endNs - beginNs; }
 };

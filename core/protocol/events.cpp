@@ -97,6 +97,11 @@ void fields(V&& v, RankResult& m) {
       v("digests", m.outputDigests), v("program", m.program);
 }
 template <class V>
+void fields(V&& v, ProgramDone& m) {
+  v("index", m.index), v("storages", m.storages);
+  fields(v, m.result);
+}
+template <class V>
 void fields(V&& v, OutputPart& m) {
   v("total", m.total), v("bytes", m.bytes);
 }
@@ -123,7 +128,8 @@ void fields(V&& v, RankError& m) {
 /// The "type" of each message, in the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
     "hello",  "phase", "memory", "heartbeat", "collective", "measurement", "step",
-    "result", "error", "output", "times",     "account",    "generated"};
+    "result", "error", "output", "times",     "account",    "generated",
+    "program"};
 
 struct Writer {
   Json& json;

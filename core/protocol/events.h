@@ -15,6 +15,7 @@
 /// | times       | what the rank did when in one step: the next spans of so many (cleave-rank --times) |
 /// | account     | what its memory was for in that step                                              |
 /// | output      | total, bytes: the next part of the file of outputs; on a connection, see join.h   |
+/// | program     | index, storages, the rest as result: one of several on the same weights (cleave-rank --then) |
 /// | result      | outputs' digests, loss, counts                                                    |
 /// | error       | message, peer_failed, code (the exit code of its class, base/result.h)            |
 ///
@@ -181,6 +182,12 @@ struct RankResult {
   std::map<std::string, std::string> outputDigests;  ///< output name → hex digest; equal on all ranks
   std::string program;  ///< hex digest of what it ran (program::digestOf), for who cannot know it otherwise
 };
+/// One of the programs that a rank runs one after the other on the same weights is through.
+struct ProgramDone {
+  std::int32_t index = 0;  ///< in the order in which they run
+  std::string storages;    ///< hex digest of where in memory its parameters lie: the same for all of them
+  RankResult result;       ///< as of a run of it alone; it read what it loaded, and did not take over
+};
 /// Of the safetensors file that rank 0 writes its outputs to, or another rank its own that deviate: all parts in order,
 /// before the result. `total`: the file's size.
 struct OutputPart {
@@ -198,7 +205,7 @@ struct RankError {
 ErrorCode errorCodeOf(int exitCode);
 
 using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, Measurement, TrainingStep,
-                             RankResult, RankError, OutputPart, StepTimes, MemoryAccount, Generated>;
+                             RankResult, RankError, OutputPart, StepTimes, MemoryAccount, Generated, ProgramDone>;
 
 std::string encode(const Message& message);  ///< one line, with the newline
 /// BadInput for a line that is too long, no JSON object, of another protocol version, or has a field of a wrong type.

@@ -176,6 +176,11 @@ std::optional<std::string> readable(int rank, const Message& message) {
     return fmt::format("rank {}: {} of {}: {:.3f} ms, from {:.3f} to {:.3f}", rank, toText(m->what), m->amount,
                        m->median * 1e3, m->lowest * 1e3, m->highest * 1e3);
   }
+  if (const auto* program = std::get_if<ProgramDone>(&message)) {
+    return fmt::format("rank {}: program {}: {:.3f} ms, {} bytes read, weights at {}", rank, program->index + 1,
+                       static_cast<double>(program->result.stepMicroseconds) / 1000, program->result.bytesRead,
+                       program->storages);
+  }
   if (const auto* result = std::get_if<RankResult>(&message)) {
     std::string text = fmt::format(
         "rank {}: {:.3f} ms, {} bytes read, {} all-reduces, {} all-gathers, {} reduce-scatters, peak of the program {} "

@@ -45,6 +45,7 @@ std::vector<Message> samples() {
                         {{MemoryKind::Saved, 9, 77}},
                         {{MemoryKind::Transient, -1, 5}, {MemoryKind::Optimizer, 3, 1}}},
           result,
+          ProgramDone{2, "00ff00ff00ff00ff", result},
           OutputPart{5, {std::string("\0\xff\n\"{", 5)}},
           RankError{"line one\nline \"two\" \x01", true, cleave::ErrorCode::Environment}};
 }

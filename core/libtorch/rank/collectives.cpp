@@ -100,9 +100,8 @@ class BackendCollectives final : public Collectives {
     std::vector<at::Tensor> tensors{at::ones({1}, queue().device)};
     m_backend->allreduce(tensors)->wait();
   }
-  Result<std::unique_ptr<Collectives>> connectNeighbours(int count) override {
-    if (!m_connect) return Collectives::connectNeighbours(count);
-    return m_connect(fmt::format("cleave/neighbours/{}/{}", count, rank() / count), rank() % count, count);
+  Result<std::unique_ptr<Collectives>> connectPart(const std::string& name, int rank, int size) override {
+    return m_connect ? m_connect(name, rank, size) : Collectives::connectPart(name, rank, size);
   }
   void breakOff() override {
     // Breaking off may block as well: a communicator waits for its kernels.
@@ -125,7 +124,7 @@ Result<void> Collectives::carryOut(SpanKind span, const at::Tensor& whole, std::
   const std::string_view kind = protocol::toText(span);
   const auto start = Clock::now();
   const std::int64_t bytes = whole.numel() * static_cast<std::int64_t>(whole.element_size());
-  const StepRecorder::Scope recorded(m_all ? m_all->m_recorder : m_recorder, span, bytes, m_worldSize);
+  const StepRecorder::Scope recorded(root().m_recorder, span, bytes, m_worldSize, m_stride);
   const auto callOut = [&] {
     return bridge::translated(
         [&]() -> Result<void> {
@@ -143,18 +142,17 @@ Result<void> Collectives::carryOut(SpanKind span, const at::Tensor& whole, std::
     return {};
   });
   if (!result) {
-    return fail(result.error().code, "{} of {} failed on rank {} of {}: {}", kind, counted(bytes, "byte"), m_rank,
-                m_worldSize, result.error().message);
+    return fail(result.error().code, "{} of {} failed on rank {} of {}: {}", kind, counted(bytes, "byte"),
+                root().m_rank, root().m_worldSize, result.error().message);
   }
   ++(m_counts.*count);
-  if (m_all) ++(m_all->m_counts.*count);
+  if (m_root) ++(m_root->m_counts.*count);
   if (!m_queue.mark) tell({kind, bytes, std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - start)});
   return {};
 }
 
 void Collectives::tell(const CollectiveRecord& record) const {
-  const auto& observer = m_all ? m_all->m_observer : m_observer;
-  if (observer) observer(record);
+  if (root().m_observer) root().m_observer(record);
 }
 
 void Collectives::tellReached() {
@@ -193,7 +191,7 @@ Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
 Result<void> Collectives::finish(std::chrono::milliseconds limit) {
   if (!m_queue.mark) return {};
   auto result = bridge::translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
-  for (const auto& [count, group] : m_neighbours) {
+  for (const auto& [which, group] : m_parts) {
     if (result) result = group->finish(limit);
   }
   if (result) return {};
@@ -241,17 +239,28 @@ Result<at::Tensor> Collectives::reduceScatter(const at::Tensor& x, std::int64_t 
   return mine;
 }
 
-Result<std::unique_ptr<Collectives>> Collectives::connectNeighbours(int count) {
-  return fail(ErrorCode::Environment, "These ranks cannot meet in groups of {}.", count);
+Result<std::unique_ptr<Collectives>> Collectives::connectPart(const std::string&, int, int size) {
+  return fail(ErrorCode::Environment, "These ranks cannot meet in groups of {}.", size);
 }
 
-Result<Collectives*> Collectives::neighbours(int count) {
-  if (count == m_worldSize) return this;
+Result<Collectives*> Collectives::counterparts(int count) {
   CLEAVE_CHECK(count > 0 && m_worldSize % count == 0, "{} ranks have no groups of {}", m_worldSize, count);
-  std::unique_ptr<Collectives>& group = m_neighbours[count];
+  return part({.size = m_worldSize / count, .stride = count});
+}
+
+Result<Collectives*> Collectives::part(const Part& wanted) {
+  if (wanted.size == m_worldSize) return this;
+  const int span = wanted.size * wanted.stride;
+  CLEAVE_CHECK(wanted.size > 0 && m_worldSize % span == 0, "{} ranks have no groups of {}, {} apart", m_worldSize,
+               wanted.size, wanted.stride);
+  std::unique_ptr<Collectives>& group = m_parts[wanted];
   if (!group) {
-    CLEAVE_TRY(group, count == 1 ? makeSoloCollectives(m_queue) : connectNeighbours(count));
-    group->m_all = this;
+    const int first = m_rank / span * span + m_rank % wanted.stride;
+    const std::string name = fmt::format("cleave/part/{}/{}/{}", wanted.size, wanted.stride, first);
+    CLEAVE_TRY(group, wanted.size == 1 ? makeSoloCollectives(m_queue)
+                                       : connectPart(name, (m_rank - first) / wanted.stride, wanted.size));
+    group->m_root = &root();
+    group->m_stride = m_stride * wanted.stride;
   }
   return group.get();
 }

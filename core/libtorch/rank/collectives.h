@@ -68,7 +68,10 @@ class Collectives {
   /// The `count` neighbours that this rank is one of, the first of them a multiple of `count`: as many groups as there
   /// are. Connected on the first call, which all ranks make; all of them: this group. What it does is counted and
   /// observed here.
-  Result<Collectives*> neighbours(int count);
+  Result<Collectives*> neighbours(int count) { return part({.size = count, .stride = 1}); }
+  /// The ranks that stand where this one does in each group of `count` neighbours: of 4 ranks and 2 neighbours 0 and 2,
+  /// or 1 and 3. Otherwise the same.
+  Result<Collectives*> counterparts(int count);
   /// Returns when the device has done all that was handed to it, calls and computation. RankFailed, and the group is
   /// broken off, when that takes longer than `limit` (zero: the time that one call may take) or communication has
   /// failed.
@@ -78,7 +81,7 @@ class Collectives {
   void resetCounts() { m_counts = {}; }
   /// Told of every call but barriers, in order, once it is through; on a device at the latest by `finish`.
   void setObserver(std::function<void(const CollectiveRecord&)> observer) { m_observer = std::move(observer); }
-  /// Is told of every call but barriers, those of neighbours too; null: nobody is. It must outlive this.
+  /// Is told of every call but barriers, those of its parts too; null: nobody is. It must outlive this.
   void setRecorder(StepRecorder* recorder) { m_recorder = recorder; }
 
  protected:
@@ -91,10 +94,20 @@ class Collectives {
   virtual void waitForAll() = 0;
   /// Gives up on the peers without waiting for them; later calls fail.
   virtual void breakOff() {}
-  virtual Result<std::unique_ptr<Collectives>> connectNeighbours(int count);
+  /// A part of the group, whose ranks find each other under `name`.
+  virtual Result<std::unique_ptr<Collectives>> connectPart(const std::string& name, int rank, int size);
   const DeviceQueue& queue() const { return m_queue; }
 
  private:
+  /// So many ranks, each `stride` behind the one before.
+  struct Part {
+    int size = 1, stride = 1;
+    auto operator<=>(const Part&) const = default;
+  };
+  Result<Collectives*> part(const Part& part);
+  /// The group that a part, or a part of a part, was made from.
+  Collectives& root() { return m_root ? *m_root : *this; }
+  const Collectives& root() const { return m_root ? *m_root : *this; }
   /// A call in the device's queue.
   struct Queued {
     std::string_view kind;
@@ -113,8 +126,9 @@ class Collectives {
   CollectiveCounts m_counts;
   std::function<void(const CollectiveRecord&)> m_observer;
   StepRecorder* m_recorder = nullptr;
-  Collectives* m_all = nullptr;                              ///< of neighbours: the group that they are part of
-  std::map<int, std::unique_ptr<Collectives>> m_neighbours;  ///< by their number
+  Collectives* m_root = nullptr;  ///< null: this is no part of another group
+  int m_stride = 1;               ///< of its ranks in the whole group
+  std::map<Part, std::unique_ptr<Collectives>> m_parts;
 };
 
 /// Where the ranks of one run meet.
@@ -140,7 +154,7 @@ std::unique_ptr<Collectives> makeSoloCollectives(DeviceQueue queue = {});
 /// Makes a group of `size` ranks that find each other under `name`.
 using ConnectGroup = std::function<Result<std::unique_ptr<Collectives>>(const std::string& name, int rank, int size)>;
 
-/// Over any of c10d's backends. `queue`: of the device whose tensors it takes. `connect`: makes groups of neighbours.
+/// Over any of c10d's backends. `queue`: of the device whose tensors it takes. `connect`: makes parts of the group.
 std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue = {},
                                              std::chrono::milliseconds callTimeout = kCallTimeout,
                                              ConnectGroup connect = {});

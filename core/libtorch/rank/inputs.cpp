@@ -10,6 +10,7 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros.h>
 
@@ -40,36 +41,55 @@ std::int64_t indicesOf(const graph::Graph& graph, ValueId input) {
   return count;
 }
 
+/// Where the elements of one input come from: counted on over the rows of all replicas.
+struct Stream {
+  std::uint64_t key = 0;
+  int replica = 0;
+  double at(std::int64_t i, std::int64_t elements) const { return counterUniform(key, replica * elements + i); }
+};
+
 /// Uniform in [0, count); zeros where there is nothing to index.
-at::Tensor randomIds(const graph::Shape& shape, std::int64_t count, std::uint64_t key) {
+at::Tensor randomIds(const graph::Shape& shape, std::int64_t count, const Stream& stream) {
   at::Tensor ids = at::zeros(shape, at::kLong);
   auto* out = ids.data_ptr<std::int64_t>();
   for (std::int64_t i = 0; i < ids.numel(); ++i) {
-    const double unit = (counterUniform(key, i) + 1) / 2;
+    const double unit = (stream.at(i, ids.numel()) + 1) / 2;
     out[i] =
         std::max<std::int64_t>(0, std::min(count - 1, static_cast<std::int64_t>(unit * static_cast<double>(count))));
   }
   return ids;
 }
 
-at::Tensor randomNumbers(const graph::Shape& shape, std::uint64_t key) {
+at::Tensor randomNumbers(const graph::Shape& shape, const Stream& stream) {
   at::Tensor numbers = at::empty(shape, at::kDouble);
   auto* out = numbers.data_ptr<double>();
-  for (std::int64_t i = 0; i < numbers.numel(); ++i) out[i] = counterUniform(key, i);
+  for (std::int64_t i = 0; i < numbers.numel(); ++i) out[i] = stream.at(i, numbers.numel());
   return numbers;
 }
 
-at::Tensor makeInput(const graph::Graph& graph, ValueId id, std::uint64_t seed) {
+at::Tensor makeInput(const graph::Graph& graph, ValueId id, const graph::Shape& shape, std::uint64_t seed,
+                     int replica) {
   const graph::Value& value = graph.value(id);
-  const graph::Shape& shape = value.type.shape;
+  const auto streamOf = [&](std::string_view name) { return Stream{streamKey(seed, name), replica}; };
   // Labels of tokens are the ids themselves: a causal loss shifts them, as transformers' does.
   const ValueId ids = graph.findValue("input_ids");
-  const bool isIdsAgain = value.name == "labels" && ids.isValid() && graph.shapeOf(ids) == shape;
-  if (isIdsAgain) return randomIds(shape, indicesOf(graph, ids), streamKey(seed, "input_ids"));
+  const bool isIdsAgain = value.name == "labels" && ids.isValid() && graph.shapeOf(ids) == value.type.shape;
+  if (isIdsAgain) return randomIds(shape, indicesOf(graph, ids), streamOf("input_ids"));
   if (value.name == "attention_mask") return at::ones(shape, at::kLong);
   if (value.name == "position_ids" && !shape.empty()) return at::arange(shape.back()).expand(shape);
-  if (isInteger(value.type.dtype)) return randomIds(shape, indicesOf(graph, id), streamKey(seed, value.name));
-  return randomNumbers(shape, streamKey(seed, value.name));
+  if (isInteger(value.type.dtype)) return randomIds(shape, indicesOf(graph, id), streamOf(value.name));
+  return randomNumbers(shape, streamOf(value.name));
+}
+
+/// [batch, sequence] with what is no padding in its corner.
+at::Tensor padded(const at::Tensor& corner, const graph::Value& value) {
+  constexpr std::int64_t kNoLabel = -100;  // transformers' ignore_index
+  const std::int64_t rows = corner.size(0), columns = corner.size(1);
+  at::Tensor whole = at::full(value.type.shape, value.name == "labels" ? kNoLabel : 0, corner.options());
+  whole.narrow(0, 0, rows).narrow(1, 0, columns).copy_(corner);
+  // A row without any token would attend to nothing.
+  if (value.name == "attention_mask") whole.slice(0, rows).fill_(1);
+  return whole;
 }
 
 Result<at::Tensor> readTensor(const formats::SafetensorsFile& file, const formats::WeightSource& source) {
@@ -123,17 +143,22 @@ Result<void> setInput(Program& program, ValueId id, const at::Tensor& onHost, co
 }  // namespace
 
 Result<void> readInputs(Program& program, const std::filesystem::path& path) {
-  CLEAVE_TRY(const Batches batches, Batches::read(program, path));
-  if (batches.count() == 1) return batches.give(program, 0);
+  CLEAVE_TRY(const Batches batches, Batches::readOne(program, path));
+  return batches.give(program, 0);
+}
+
+Result<Batches> Batches::readOne(const Program& program, const std::filesystem::path& path, int replicas) {
+  CLEAVE_TRY(Batches batches, read(program, path, replicas));
+  if (batches.count() == 1) return batches;
   return fail(ErrorCode::BadInput, "{} has {} of what this plan is for: plan again with that batch.", path.string(),
               counted(batches.count(), "batch", "batches"));
 }
 
-Result<Batches> Batches::read(const Program& program, const std::filesystem::path& path) {
+Result<Batches> Batches::read(const Program& program, const std::filesystem::path& path, int replicas) {
   CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(path));
   Batches batches;
   batches.m_file = path.string();
-  std::vector<std::int64_t> counts;
+  batches.m_replicas = replicas;
   for (ValueId id : inputsOf(program.graph())) {
     const graph::Value& value = program.graph().value(id);
     const formats::WeightSource* source = file.find(value.name);
@@ -155,45 +180,74 @@ Result<Batches> Batches::read(const Program& program, const std::filesystem::pat
     CLEAVE_TRY(at::Tensor tensor, readTensor(file, *source));
     batches.m_tensors.emplace_back(id, std::move(tensor));
   }
+  if (batches.m_count % replicas != 0) {
+    return fail(ErrorCode::BadInput,
+                "{} has {} of what one replica computes at a time, which do not divide over {} replicas: each takes as "
+                "many rows of a micro-batch.",
+                path.string(), counted(batches.m_count, "batch", "batches"), replicas);
+  }
+  batches.m_count /= replicas;
   return batches;
 }
 
-Batches Batches::made(std::uint64_t seed, std::int64_t count) {
+Batches Batches::made(std::uint64_t seed, std::int64_t count, int replicas, const Rows& rows) {
   Batches batches;
   batches.m_seed = seed;
+  batches.m_rows = rows;
   batches.m_count = count;
+  batches.m_replicas = replicas;
   return batches;
 }
 
-Result<void> Batches::give(Program& program, std::int64_t index) const {
+Result<void> Batches::give(Program& program, std::int64_t index, int replica) const {
   index %= m_count;
-  if (m_file.empty()) return makeInputs(program, index == 0 ? m_seed : streamKey(m_seed, std::to_string(index)));
+  if (m_file.empty())
+    return makeInputs(program, index == 0 ? m_seed : streamKey(m_seed, std::to_string(index)), replica, m_rows);
+  const std::int64_t part = index * m_replicas + replica;
   for (const auto& [id, tensor] : m_tensors) {
     const graph::Value& value = program.graph().value(id);
     const bool isOne = tensor.sizes() == at::IntArrayRef(value.type.shape);
     const std::int64_t rows = isOne ? 0 : value.type.shape[0];
     const std::string where = fmt::format("{}: {}", m_file, value.name);
-    CLEAVE_TRY_VOID(setInput(program, id, isOne ? tensor : tensor.narrow(0, index * rows, rows), where));
+    CLEAVE_TRY_VOID(setInput(program, id, isOne ? tensor : tensor.narrow(0, part * rows, rows), where));
   }
   return {};
 }
 
 Result<std::uint64_t> Batches::digest(Program& program) const {
   Digest digest;
-  for (std::int64_t i = m_count; i-- > 0;) {
-    CLEAVE_TRY_VOID(give(program, i));
+  for (std::int64_t i = m_count * m_replicas; i-- > 0;) {
+    CLEAVE_TRY_VOID(give(program, i / m_replicas, static_cast<int>(i % m_replicas)));
     const std::uint64_t one = digestOfInputs(program);
     digest.add(std::as_bytes(std::span(&one, 1)));
   }
   return digest.value();
 }
 
-Result<void> makeInputs(Program& program, std::uint64_t seed) {
+Result<void> makeInputs(Program& program, std::uint64_t seed, int replica, const Rows& rows) {
   const graph::Graph& graph = program.graph();
   for (ValueId id : inputsOf(graph)) {
-    CLEAVE_TRY_VOID(setInput(program, id, makeInput(graph, id, seed), "The made-up input " + graph.value(id).name));
+    const graph::Value& value = graph.value(id);
+    graph::Shape shape = value.type.shape;
+    if (!rows.areAll()) {
+      if (shape.size() != 2 || rows.batch > shape[0] || rows.sequence > shape[1]) {
+        return fail(ErrorCode::BadInput, "{} is {}: a batch of {} with sequence {} cannot be padded to that.",
+                    value.name, graph::toText(value.type), rows.batch, rows.sequence);
+      }
+      shape = {rows.batch, rows.sequence};
+    }
+    const at::Tensor made = makeInput(graph, id, shape, seed, replica);
+    const std::string where = "The made-up input " + value.name;
+    CLEAVE_TRY_VOID(setInput(program, id, rows.areAll() ? made : padded(made, value), where));
   }
   return {};
+}
+
+void cutPadding(NamedTensors& outputs, const Rows& rows) {
+  if (rows.areAll()) return;
+  for (auto& [name, tensor] : outputs) {
+    if (tensor.dim() >= 2) tensor = tensor.narrow(0, 0, rows.batch).narrow(1, 0, rows.sequence);
+  }
 }
 
 Result<std::uint64_t> gatherTrained(const Program& program, const program::ShardMap& parameters,

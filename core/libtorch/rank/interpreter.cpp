@@ -176,4 +176,37 @@ Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, 
   return outputs;
 }
 
+Result<at::Tensor> Program::evaluate(ValueId wanted) const {
+  const NodeId last = m_graph->value(wanted).producer;
+  std::vector<bool> leadsThere(m_graph->nodes.size(), false);
+  leadsThere[last.index()] = true;
+  for (std::size_t n = last.index() + 1; n-- > 0;) {
+    if (!leadsThere[n]) continue;
+    graph::forEachOperand(m_graph->nodes[n],
+                          [&](ValueId operand) { leadsThere[m_graph->value(operand).producer.index()] = true; });
+  }
+  std::vector<at::Tensor> values(m_graph->values.size());
+  for (auto id : idRange<NodeId>(last.index() + 1)) {
+    if (!leadsThere[id.index()]) continue;
+    const graph::Node& node = m_graph->node(id);
+    if (node.kind == NodeKind::Input || node.kind == NodeKind::Constant) {
+      values[node.results[0].index()] = m_given[node.results[0].index()];
+      continue;
+    }
+    const auto* op =
+        node.kind == NodeKind::Call ? std::get_if<c10::OperatorHandle>(&m_calls[id.index()]->target) : nullptr;
+    if (!op) {
+      return fail(ErrorCode::BadInput, "{} depends on more than the inputs: on {}.", m_graph->value(wanted).name,
+                  m_graph->value(node.results[0]).name);
+    }
+    std::vector<c10::IValue> stack =
+        m_calls[id.index()]->arguments.with([&](ValueId value) { return values[value.index()]; });
+    CLEAVE_TRY(const std::vector<at::Tensor> results,
+               bridge::translated([&] { return bridge::call(*op, stack); }, ErrorCode::BadInput));
+    for (std::size_t i = 0; i < std::min(results.size(), node.results.size()); ++i)
+      values[node.results[i].index()] = results[i];
+  }
+  return values[wanted.index()];
+}
+
 }  // namespace cleave::torch_rank

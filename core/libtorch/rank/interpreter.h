@@ -50,6 +50,9 @@ class Program {
   /// be differentiated is the caller's mode. An error names the node, its scope and its operands' shapes.
   Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {},
                            Tape* tape = nullptr);
+  /// A value that the given inputs and constants alone lead to, outside a run. BadInput where a parameter or another
+  /// rank has a part in it.
+  Result<at::Tensor> evaluate(graph::ValueId value) const;
 
  private:
   Program(std::shared_ptr<const graph::Graph> graph, at::Device device) : m_graph(std::move(graph)), m_device(device) {}

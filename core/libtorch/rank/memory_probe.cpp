@@ -82,6 +82,7 @@ AllocationCounter::~AllocationCounter() = default;
 std::int64_t AllocationCounter::allocated() const { return m_scope->reporter->allocated; }
 std::int64_t AllocationCounter::peak() const { return m_scope->reporter->peak; }
 std::int64_t AllocationCounter::largest() const { return m_scope->reporter->largest; }
+void AllocationCounter::forgetPeak() { m_scope->reporter->peak = m_scope->reporter->allocated.load(); }
 void AllocationCounter::forgetLargest() { m_scope->reporter->largest = 0; }
 void AllocationCounter::setLedger(MemoryLedger* ledger, bool isOnCpu) {
   m_scope->reporter->isLedgerOnCpu = isOnCpu;

@@ -32,7 +32,8 @@ class AllocationCounter {
   AllocationCounter();
   ~AllocationCounter();
   std::int64_t allocated() const;  ///< on CPUs, now
-  std::int64_t peak() const;       ///< on CPUs
+  std::int64_t peak() const;       ///< on CPUs, since the last `forgetPeak`
+  void forgetPeak();
   /// Bytes of the largest single allocation, on any device, since the last `forgetLargest`.
   std::int64_t largest() const;
   void forgetLargest();

@@ -4,18 +4,17 @@
 #include "base/quantities.h"
 #include "base/throttle.h"
 #include "libtorch/rank/collectives.h"
-#include "libtorch/rank/generator.h"
-#include "libtorch/rank/inputs.h"
-#include "libtorch/rank/interpreter.h"
+#include "libtorch/rank/hand_over.h"
 #include "libtorch/rank/membership.h"
 #include "libtorch/rank/memory_ledger.h"
 #include "libtorch/rank/memory_probe.h"
 #include "libtorch/rank/out_of_memory.h"
+#include "libtorch/rank/replicas.h"
 #include "libtorch/rank/shared_weights.h"
+#include "libtorch/rank/task.h"
 #include "libtorch/rank/training.h"
 #include "libtorch/rank/value_watcher.h"
 #include "libtorch/rank/weights.h"
-#include "program/rank_program.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/equal.h>
@@ -54,8 +53,8 @@ class RankRun {
 
   Result<protocol::RankResult> run() {
     auto result = runAll();
-    if (!result && m_ledger && m_bound && isOutOfMemory(result.error())) {
-      result.error().message += heldText(*m_ledger, *m_bound, m_request.training.isAsked());
+    if (!result && m_ledger && m_task && isOutOfMemory(result.error())) {
+      result.error().message += heldText(*m_ledger, *m_task->bound, m_request.training.isAsked());
     }
     return result;
   }
@@ -70,19 +69,13 @@ class RankRun {
     }
     m_sink(protocol::Hello{protocol::kProtocolVersion, m_request.rank, ::getpid(), m_deviceName});
     m_sampler = std::make_unique<MemorySampler>([this](protocol::MemorySample& s) { fillSample(s); }, m_sink);
-    CLEAVE_TRY_VOID(readProgram());
-    CLEAVE_TRY_VOID(takeInputs());
+    CLEAVE_TRY_VOID(readTasks());
     CLEAVE_TRY_VOID(checkDescriptors());
     CLEAVE_TRY_VOID(connect());
-    CLEAVE_TRY_VOID(load());
-    CLEAVE_TRY_VOID(warmUp());
-    if (m_request.training.isAsked()) {
-      CLEAVE_TRY_VOID(train());
-    } else {
-      CLEAVE_TRY(const NamedTensors outputs, m_generator ? generate() : runProgram());
-      // What follows copies outputs to the host, which is no part of what the plan predicts.
-      keepPeak();
-      CLEAVE_TRY_VOID(gather(outputs));
+    for (m_index = 0; m_index < m_order.size(); ++m_index) {
+      m_task = m_order[m_index];
+      CLEAVE_TRY_VOID(runTask());
+      if (m_order.size() > 1) tellTask();
     }
     enter(Phase::Done);
     m_result.peak = protocol::peakOf(m_sampler->sampleNow());
@@ -100,64 +93,67 @@ class RankRun {
     return {};
   }
 
-  Result<void> readProgram() {
-    CLEAVE_TRY(m_program, program::readRankProgram(m_request.planFile));
-    if (!m_program.quantization.empty())
-      return fail(ErrorCode::BadInput, "{}", program::whyNotRun(m_program.source, m_program.quantization));
-    if (m_program.ranks != m_request.worldSize) {
-      return fail(ErrorCode::BadUsage, "The plan is for {} and {} started.", counted(m_program.ranks, "rank"),
-                  counted(m_request.worldSize, "was", "were"));
+  Result<void> readTasks() {
+    std::vector<RankRequest::Plan> plans{{m_request.planFile}};
+    plans.insert(plans.end(), m_request.then.begin(), m_request.then.end());
+    for (std::size_t i = 0; i < plans.size(); ++i) {
+      const auto before = std::find(plans.begin(), plans.begin() + static_cast<std::ptrdiff_t>(i), plans[i]);
+      const auto at = static_cast<std::size_t>(before - plans.begin());
+      if (at < i) {
+        m_order.push_back(m_order[at]);
+        continue;
+      }
+      CLEAVE_TRY(auto task, readTask(m_request, plans[i], m_device));
+      m_order.push_back(m_tasks.emplace_back(std::move(task)).get());
     }
-    // Everything that can be wrong with the program is found before anybody connects or allocates.
-    if (m_request.training.isAsked()) {
-      CLEAVE_TRY_VOID(program::check(m_request.training));
-      CLEAVE_TRY(m_backward,
-                 program::backwardOf(*m_program.graph, m_program.parameters, m_program.ranks, m_program.checkpointed));
-    }
-    CLEAVE_TRY(Program bound, Program::bind(m_program.graph, m_device));
-    m_bound = std::make_unique<Program>(std::move(bound));
-    m_bound->setSeed(m_program.seed);
-    CLEAVE_TRY_VOID(takeWatched());
-    m_result.program = fmt::format("{:016x}", program::digestOf(m_program));
-    return m_request.generation.isAsked() ? readDecodeProgram() : Result<void>();
+    m_task = m_order.front();
+    m_mesh = m_task->mesh(m_request);
+    m_replicas.own = m_mesh.replicaOf(m_request.rank);
+    return takeWatched();
   }
 
-  Result<void> readDecodeProgram() {
-    CLEAVE_TRY(m_decode, program::readRankProgram(m_request.decodeFile));
-    if (m_decode.ranks != m_program.ranks) {
-      return fail(ErrorCode::BadInput, "The plan of the prompt is for {}, that of the steps behind it for {}.",
-                  counted(m_program.ranks, "rank"), m_decode.ranks);
+  /// The rank of the plan that this one is.
+  int place() const { return m_mesh.placeOf(m_request.rank); }
+
+  Result<void> runTask() {
+    m_result = {};
+    m_result.program = m_task->digestText();
+    m_replicas.lossShares = m_task->lossShares;
+    if (m_index > 0) {
+      m_allocations.forgetPeak();
+      m_peakOfRun = 0;
     }
-    CLEAVE_TRY(m_generator, Generator::make(*m_bound, m_decode, m_request.generation));
-    m_result.program += fmt::format("{:016x}", program::digestOf(m_decode));
-    return {};
+    CLEAVE_TRY_VOID(takeWeights());
+    CLEAVE_TRY_VOID(warmUp());
+    if (m_request.training.isAsked()) return train();
+    CLEAVE_TRY(const NamedTensors outputs, m_task->generator ? generate() : runProgram());
+    // What follows copies outputs to the host, which is no part of what the plan predicts.
+    keepPeak();
+    return gather(outputs);
+  }
+
+  void tellTask() {
+    m_result.peak = protocol::peakOf(m_sampler->sampleNow());
+    m_sink(protocol::ProgramDone{static_cast<std::int32_t>(m_index),
+                                 fmt::format("{:016x}", digestOfStorages(*m_task->bound, m_task->program.parameters)),
+                                 m_result});
+  }
+
+  /// The first task loads them.
+  Result<void> takeWeights() {
+    if (m_task->hasWeights) return {};
+    m_task->hasWeights = true;
+    if (m_index == 0) return load();
+    const Task& first = *m_order.front();
+    return handOver(*first.bound, first.program.parameters, *m_task->bound, m_task->program.parameters);
   }
 
   Result<void> takeWatched() {
     if (!m_request.watchFile || m_request.training.isAsked()) return {};
-    CLEAVE_TRY(auto watched, program::readWatch(*m_request.watchFile, m_program.ranks));
+    CLEAVE_TRY(auto watched, program::readWatch(*m_request.watchFile, m_mesh.tp));
     CLEAVE_TRY(m_watcher,
-               ValueWatcher::make(m_bound->graph(), std::move(watched), m_request.rank, m_request.worldSize));
+               ValueWatcher::make(m_task->bound->graph(), std::move(watched), m_request.rank, m_request.worldSize));
     return {};
-  }
-
-  /// Before anybody connects, so that ranks with other inputs are found then.
-  Result<void> takeInputs() {
-    if (m_request.training.isAsked()) {
-      m_batches = Batches::made(m_program.seed, m_request.training.accumulate);
-      if (m_request.inputFile) {
-        CLEAVE_TRY(m_batches, Batches::read(*m_bound, *m_request.inputFile));
-      }
-      CLEAVE_TRY(m_digestOfInputs, m_batches.digest(*m_bound));
-      return {};
-    }
-    CLEAVE_TRY_VOID(giveInputs());
-    m_digestOfInputs = digestOfInputs(*m_bound);
-    return {};
-  }
-
-  Result<void> giveInputs() {
-    return m_request.inputFile ? readInputs(*m_bound, *m_request.inputFile) : makeInputs(*m_bound, m_program.seed);
   }
 
   /// A store that cannot accept a connection, or a peer's, says nothing to anybody: the others would wait for it in
@@ -165,7 +161,8 @@ class RankRun {
   Result<void> checkDescriptors() const {
     constexpr std::int64_t kOfLibraries = 24;  // queues of Gloo's and the store's threads, a file while it is read
     const auto [allowed, open] = raiseDescriptorLimit();
-    const std::int64_t needed = open + 2 * m_request.worldSize + filesToRead() + kOfLibraries;
+    const int peers = m_request.worldSize + (m_mesh.isReplicated() ? m_mesh.tp + m_mesh.dp : 0);
+    const std::int64_t needed = open + 2 * peers + filesToRead() + kOfLibraries;
     if (needed <= allowed) return {};
     return fail(ErrorCode::Environment,
                 "Rank {} of {} may have no more than {} files and connections open at once (ulimit -n), and needs up "
@@ -175,8 +172,8 @@ class RankRun {
 
   std::int64_t filesToRead() const {
     std::set<std::string_view> files;
-    for (const program::ParameterShards& parameter : m_program.parameters) {
-      for (const program::ShardPiece& piece : parameter.piecesByRank[static_cast<std::size_t>(m_request.rank)])
+    for (const program::ParameterShards& parameter : m_task->program.parameters) {
+      for (const program::ShardPiece& piece : parameter.piecesByRank[static_cast<std::size_t>(place())])
         files.insert(piece.file);
     }
     return std::ssize(files);
@@ -185,8 +182,14 @@ class RankRun {
   /// What ranks that were started apart may have otherwise.
   std::vector<std::pair<std::string, std::string>> alike() const {
     const auto onOrOff = [](bool isOn) { return std::string(isOn ? "on" : "off"); };
-    return {{"plan", m_result.program},
-            {"input", fmt::format("{:016x}", m_digestOfInputs)},
+    std::string plans, inputs;
+    for (const Task* task : m_order) {
+      plans += task->digestText();
+      inputs += fmt::format("{:016x}", task->digestOfInputs);
+    }
+    return {{"plan", plans},
+            {"mesh", program::toText(m_mesh)},
+            {"input", inputs},
             {"training", fmt::format("{}", fmt::join(program::arguments(m_request.training), " "))},
             {"generation", fmt::format("{}", fmt::join(program::arguments(m_request.generation), " "))},
             {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
@@ -197,41 +200,40 @@ class RankRun {
   Result<void> connect() {
     enter(Phase::Connecting);
     CLEAVE_TRY(m_collectives, meetOthers(m_request, m_runtime, alike()));
+    CLEAVE_TRY(m_ranks, m_collectives->neighbours(m_mesh.tp));
+    if (m_mesh.isReplicated()) {
+      CLEAVE_TRY(m_replicas.counterparts, m_collectives->counterparts(m_mesh.tp));
+    }
     return {};
   }
 
   Result<void> load() {
     enter(Phase::Loading);
-    const auto places = formats::WeightPlaces::of(m_program.source, m_program.isExported, m_program.weights);
-    const WeightOptions options{places, m_request.rank, m_request.skipWeights, m_request.initMissing};
+    const auto places =
+        formats::WeightPlaces::of(m_task->program.source, m_task->program.isExported, m_task->program.weights);
+    const WeightOptions options{places, place(), m_request.skipWeights, m_request.initMissing};
     const Progress progress(m_progress.stopToken(), throttled(Phase::Loading));
     m_allocations.forgetLargest();
-    CLEAVE_TRY(const WeightReport report, loadWeights(*m_bound, m_program, options, m_loadedBytes, progress));
+    CLEAVE_TRY(const WeightReport report,
+               loadWeights(*m_task->bound, m_task->program, options, m_loadedBytes, progress));
     m_result.bytesRead = report.bytesRead;
-    m_result.shardBytes = m_request.skipWeights ? 0 : program::shardBytes(m_program.parameters, m_request.rank);
+    m_result.shardBytes = m_request.skipWeights ? 0 : program::shardBytes(m_task->program.parameters, place());
     m_result.largestParameterAllocation = m_allocations.largest();
-    if (!m_generator) return {};
-    return m_generator->prepare(
-        m_program.parameters, [this] { return m_runtime ? m_runtime->memory().allocated : m_allocations.allocated(); });
+    if (!m_task->generator) return {};
+    return m_task->generator->prepare(m_task->program.parameters, [this] {
+      return m_runtime ? m_runtime->memory().allocated : m_allocations.allocated();
+    });
   }
 
   /// Connections are made lazily and ranks load at different speeds: neither belongs into the step's time.
   Result<void> warmUp() {
     enter(Phase::WarmUp);
-    if (m_request.worldSize > 1) {
-      CLEAVE_TRY(const at::Tensor one, m_collectives->allReduce(at::ones({1}, m_device), Reduction::Sum));
-      CLEAVE_TRY_VOID(m_collectives->finish(m_request.connectTimeout));
-      if (one.item<float>() != static_cast<float>(m_request.worldSize)) {
-        return fail(ErrorCode::RankFailed, "A first sum over {} ranks gave {}.", m_request.worldSize,
-                    one.item<float>());
-      }
-      CLEAVE_TRY_VOID(checkSharedWeights(*m_bound, m_program.parameters, *m_collectives));
-      for (const program::GradientSum& sum : m_backward.sums) CLEAVE_TRY_VOID(m_collectives->neighbours(sum.ranks));
-      CLEAVE_TRY_VOID(m_collectives->barrier());
-    }
+    if (m_index == 0) CLEAVE_TRY_VOID(meet());
+    for (const program::GradientSum& sum : m_task->backward.sums) CLEAVE_TRY_VOID(m_ranks->neighbours(sum.ranks));
+    if (m_request.worldSize > 1) CLEAVE_TRY_VOID(m_collectives->barrier());
     m_met = std::chrono::steady_clock::now();
     if (m_request.recordsTimes) CLEAVE_TRY_VOID(recordWarm());
-    if (m_generator) CLEAVE_TRY_VOID(m_generator->warmUp(*m_collectives, m_live));
+    if (m_task->generator) CLEAVE_TRY_VOID(m_task->generator->warmUp(*m_ranks, m_live));
     m_collectives->resetCounts();
     m_collectives->setObserver([this, index = std::int32_t(0)](const CollectiveRecord& record) mutable {
       m_sink(protocol::CollectiveDone{index++, std::string(record.kind), record.bytes, record.time.count()});
@@ -239,14 +241,24 @@ class RankRun {
     return {};
   }
 
+  Result<void> meet() {
+    if (m_request.worldSize == 1) return {};
+    CLEAVE_TRY(const at::Tensor one, m_collectives->allReduce(at::ones({1}, m_device), Reduction::Sum));
+    CLEAVE_TRY_VOID(m_collectives->finish(m_request.connectTimeout));
+    if (one.item<float>() != static_cast<float>(m_request.worldSize)) {
+      return fail(ErrorCode::RankFailed, "A first sum over {} ranks gave {}.", m_request.worldSize, one.item<float>());
+    }
+    return checkSharedWeights(*m_task->bound, m_task->program.parameters, *m_collectives);
+  }
+
   /// What a first pass takes is mostly memory that comes from the system and code that is read: a second one is timed.
   Result<void> recordWarm() {
-    m_bound->setRecorder(&m_recorder);
+    m_task->bound->setRecorder(&m_recorder);
     m_collectives->setRecorder(&m_recorder);
     if (m_request.training.isAsked()) return {};
     const Progress progress(m_progress.stopToken(), throttled(Phase::WarmUp));
     const c10::InferenceMode noGradients;
-    CLEAVE_TRY_VOID(m_bound->run(*m_collectives, m_live, progress));
+    CLEAVE_TRY_VOID(m_task->bound->run(*m_ranks, m_live, progress));
     CLEAVE_TRY_VOID(m_collectives->finish());
     return m_request.worldSize > 1 ? m_collectives->barrier() : Result<void>();
   }
@@ -266,10 +278,11 @@ class RankRun {
       times.first += count;
     } while (times.first < times.total);
     std::unordered_set<const void*> parameters;
-    for (const graph::Node& node : m_program.graph->nodes) {
-      if (node.kind == graph::NodeKind::Parameter) parameters.insert(m_bound->given(node.results[0]).storage().data());
+    for (const graph::Node& node : m_task->program.graph->nodes) {
+      if (node.kind == graph::NodeKind::Parameter)
+        parameters.insert(m_task->bound->given(node.results[0]).storage().data());
     }
-    m_sink(m_ledger->account(parameters, *m_program.graph, m_request.training.isAsked()));
+    m_sink(m_ledger->account(parameters, *m_task->program.graph, m_request.training.isAsked()));
   }
 
   void startRecording() {
@@ -282,7 +295,11 @@ class RankRun {
   Result<void> train() {
     enter(Phase::Running);
     const program::Training& training = m_request.training;
-    Trainer trainer(*m_bound, m_backward, training, m_batches, m_request.recordsTimes ? &m_recorder : nullptr);
+    auto next = std::make_unique<Trainer>(*m_task->bound, m_task->backward, training, m_task->batches,
+                                          m_request.recordsTimes ? &m_recorder : nullptr, m_replicas);
+    if (m_trainer) CLEAVE_TRY_VOID(next->continueFrom(*m_trainer));
+    m_trainer = std::move(next);
+    Trainer& trainer = *m_trainer;
     Progress::Sink report = throttled(Phase::Running);
     std::vector<double> losses;
     while (std::ssize(losses) < training.steps) {
@@ -290,7 +307,7 @@ class RankRun {
       const bool isRecorded = m_request.recordsTimes && std::ssize(losses) + 1 == training.steps;
       if (isRecorded) startRecording();
       const auto start = std::chrono::steady_clock::now();
-      CLEAVE_TRY(const StepDone done, trainer.step(*m_collectives, m_live, Progress(m_progress.stopToken(), {})));
+      CLEAVE_TRY(const StepDone done, trainer.step(*m_ranks, m_live, Progress(m_progress.stopToken(), {})));
       CLEAVE_TRY_VOID(m_collectives->finish());
       const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
       if (isRecorded) tellTimes();
@@ -319,11 +336,12 @@ class RankRun {
   Result<void> gatherParameters(const Trainer& trainer, const std::vector<double>& losses) {
     if (!m_request.outputFile) return m_request.worldSize == 1 ? Result<void>() : m_collectives->barrier();
     enter(Phase::Gathering);
-    CLEAVE_TRY(const ByParameter undetermined, trainer.undetermined(*m_collectives));
+    CLEAVE_TRY(const ByParameter undetermined, trainer.undetermined(*m_ranks));
     const auto gatherTo = [&](const std::optional<std::filesystem::path>& file) {
-      return gatherTrained(*m_bound, m_program.parameters, losses, undetermined, *m_collectives, file);
+      return gatherTrained(*m_task->bound, m_task->program.parameters, losses, undetermined, *m_ranks, file);
     };
-    CLEAVE_TRY(const std::uint64_t own, gatherTo(m_request.rank == 0 ? m_request.outputFile : std::nullopt));
+    CLEAVE_TRY(const std::uint64_t own,
+               gatherTo(m_request.rank == 0 ? std::optional(numbered(*m_request.outputFile)) : std::nullopt));
     m_result.outputDigests["trained"] = fmt::format("{:016x}", own);
     if (m_request.worldSize == 1) return {};
     CLEAVE_TRY(const std::vector<bool> deviates, whoDiffersFromRankZero({static_cast<std::int64_t>(own)}));
@@ -334,8 +352,13 @@ class RankRun {
     return m_collectives->barrier();
   }
 
+  /// "outputs", "outputs-2": of the first task, of the second.
+  std::filesystem::path numbered(const std::filesystem::path& file) const {
+    return m_index == 0 ? file : std::filesystem::path(fmt::format("{}-{}", file.string(), m_index + 1));
+  }
+
   std::filesystem::path ownDeviationFile() const {
-    return fmt::format("{}.{}", m_request.deviationFile->string(), m_request.rank);
+    return fmt::format("{}.{}", numbered(*m_request.deviationFile).string(), m_request.rank);
   }
 
   void takeCounts() {
@@ -354,8 +377,8 @@ class RankRun {
     const auto before = mark();
     const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
     const c10::InferenceMode noGradients;
-    if (m_watcher) m_bound->setWatcher(&*m_watcher);
-    CLEAVE_TRY(NamedTensors outputs, m_bound->run(*m_collectives, m_live, progress));
+    if (m_watcher) m_task->bound->setWatcher(&*m_watcher);
+    CLEAVE_TRY(NamedTensors outputs, m_task->bound->run(*m_ranks, m_live, progress));
     const auto after = mark();
     CLEAVE_TRY_VOID(m_collectives->finish());
     const auto onHost = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
@@ -370,15 +393,17 @@ class RankRun {
   Result<NamedTensors> generate() {
     enter(Phase::Running);
     const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
-    CLEAVE_TRY(const GeneratedTokens done, m_generator->run(*m_collectives, m_live, progress));
+    CLEAVE_TRY(const GeneratedTokens done, m_task->generator->run(*m_ranks, m_live, progress));
     m_sink(done.figures);
     m_result.stepMicroseconds = done.figures.decodeMicroseconds / std::max<std::int64_t>(1, done.figures.steps);
     takeCounts();
     return NamedTensors{{"tokens", done.tokens}};
   }
 
-  Result<void> gather(const NamedTensors& outputs) {
+  Result<void> gather(const NamedTensors& ofReplica) {
     enter(Phase::Gathering);
+    CLEAVE_TRY(NamedTensors outputs, wholeOutputs(ofReplica, m_replicas));
+    cutPadding(outputs, m_task->rows);
     std::vector<std::int64_t> digests;
     for (const auto& [name, tensor] : outputs) {
       const std::uint64_t own = digest(tensor);
@@ -389,7 +414,8 @@ class RankRun {
         m_result.hasLoss = true;
       }
     }
-    if (m_request.outputFile && m_request.rank == 0) CLEAVE_TRY_VOID(writeOutputs(outputs, *m_request.outputFile));
+    if (m_request.outputFile && m_request.rank == 0)
+      CLEAVE_TRY_VOID(writeOutputs(outputs, numbered(*m_request.outputFile)));
     if (m_request.worldSize == 1) return {};
     CLEAVE_TRY(const std::vector<bool> deviates, whoDiffersFromRankZero(digests));
     if (deviates[static_cast<std::size_t>(m_request.rank)] && m_request.deviationFile)
@@ -436,18 +462,19 @@ class RankRun {
   std::optional<NcclRuntime> m_runtime;
   at::Device m_device = at::kCPU;
   std::string m_deviceName = "cpu";
-  program::RankProgram m_program;
+  std::vector<std::unique_ptr<Task>> m_tasks;
+  std::vector<Task*> m_order;  ///< in which they run; one may come several times
+  std::size_t m_index = 0;     ///< in m_order
+  Task* m_task = nullptr;      ///< that runs
+  program::Mesh m_mesh;
   LiveMemory m_live;
   std::atomic<std::int64_t> m_loadedBytes{0}, m_peakOfRun{0};
-  std::unique_ptr<Program> m_bound;
-  Batches m_batches;
-  std::uint64_t m_digestOfInputs = 0;
-  program::Backward m_backward;   ///< of a program that is trained
-  program::RankProgram m_decode;  ///< of a run that generates, and what runs it behind `m_bound`
-  std::unique_ptr<Generator> m_generator;
   std::optional<ValueWatcher> m_watcher;
   std::chrono::steady_clock::time_point m_met{};  ///< when all ranks were at the same place
   std::unique_ptr<Collectives> m_collectives;
+  std::unique_ptr<Trainer> m_trainer;  ///< of the task that was trained last
+  Collectives* m_ranks = nullptr;      ///< those of this replica
+  Replicas m_replicas;
   protocol::RankResult m_result;
   std::unique_ptr<MemorySampler> m_sampler;  ///< last: its thread reads the others
 };

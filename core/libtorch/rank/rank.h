@@ -1,8 +1,9 @@
 #pragma once
 /// One rank of a run, from the program in a plan file to result lines. No LibTorch in this header.
 ///
-/// The interpreter runs the rank program node by node with ATen, frees values when dead, and sends every
-/// collective through one `Collectives` interface (Gloo, NCCL, or none for one rank). Loads only this rank's slices.
+/// The interpreter runs the rank program (or several, one after the other, on the same weights) node by node with ATen,
+/// frees values when dead, and sends every collective through one `Collectives` interface (Gloo, NCCL, or none for one
+/// rank). Loads only this rank's slices.
 #include "base/progress.h"
 #include "program/generation.h"
 #include "program/training.h"
@@ -13,13 +14,30 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace cleave::torch_rank {
 
+/// A batch and a sequence within those of a program, whose other positions are padding: 0 and 0: all of them.
+struct Rows {
+  std::int64_t batch = 0, sequence = 0;
+  bool areAll() const { return batch == 0; }
+  bool operator==(const Rows&) const = default;
+};
+
 struct RankRequest {
+  struct Plan {
+    std::filesystem::path file;
+    Rows rows = {};
+    bool operator==(const Plan&) const = default;
+  };
   std::filesystem::path planFile;
+  /// What runs behind it on the weights that it has loaded, one after the other; one that was there before runs again.
+  /// Outputs of the n-th of all go to `outputFile` with "-n" behind it, n > 1.
+  std::vector<Plan> then;
   std::string backend = "gloo";  ///< "gloo" or "nccl"
   int rank = 0, localRank = 0, worldSize = 1;
+  int replicas = 1;  ///< of the plan's ranks (program/mesh.h)
   std::string masterAddress = "127.0.0.1";
   int masterPort = 0;
   int listenFd = -1;                               ///< rank 0: an inherited socket that listens on masterPort; -1: none

@@ -11,12 +11,13 @@
 namespace cleave::torch_rank {
 namespace {
 
-/// By rank: the first that holds the same part of the parameter.
-std::vector<int> firstHolders(const program::ParameterShards& parameter) {
+/// By rank: the first that holds the same part of the parameter. Each replica holds all parts once more.
+std::vector<int> firstHolders(const program::ParameterShards& parameter, int ranks) {
   const auto& pieces = parameter.piecesByRank;
-  std::vector<int> first(pieces.size());
-  for (std::size_t rank = 0; rank < pieces.size(); ++rank) {
-    first[rank] = static_cast<int>(std::find(pieces.begin(), pieces.end(), pieces[rank]) - pieces.begin());
+  std::vector<int> first(static_cast<std::size_t>(ranks));
+  for (std::size_t rank = 0; rank < first.size(); ++rank) {
+    const auto own = std::find(pieces.begin(), pieces.end(), pieces[rank % pieces.size()]);
+    first[rank] = static_cast<int>(own - pieces.begin());
   }
   return first;
 }
@@ -26,10 +27,10 @@ struct Shared {
   std::vector<int> firstHolder;
 };
 
-std::vector<Shared> sharedParameters(const program::ShardMap& parameters) {
+std::vector<Shared> sharedParameters(const program::ShardMap& parameters, int ranks) {
   std::vector<Shared> shared;
   for (const program::ParameterShards& parameter : parameters) {
-    std::vector<int> first = firstHolders(parameter);
+    std::vector<int> first = firstHolders(parameter, ranks);
     if (std::set(first.begin(), first.end()).size() < first.size()) shared.push_back({&parameter, std::move(first)});
   }
   return shared;
@@ -64,7 +65,7 @@ std::vector<Deviation> deviationsOf(const Shared& shared, DigestOf&& digestOf) {
 }  // namespace
 
 Result<void> checkSharedWeights(const Program& program, const program::ShardMap& parameters, Collectives& collectives) {
-  const std::vector<Shared> shared = sharedParameters(parameters);
+  const std::vector<Shared> shared = sharedParameters(parameters, collectives.worldSize());
   if (shared.empty()) return {};
   std::vector<std::int64_t> digests;
   for (const Shared& part : shared) {

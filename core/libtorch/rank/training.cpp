@@ -5,6 +5,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <torch/optim/adamw.h>
@@ -40,17 +41,25 @@ std::map<std::string_view, std::vector<std::size_t>> byModule(const graph::Graph
   return modules;
 }
 
+tl::unexpected<Error> onlyOneTrains(std::string_view parameter) {
+  return fail(ErrorCode::BadInput,
+              "{} gets a gradient at one shape and none at another, so that its optimizer's states cannot go on: train "
+              "these shapes in runs of their own.",
+              parameter);
+}
+
 bool isHalf(const at::Tensor& x) { return x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16; }
 
 }  // namespace
 
-Trainer::Trainer(Program& bound, const program::Backward& backward, const program::Training& training, Batches& batches,
-                 StepRecorder* recorder)
+Trainer::Trainer(Program& bound, const program::Backward& backward, const program::Training& training,
+                 const Batches& batches, StepRecorder* recorder, Replicas replicas)
     : m_bound(bound),
       m_backward(backward),
       m_training(training),
       m_batches(batches),
       m_recorder(recorder),
+      m_replicas(std::move(replicas)),
       m_tape(bound.graph(), backward, bound.device(), bound.calls()) {
   for (const graph::Node& node : bound.graph().nodes) {
     if (node.kind == NodeKind::Parameter && backward.gradients.of(node.results[0]))
@@ -91,11 +100,29 @@ void Trainer::makeOptimizer() {
   }
 }
 
+Result<void> Trainer::continueFrom(Trainer& before) {
+  std::map<std::string_view, std::size_t> known;
+  for (std::size_t i = 0; i < before.m_trained.size(); ++i)
+    known.emplace(before.m_bound.graph().value(before.m_trained[i]).name, i);
+  m_byChance.resize(before.m_byChance.size());
+  for (std::size_t i = 0; i < m_trained.size(); ++i) {
+    const auto at = known.find(m_bound.graph().value(m_trained[i]).name);
+    if (at == known.end()) return onlyOneTrains(m_bound.graph().value(m_trained[i]).name);
+    m_changed[i] = before.m_changed[at->second];
+    if (!m_byChance.empty()) m_byChance[i] = std::move(before.m_byChance[at->second]);
+    known.erase(at);
+  }
+  if (!known.empty()) return onlyOneTrains(known.begin()->first);
+  m_optimizer = std::move(before.m_optimizer);
+  return {};
+}
+
 Result<StepDone> Trainer::step(Collectives& collectives, LiveMemory& memory, const Progress& progress) {
   const c10::AutoGradMode noGradients(false);
   StepDone done;
   CLEAVE_TRY(done.loss, passes(collectives, memory, progress));
   CLEAVE_TRY_VOID(sumGradients(collectives));
+  if (m_replicas.counterparts) CLEAVE_TRY_VOID(sumOverReplicas(done.loss));
   if (m_training.clipNorm) {
     CLEAVE_TRY(done.gradientNorm, clip(collectives));
   }
@@ -108,14 +135,15 @@ Result<double> Trainer::passes(Collectives& collectives, LiveMemory& memory, con
   const auto& outputs = m_bound.graph().outputs;
   const auto isLoss = [this](const graph::Output& output) { return output.value == m_backward.gradients.loss; };
   const auto loss = static_cast<std::size_t>(std::find_if(outputs.begin(), outputs.end(), isLoss) - outputs.begin());
-  const double share = 1.0 / static_cast<double>(m_training.accumulate);
   double mean = 0;
   for (std::int64_t i = 0; i < m_training.accumulate; ++i) {
     m_bound.setPass(m_microBatch);
-    CLEAVE_TRY_VOID(m_batches.give(m_bound, m_microBatch++));
+    const double share = m_replicas.lossShare(m_microBatch) / static_cast<double>(m_training.accumulate);
+    CLEAVE_TRY_VOID(m_batches.give(m_bound, m_microBatch++, m_replicas.own));
     m_tape.clear();
     CLEAVE_TRY(NamedTensors computed, m_bound.run(collectives, memory, progress, &m_tape));
-    mean += computed[loss].second.item<double>() * share;
+    // Rows without a label that counts have no loss (not a number), and no gradient.
+    if (share > 0) mean += computed[loss].second.item<double>() * share;
     computed.clear();
     CLEAVE_TRY_VOID(m_tape.backward(share, collectives, memory, progress));
   }
@@ -153,6 +181,35 @@ Result<void> Trainer::sumOf(std::span<const program::GradientSum> sums, Collecti
     at::Tensor part = partOf(m_tape.gradients().of(sum.parameter, true), sum);
     part.copy_(bucket.narrow(0, start, sum.elements).view(part.sizes()));
     start += sum.elements;
+  }
+  return {};
+}
+
+Result<void> Trainer::sumOverReplicas(double& loss) {
+  const StepRecorder::Scope recorded(m_recorder, SpanKind::GradientSum);
+  at::Tensor sum = at::full({}, loss, at::TensorOptions(at::kDouble).device(m_bound.device()));
+  CLEAVE_TRY(sum, m_replicas.counterparts->allReduce(std::move(sum), Reduction::Sum));
+  for (const program::GradientBucket& bucket : program::gradientBuckets(m_bound.graph(), m_backward.gradients))
+    CLEAVE_TRY_VOID(sumBucket(bucket));
+  loss = sum.item<double>();
+  return {};
+}
+
+Result<void> Trainer::sumBucket(const program::GradientBucket& bucket) {
+  ParameterGradients& gradients = m_tape.gradients();
+  std::vector<at::Tensor> parts;
+  for (const ValueId parameter : bucket.parameters) {
+    parts.push_back(gradients.orZeros(parameter, false, m_bound.given(parameter)).reshape(-1));
+  }
+  at::Tensor sum = at::cat(parts);
+  parts.clear();
+  CLEAVE_TRY(sum, m_replicas.counterparts->allReduce(std::move(sum), Reduction::Sum));
+  std::int64_t start = 0;
+  for (const ValueId parameter : bucket.parameters) {
+    const std::int64_t elements = m_bound.given(parameter).numel();
+    at::Tensor gradient = gradients.of(parameter, false);
+    gradient.copy_(sum.narrow(0, start, elements).view(gradient.sizes()));
+    start += elements;
   }
   return {};
 }

@@ -2,14 +2,18 @@
 /// Training steps of a rank program on this rank's part of the parameters. LibTorch inside.
 ///
 /// A step runs `accumulate` micro-batches forward and backward (tape.h), adds up the gradients that are still parts,
-/// those of all parameters in one all-reduce for each number of ranks that share them, scales them down to a norm where
-/// asked, and lets `torch::optim` change the parameters in place. Half-precision parameters are changed through a
-/// float32 copy. All ranks do the same, so that whatever they share stays the same.
+/// those of all parameters in one all-reduce for each number of ranks that share them, then all of them over the
+/// replicas where there are several (replicas.h), scales them down to a norm where asked, and lets `torch::optim`
+/// change the parameters in place. Half-precision parameters are changed through a float32 copy. All ranks do the same,
+/// so that whatever they share stays the same. A parameter that no gradient comes to stays as it is, as torch.optim
+/// leaves one whose `grad` is None.
 ///
 ///     CLEAVE_TRY(Trainer trainer, Trainer::make(bound, program, backward, training));
 ///     for (int step = 0; step < training.steps; ++step) { CLEAVE_TRY(auto done, trainer.step(...)); }
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/interpreter.h"
+#include "libtorch/rank/replicas.h"
+#include "program/gradient_buckets.h"
 #include "program/rank_program.h"
 #include "program/training.h"
 
@@ -22,7 +26,7 @@ class Optimizer;
 namespace cleave::torch_rank {
 
 struct StepDone {
-  double loss = 0;                     ///< mean over the micro-batches, before the parameters change
+  double loss = 0;                     ///< mean over the micro-batches of all replicas, before the parameters change
   std::optional<double> gradientNorm;  ///< of all gradients over all ranks, before they are scaled down; where clipped
 };
 
@@ -32,13 +36,17 @@ class Trainer {
  public:
   /// All that is handed over must outlive it; the parameters have their tensors. `recorder` is told of all parts of a
   /// step; null: nobody is.
-  Trainer(Program& bound, const program::Backward& backward, const program::Training& training, Batches& batches,
-          StepRecorder* recorder = nullptr);
+  Trainer(Program& bound, const program::Backward& backward, const program::Training& training, const Batches& batches,
+          StepRecorder* recorder = nullptr, Replicas replicas = {});
+  /// Goes on with what the optimizer knows of the same parameters (hand_over.h) in another program, whose trainer is of
+  /// no use behind it. BadInput names a parameter that only one of them trains.
+  Result<void> continueFrom(Trainer& before);
   ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// The next step. An error names the node, or says what the ranks' gradients lack.
+  /// The next step; `collectives` are those of one replica's ranks. An error names the node, or says what the ranks'
+  /// gradients lack.
   Result<StepDone> step(Collectives& collectives, LiveMemory& memory, const Progress& progress = {});
 
   /// AdamW divides a gradient by its own size, and so moves a parameter whose gradient is nothing but rounding (a key's
@@ -55,6 +63,9 @@ class Trainer {
   Result<double> passes(Collectives& collectives, LiveMemory& memory, const Progress& progress);
   Result<void> sumGradients(Collectives& collectives);
   Result<void> sumOf(std::span<const program::GradientSum> sums, Collectives& collectives);
+  /// Adds up the loss and all gradients of the replicas.
+  Result<void> sumOverReplicas(double& loss);
+  Result<void> sumBucket(const program::GradientBucket& bucket);
   /// Squares of this rank's share of all gradients: what several ranks hold counts once.
   at::Tensor squares(const Collectives& collectives);
   Result<double> clip(Collectives& collectives);
@@ -65,8 +76,9 @@ class Trainer {
   Program& m_bound;
   const program::Backward& m_backward;
   const program::Training& m_training;
-  Batches& m_batches;
+  const Batches& m_batches;
   StepRecorder* m_recorder;
+  const Replicas m_replicas;
   Tape m_tape;
   std::vector<graph::ValueId> m_trained;  ///< parameters that get a gradient
   std::vector<at::Tensor> m_changed;      ///< what the optimizer changes: these parameters, or float32 copies of them

@@ -212,6 +212,26 @@ class TestTraining : public QObject {
     for (int rank = 0; rank < 4; ++rank)
       QCOMPARE(sums[static_cast<std::size_t>(rank)][0].item<double>(), rank < 2 ? 3.0 : 12.0);
   }
+
+  void counterpartsAddUpAcrossTheGroups() {
+    std::vector<at::Tensor> sums(4);
+    asRanks(4, [&](Collectives& c) {
+      Collectives* const across = need(c.counterparts(2));
+      QCOMPARE(across->worldSize(), 2);
+      QCOMPARE(across->rank(), c.rank() / 2);
+      sums[static_cast<std::size_t>(c.rank())] = need(across->allReduce(at::full({3}, 1 << c.rank()), Reduction::Sum));
+      QCOMPARE(c.counts().allReduce, std::int64_t(1));
+      QCOMPARE(need(c.counterparts(2)), across);
+      QCOMPARE(need(c.counterparts(1)), &c);
+      QCOMPARE(need(c.counterparts(4))->worldSize(), 1);
+      // A part of a part is counted, like the part, by the whole.
+      QCOMPARE(need(across->neighbours(1))->worldSize(), 1);
+      need(need(need(c.neighbours(2))->neighbours(1))->allReduce(at::ones({1}), Reduction::Sum));
+      QCOMPARE(c.counts().allReduce, std::int64_t(2));
+    });
+    for (int rank = 0; rank < 4; ++rank)
+      QCOMPARE(sums[static_cast<std::size_t>(rank)][0].item<double>(), rank % 2 == 0 ? 5.0 : 10.0);
+  }
 };
 
 QTEST_GUILESS_MAIN(TestTraining)

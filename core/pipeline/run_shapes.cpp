@@ -1,0 +1,247 @@
+#include "pipeline/run_shapes.h"
+
+#include "base/output_file.h"
+#include "base/temporary_folder.h"
+#include "families/model_config.h"
+#include "pipeline/plan_again.h"
+#include "pipeline/run_steps.h"
+
+#include <algorithm>
+
+namespace cleave::pipeline {
+namespace {
+
+std::string shapeText(std::int64_t batch, std::int64_t sequence) {
+  return fmt::format("batch {}, sequence {}", batch, sequence);
+}
+
+/// The first constant that is another one at the other shape, as rotary frequencies that depend on the length are.
+std::string otherConstantAt(const graph::Graph& planned, const graph::Graph& asked) {
+  for (const auto& [id, data] : planned.constants) {
+    const graph::Value& value = planned.value(planned.node(graph::NodeId(id)).results.front());
+    const graph::ValueId same = asked.findValue(value.name);
+    if (!same.isValid() || asked.value(same).type != value.type) continue;
+    const auto other = asked.constants.find(asked.value(same).producer.raw());
+    if (other != asked.constants.end() && other->second != data) return value.name;
+  }
+  return {};
+}
+
+/// Whether no token sees what stands behind it, so that padding to the right changes nothing.
+Result<void> checkPadding(const plan::Plan& planned, const Model& asked) {
+  const auto refuse = [&](const std::string& why) {
+    return fail(ErrorCode::BadUsage, "{} cannot be padded to {}: {}. Leave --pad-to-planned out.",
+                shapeText(asked.info.batch, asked.info.sequence),
+                shapeText(planned.model.batch, planned.model.sequence), why);
+  };
+  if (asked.exported) return refuse("it is not known what an exported program makes of padding");
+  CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(asked.folder));
+  if (!config.family.isCausal || !std::holds_alternative<families::CausalHead>(config.head))
+    return refuse(fmt::format("every token of {} sees all others, padding too", asked.info.architecture));
+  if (planned.model.logitsToKeep != 0) return refuse("--logits-to-keep would keep those of the padding");
+  if (const std::string other = otherConstantAt(*planned.graph, *asked.aten); !other.empty())
+    return refuse(fmt::format("{} is another one there", other));
+  return {};
+}
+
+class ShapesRun {
+ public:
+  ShapesRun(const ShapesRequest& request, const launch::Observer& observer, const Progress& progress)
+      : m_request(request), m_observer(observer), m_progress(progress) {}
+
+  Result<std::vector<RunReport>> run() {
+    CLEAVE_TRY_VOID(begin());
+    CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
+    CLEAVE_TRY(const auto outcome, launchAll(folder));
+    if (!outcome.succeeded) {
+      m_reports.resize(*std::min_element(m_at.begin(), m_at.end()) + 1);
+      m_reports.back().outcome = outcome;
+      return std::move(m_reports);
+    }
+    for (std::size_t shape = 0; shape < m_reports.size(); ++shape) tell(shape);
+    if (m_request.run.comparesUnsplit()) CLEAVE_TRY_VOID(compareAll(folder));
+    for (RunReport& report : m_reports) report.verdict = verdictOf(report);
+    return std::move(m_reports);
+  }
+
+ private:
+  Result<void> begin() {
+    const std::size_t shapes = m_request.shapes.size();
+    m_requests.assign(shapes, m_request.run);
+    m_followers.reserve(shapes);
+    m_at.assign(static_cast<std::size_t>(m_request.run.mesh().ranks()), 0);
+    for (std::size_t shape = 0; shape < shapes; ++shape) {
+      RunRequest& request = m_requests[shape];
+      request.plan = m_request.shapes[shape].plan;
+      CLEAVE_TRY(RunReport report, beginReport(request));
+      CLEAVE_TRY_VOID(checkRoom(request, report.backend, report));
+      // Of one that is held to the splits of the first, they would be about that.
+      if (shape > 0) report.warnings.clear();
+      report.outcome.results.resize(m_at.size());
+      report.storages.resize(m_at.size());
+      m_reports.push_back(std::move(report));
+      m_followers.emplace_back(request, m_reports.back().backend, /*loads=*/shape == 0);
+    }
+    return {};
+  }
+
+  /// As cleave-rank numbers them.
+  static RankFiles filesOf(const TemporaryFolder& folder, const std::string& name, std::size_t shape) {
+    const std::string number = shape == 0 ? "" : fmt::format("-{}", shape + 1);
+    return {folder / (name + "-plan.json"), folder / (name + ".safetensors" + number),
+            folder / (name + ".rank" + number), std::nullopt};
+  }
+
+  /// What stands behind the first plan: a file for each other one, the same where it comes again. `rows`: where it is
+  /// padded.
+  template <class PlanOf, class RowsOf>
+  Result<std::vector<std::string>> writeOthers(const TemporaryFolder& folder, const std::string& name, PlanOf&& planOf,
+                                               RowsOf&& rowsOf) const {
+    std::vector<std::string> then;
+    std::map<const plan::Plan*, std::string> files{{planOf(0), (folder / (name + "-plan.json")).string()}};
+    for (std::size_t shape = 1; shape < m_reports.size(); ++shape) {
+      const plan::Plan* plan = planOf(shape);
+      const auto [file, isNew] =
+          files.emplace(plan, (folder / fmt::format("{}-plan-{}.json", name, shape + 1)).string());
+      if (isNew) CLEAVE_TRY_VOID(writeFile(file->second, plan::toJson(*plan)));
+      then.push_back(rowsOf(shape) + file->second);
+    }
+    return then;
+  }
+
+  Result<launch::RunOutcome> launchAll(const TemporaryFolder& folder) {
+    const auto planOf = [this](std::size_t shape) { return m_request.shapes[shape].plan.get(); };
+    const auto rowsOf = [this](std::size_t shape) {
+      const ShapeRun& run = m_request.shapes[shape];
+      return run.isPadded ? fmt::format("{}x{}:", run.batch / m_request.run.replicas, run.sequence) : std::string();
+    };
+    CLEAVE_TRY(const auto then, writeOthers(folder, "outputs", planOf, rowsOf));
+    m_progress.report("run");
+    const auto follow = [this](const launch::RankEvent& event) { observe(event); };
+    return launchRanks(*planOf(0), m_reports.front().backend, filesOf(folder, "outputs", 0), m_request.run, follow,
+                       m_progress, then);
+  }
+
+  void observe(const launch::RankEvent& event) {
+    std::size_t& shape = m_at[static_cast<std::size_t>(event.rank)];
+    const auto* done = event.message ? std::get_if<protocol::ProgramDone>(&*event.message) : nullptr;
+    if (done && shape < m_reports.size()) {
+      RunReport& report = m_reports[shape];
+      report.outcome.results[static_cast<std::size_t>(event.rank)] = done->result;
+      report.storages[static_cast<std::size_t>(event.rank)] = done->storages;
+      if (shape + 1 < m_reports.size()) ++shape;
+    } else {
+      m_followers[shape].observe(event);
+    }
+    m_observer(event);
+  }
+
+  /// The run as a whole has succeeded, and so have all ranks with each shape.
+  void tell(std::size_t shape) {
+    RunReport& report = m_reports[shape];
+    report.outcome.succeeded = true;
+    report.steps = m_followers[shape].steps();
+    m_followers[shape].tell(report);
+    const ShapeRun& run = m_request.shapes[shape];
+    if (run.isPadded) {
+      report.notes.push_back(fmt::format(
+          "{} ran padded to {}, and what stands at the padding is cut away.", shapeText(run.batch, run.sequence),
+          shapeText(run.plan->model.batch * m_request.run.replicas, run.plan->model.sequence)));
+    }
+    if (shape > 0) tellOfWeights(report);
+  }
+
+  void tellOfWeights(RunReport& report) const {
+    const std::vector<std::string>& first = m_reports.front().storages;
+    for (std::size_t rank = 0; rank < first.size(); ++rank) {
+      if (report.storages[rank] == first[rank] && !first[rank].empty()) continue;
+      report.violations.push_back(
+          fmt::format("Rank {} has the parameters of this shape elsewhere in memory than those of the first.", rank));
+    }
+    if (report.violations.empty())
+      report.notes.push_back(
+          "Nothing was loaded again: no rank read any weights for this shape, and each has the parameters where the "
+          "first shape has them.");
+  }
+
+  Result<void> compareAll(const TemporaryFolder& folder) {
+    m_progress.report("unsplit run");
+    std::map<const Model*, std::shared_ptr<const plan::Plan>> plans;
+    for (const ShapeRun& run : m_request.shapes) {
+      std::shared_ptr<const plan::Plan>& plan = plans[run.model.get()];
+      if (plan) continue;
+      CLEAVE_TRY(plan, unsplitPlan(run.model, *run.plan, m_progress));
+    }
+    const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
+    CLEAVE_TRY(const auto then, writeOthers(folder, "unsplit", planOf, [](std::size_t) { return std::string(); }));
+    CLEAVE_TRY_VOID(launchUnsplit(*planOf(0), filesOf(folder, "unsplit", 0), m_request.run, m_progress, then));
+    for (std::size_t shape = 0; shape < m_reports.size(); ++shape) {
+      RunReport& report = m_reports[shape];
+      report.comparedWith = "an unsplit run";
+      const auto steps = m_request.run.training.steps * static_cast<std::int64_t>(shape + 1);
+      CLEAVE_TRY_VOID(compareWith(filesOf(folder, "unsplit", shape).output, report, m_requests[shape],
+                                  filesOf(folder, "outputs", shape), steps, m_progress));
+    }
+    return {};
+  }
+
+  const ShapesRequest& m_request;
+  const launch::Observer& m_observer;
+  const Progress& m_progress;
+  std::vector<RunRequest> m_requests;  ///< by shape, as the rest
+  std::vector<RunReport> m_reports;
+  std::vector<Follower> m_followers;
+  std::vector<std::size_t> m_at;  ///< by rank: the shape that it runs
+};
+
+}  // namespace
+
+Result<ShapeRun> ShapePlanner::first(std::shared_ptr<const plan::Plan> plan, std::int64_t batch,
+                                     std::int64_t sequence) {
+  ShapeRun run{batch, sequence, std::move(plan)};
+  CLEAVE_TRY(run.model, m_how.open(batch, sequence));
+  m_first = run.plan;
+  m_planned[{batch, sequence}] = run;
+  return run;
+}
+
+const ShapeRun* ShapePlanner::roomFor(const Shape& shape) const {
+  const ShapeRun* smallest = nullptr;
+  for (const auto& [planned, run] : m_planned) {
+    const bool fits = planned.first >= shape.first && planned.second >= shape.second;
+    if (fits && (!smallest || planned.first * planned.second < smallest->batch * smallest->sequence)) smallest = &run;
+  }
+  return smallest;
+}
+
+Result<ShapeRun> ShapePlanner::padded(const Shape& shape, const ShapeRun& room) {
+  ShapeRun run{shape.first, shape.second, room.plan};
+  CLEAVE_TRY(run.model, m_how.open(shape.first, shape.second));
+  CLEAVE_TRY_VOID(checkPadding(*room.plan, *run.model));
+  run.isPadded = true;
+  return run;
+}
+
+Result<ShapeRun> ShapePlanner::next(std::int64_t batch, std::int64_t sequence, const Progress& progress) {
+  const Shape shape{batch, sequence};
+  if (const auto known = m_planned.find(shape); known != m_planned.end()) return known->second;
+  if (const ShapeRun* room = m_how.padsToPlanned ? roomFor(shape) : nullptr) return padded(shape, *room);
+  ShapeRun run{batch, sequence};
+  CLEAVE_TRY(run.model, m_how.open(batch, sequence));
+  std::shared_ptr<const Model> ofReplica = run.model;
+  if (m_how.replicas > 1) {
+    CLEAVE_TRY(ofReplica, m_how.open(batch / m_how.replicas, sequence));
+  }
+  CLEAVE_TRY(run.plan, planOnSameWeights(*m_first, ofReplica, progress));
+  m_planned[shape] = run;
+  return run;
+}
+
+Result<std::vector<RunReport>> runShapes(const ShapesRequest& request, const launch::Observer& observer,
+                                         const Progress& progress) {
+  if (request.shapes.size() > 1) return ShapesRun(request, observer, progress).run();
+  CLEAVE_TRY(RunReport report, runPlan(request.run, observer, progress));
+  return std::vector<RunReport>{std::move(report)};
+}
+
+}  // namespace cleave::pipeline

@@ -1,0 +1,269 @@
+#include "pipeline/run_steps.h"
+
+#include "base/output_file.h"
+#include "base/quantities.h"
+#include "pipeline/compare.h"
+#include "pipeline/folder_check.h"
+#include "pipeline/generation.h"
+#include "pipeline/plan_again.h"
+
+#include <algorithm>
+
+namespace cleave::pipeline {
+namespace {
+
+/// Every rank holds all outputs whole. Those of rank 0 are compared, and with them the ranks that computed the same bit
+/// for bit; any other rank has written its own.
+Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files,
+                            const fs::path& expected, std::int64_t steps) {
+  const program::Training& training = request.training;
+  Comparison comparison{.rtol = request.rtol,
+                        .atol = request.atol,
+                        .isTraining = training.isAsked(),
+                        .moves = 2 * training.learningRate * static_cast<double>(steps)};
+  if (training.isAsked()) {
+    CLEAVE_TRY(comparison.otherNames, otherNamesIn(*request.plan, expected));
+  }
+  // An unsplit run of the same program has the same where there is padding.
+  if (request.expect && files.input && !training.isAsked()) {
+    CLEAVE_TRY(comparison.padding, paddingOf(withRowsOf(request.plan->model, request.replicas), *files.input));
+  }
+  for (int rank = 0; rank < request.mesh().ranks(); ++rank) {
+    const auto& results = report.outcome.results;
+    const bool isSame = results[static_cast<std::size_t>(rank)]->outputDigests == results.front()->outputDigests;
+    if (rank > 0 && isSame) continue;
+    const fs::path file = rank == 0 ? files.output : fs::path(fmt::format("{}.{}", files.deviation.string(), rank));
+    if (rank > 0)
+      report.notes.push_back(
+          fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", rank));
+    if (report.generation) {
+      CLEAVE_TRY(OutputDifference tokens, compareTokens(file, expected, report.generation->firstDifference));
+      tokens.rank = rank;
+      report.outputs.push_back(std::move(tokens));
+      continue;
+    }
+    CLEAVE_TRY(auto differences, compareTensors(file, expected, comparison));
+    for (OutputDifference& difference : differences) {
+      difference.rank = rank;
+      report.outputs.push_back(std::move(difference));
+    }
+  }
+  return {};
+}
+
+void notePadding(RunReport& report) {
+  const auto padded = std::find_if(report.outputs.begin(), report.outputs.end(),
+                                   [](const OutputDifference& output) { return output.padding > 0; });
+  if (padded == report.outputs.end()) return;
+  report.notes.push_back(fmt::format("{} of {} {} padding and not compared.", padded->padding,
+                                     counted(padded->positions, "position"), padded->padding == 1 ? "is" : "are"));
+}
+
+/// Weights that hold no numbers leave none in the outputs, however they are split; and no label leaves no loss.
+Result<void> explainNotANumber(RunReport& report, const RunRequest& request, const RankFiles& files,
+                               const Progress& progress) {
+  const bool isNumber = std::all_of(report.outputs.begin(), report.outputs.end(),
+                                    [](const OutputDifference& o) { return o.notANumber == 0; });
+  if (isNumber) return {};
+  const auto isLossAlone = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& o) {
+    return (o.notANumber > 0) == (o.name == "loss");
+  });
+  if (isLossAlone && files.input) {
+    CLEAVE_TRY(const bool isNone, leavesNoLabel(*files.input));
+    if (isNone) {
+      report.notes.push_back(
+          "Every label is -100, so that the loss is the average of none and not a number, whether the model is split "
+          "or not: give a label to compare it.");
+      return {};
+    }
+  }
+  if (request.skipWeights) return {};
+  const auto weight = weightThatIsNotFinite(request.plan->model, progress);
+  if (progress.cancelled()) return progress.cancelledError("comparing the outputs");
+  if (weight && !weight->empty()) report.notes.push_back(*weight);
+  return {};
+}
+
+/// The largest difference that half precision alone explains grows with the model; nothing in the numbers tells it from
+/// a wrong split.
+void noteRounding(RunReport& report, const RunRequest& request) {
+  const plan::ModelInfo& model = request.plan->model;
+  const bool isHalf = model.dtype == graph::DType::BFloat16 || model.dtype == graph::DType::Float16;
+  const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& output) {
+    return output.within() || output.notANumber > 0;
+  });
+  if (!isHalf || isWithin) return;
+  if (report.generation) {
+    report.notes.push_back(
+        fmt::format("Rounding in {} may choose another token where two are about as likely: plan with --dtype float32 "
+                    "to tell a wrong split.",
+                    graph::toText(model.dtype)));
+    return;
+  }
+  const std::string advice = model.isExported ? "export the model in float32" : "plan it with --dtype float32";
+  report.notes.push_back(
+      fmt::format("Rounding in {} may differ by more than the tolerance: {}, where it is {}, to tell a wrong split.",
+                  graph::toText(model.dtype), advice, defaultTolerance(graph::DType::Float32)));
+}
+
+std::map<int, MemoryComparison> memoryByRank(const std::map<int, protocol::MemoryAccount>& accounts,
+                                             const launch::RunOutcome& outcome, const RunRequest& request) {
+  std::map<int, MemoryComparison> byRank;
+  for (const auto& [rank, account] : accounts) {
+    const auto& result = outcome.results[static_cast<std::size_t>(rank)];
+    if (!result) continue;
+    byRank[rank] = compareMemory(account, *request.plan, request.training.isAsked(),
+                                 result->peak.process - result->peak.program, request.replicas);
+  }
+  return byRank;
+}
+
+/// Parameters of another type than the model's are cast while they are loaded, as from_pretrained does.
+void noteCasts(RunReport& report, const RunRequest& request) {
+  if (!request.readsWeights()) return;
+  std::map<std::string, std::int64_t> byType;
+  for (const program::ParameterShards& parameter : request.plan->parameters) {
+    if (parameter.isStoredFor(0) && parameter.storedDtype != parameter.type.dtype)
+      ++byType[fmt::format("stored as {} and computed in {}", graph::toText(parameter.storedDtype),
+                           graph::toText(parameter.type.dtype))];
+  }
+  for (const auto& [how, count] : byType)
+    report.notes.push_back(fmt::format("{} of {} {} {}.", count,
+                                       counted(std::ssize(request.plan->parameters), "parameter"),
+                                       count == 1 ? "is" : "are", how));
+}
+
+Result<void> checkTraining(const RunRequest& request) {
+  if (!request.training.isAsked()) return {};
+  CLEAVE_TRY_VOID(program::check(request.training));
+  const plan::Plan& plan = *request.plan;
+  if (!plan.costSettings.isTraining)
+    return fail(ErrorCode::BadInput, "The plan is not for training: plan again with --train.");
+  if (plan.backward) return {};
+  CLEAVE_TRY_VOID(program::backwardOf(*plan.program, plan.parameters, plan.ranks, plan.checkpointed));
+  return {};
+}
+
+}  // namespace
+
+Result<RunReport> beginReport(const RunRequest& request) {
+  RunReport report;
+  std::string why;
+  report.backend = request.backend;
+  if (!request.attended) {
+    CLEAVE_TRY(report.backend, launch::resolveBackend(request.backend, request.mesh().ranks(), &why));
+  }
+  report.rtol = request.rtol;
+  report.atol = request.atol;
+  report.warnings = request.plan->warnings;
+  report.mesh = request.mesh();
+  report.training = request.training;
+  const plan::ModelInfo& info = request.plan->model;
+  CLEAVE_TRY_VOID(program::checkReplicated(report.mesh, info.source, info.isExported));
+  CLEAVE_TRY_VOID(checkTraining(request));
+  if (!why.empty()) report.notes.push_back(why);
+  const FolderCheck folder = checkFolder(request);
+  if (!folder.holds()) return fail(ErrorCode::BadInput, "{}", folder.text);
+  noteCasts(report, request);
+  return report;
+}
+
+Result<void> checkRoom(const RunRequest& request, launch::Backend backend, RunReport& report) {
+  std::vector<MemoryCheck> checks;
+  if (!request.attended) checks.push_back(checkMemory(*request.plan, backend, request.step.get(), request.replicas));
+  if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan, request.step.get(), request.replicas));
+  for (const MemoryCheck& memory : checks) {
+    if (memory.fits()) continue;
+    if (!request.ignoreMemory) return fail(ErrorCode::Environment, "{}", memory.text);
+    report.notes.push_back(memory.text);
+  }
+  return {};
+}
+
+Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files,
+                                       const RunRequest& request, const launch::Observer& observer,
+                                       const Progress& progress, const std::vector<std::string>& then) {
+  CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(plan)));
+  launch::LaunchRequest launch;
+  launch.rankProgram = request.rankProgram;
+  if (launch.rankProgram.empty()) {
+    CLEAVE_TRY(launch.rankProgram, launch::rankProgram());
+  }
+  launch.planFile = files.plan;
+  launch.ranks = plan.ranks * request.replicas;
+  launch.backend = backend;
+  // Of training the outputs are all parameters: not gathered where nobody wants them.
+  if (request.wantsOutputs() || !request.training.isAsked())
+    launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};
+  for (const std::string& one : then) launch.rankArguments.insert(launch.rankArguments.end(), {"--then", one});
+  std::ranges::copy(rankArguments(request), std::back_inserter(launch.rankArguments));
+  if (request.step) {
+    CLEAVE_TRY_VOID(writeFile(files.step, plan::toJson(*request.step)));
+    launch.rankArguments.insert(launch.rankArguments.end(), {"--decode", files.step.string()});
+  }
+  return launch::launch(launch, observer, progress);
+}
+
+Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const RunRequest& request,
+                           const Progress& progress, const std::vector<std::string>& then) {
+  RunRequest alone = request;
+  alone.recordsTimes = false;
+  alone.replicas = 1;
+  if (request.step) {
+    CLEAVE_TRY(alone.step, planStep(plan, progress));
+  }
+  const auto nobody = [](const launch::RankEvent&) {};
+  CLEAVE_TRY(const auto outcome, launchRanks(plan, launch::Backend::Gloo, files, alone, nobody, progress, then));
+  if (outcome.succeeded) return {};
+  const launch::RankExit& failure = *outcome.firstFailure;
+  return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what,
+              failure.lastWords);
+}
+
+Follower::Follower(const RunRequest& request, launch::Backend backend, bool loads)
+    : m_request(request),
+      m_conduct(*request.plan, backend, loads && !request.skipWeights, request.training, request.replicas),
+      m_times(request.mesh().ranks()) {
+  if (request.step) m_conduct.expectSteps(*request.step, request.generation.tokens - 1);
+}
+
+void Follower::observe(const launch::RankEvent& event) {
+  m_conduct.observe(event);
+  m_times.observe(event);
+  if (!event.message) return;
+  if (const auto* account = std::get_if<protocol::MemoryAccount>(&*event.message)) m_accounts[event.rank] = *account;
+  if (const auto* done = std::get_if<protocol::Generated>(&*event.message)) m_generated[event.rank] = *done;
+  const auto* step = std::get_if<protocol::TrainingStep>(&*event.message);
+  if (step && event.rank == 0 && std::ssize(m_steps) < m_request.training.steps) m_steps.push_back(*step);
+}
+
+void Follower::tell(RunReport& report) const {
+  report.violations = m_conduct.violations(report.outcome);
+  report.memory = memoryByRank(m_accounts, report.outcome, m_request);
+  if (m_request.step) return;  // its steps are not recorded
+  if (auto timeline = m_times.timeline(*m_request.plan->program)) {
+    report.timeline = *std::move(timeline);
+  } else {
+    report.notes.push_back(timeline.error().message);
+  }
+  if (m_request.training.isAsked()) report.replicaSum = replicaSum(*m_request.plan, report.mesh, report.timeline);
+}
+
+Result<void> compareWith(const fs::path& expected, RunReport& report, const RunRequest& request, const RankFiles& files,
+                         std::int64_t steps, const Progress& progress) {
+  progress.report("compare");
+  CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected, steps));
+  notePadding(report);
+  CLEAVE_TRY_VOID(explainNotANumber(report, request, files, progress));
+  noteRounding(report, request);
+  return {};
+}
+
+RunVerdict verdictOf(const RunReport& report) {
+  const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(),
+                                    [](const OutputDifference& output) { return output.within(); });
+  if (!isWithin || !report.violations.empty()) return RunVerdict::Failed;
+  return report.outputs.empty() ? RunVerdict::NotChecked : RunVerdict::Passed;
+}
+
+}  // namespace cleave::pipeline

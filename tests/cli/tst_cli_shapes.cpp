@@ -1,0 +1,148 @@
+/// `run --shapes` on real ranks: one set of processes, weights that are loaded once, and each shape as an unsplit run
+/// computes it.
+#include "tests/support/cli_json.h"
+
+#include <QJsonArray>
+#include <QTest>
+
+using namespace cleave::test;
+
+namespace {
+
+QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
+const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+
+QJsonObject runsOf(const QStringList& arguments, int exitCode = 0) {
+  return json(QStringList{"run"} + arguments + kSplit, exitCode);
+}
+
+QJsonObject reportOf(const QJsonObject& runs, int index) { return runs["runs"][index]["report"].toObject(); }
+
+bool hasNote(const QJsonObject& report, const QString& words) {
+  for (const QJsonValue& note : report["notes"].toArray()) {
+    if (note.toString().contains(words)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+class TestCliShapes : public QObject {
+  Q_OBJECT
+ private slots:
+  void shapesShareTheWeightsThatAreLoadedOnce_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QStringList>("ranks");
+    for (const char* name : {"llama", "gpt2", "mixtral", "gemma2"})
+      QTest::newRow(name) << name << QStringList{"--ranks", "2"};
+    QTest::newRow("four ranks") << "llama" << QStringList{"--ranks", "4"};
+    QTest::newRow("replicas") << "gpt2" << QStringList{"--mesh", "dp=2,tp=2"};
+    QTest::newRow("an encoder") << "bert-no-mask" << QStringList{"--ranks", "2"};
+    QTest::newRow("half precision") << "llama" << QStringList{"--ranks", "2", "--dtype", "float16"};
+  }
+  void shapesShareTheWeightsThatAreLoadedOnce() {
+    QFETCH(QString, name);
+    QFETCH(QStringList, ranks);
+    const QJsonObject runs = runsOf(QStringList{family(name), "--shapes", "2x8,4x12,2x8,2x5"} + ranks);
+    QVERIFY(runs["passed"].toBool());
+    QCOMPARE(runs["runs"].toArray().size(), 4);
+    const QJsonArray first = reportOf(runs, 0)["ranks"].toArray();
+    QCOMPARE(first.size(), ranks.contains("2") ? 2 : 4);
+    for (int shape = 0; shape < 4; ++shape) {
+      const QJsonObject report = reportOf(runs, shape);
+      QVERIFY(report["passed"].toBool());
+      QCOMPARE(report["compared_with"].toString(), "an unsplit run");
+      QCOMPARE(hasNote(report, "Nothing was loaded again"), shape > 0);
+      for (int rank = 0; rank < first.size(); ++rank) {
+        const QJsonObject one = report["ranks"][rank].toObject();
+        QCOMPARE(one["storages"].toString().size(), 16);
+        QCOMPARE(one["storages"], first[rank]["storages"]);
+        QCOMPARE(one["bytes_read"].toInteger() > 0, shape == 0);
+      }
+    }
+    // The same program again, with the same inputs.
+    QCOMPARE(reportOf(runs, 2)["ranks"][0]["loss"], reportOf(runs, 0)["ranks"][0]["loss"]);
+    QVERIFY(reportOf(runs, 1)["ranks"][0]["loss"] != reportOf(runs, 0)["ranks"][0]["loss"]);
+  }
+
+  void aShapeIsPaddedToOneThatIsPlanned_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QStringList>("options");
+    for (const char* name : {"llama", "gpt2", "mixtral", "bloom", "gemma3_text", "opt"})
+      QTest::newRow(name) << name << QStringList();
+    QTest::newRow("with a mask") << "llama" << QStringList{"--mask", "on"};
+  }
+  void aShapeIsPaddedToOneThatIsPlanned() {
+    QFETCH(QString, name);
+    QFETCH(QStringList, options);
+    const QJsonObject runs = runsOf(
+        QStringList{family(name), "--ranks", "2", "--shapes", "2x16,1x11,2x16,1x20", "--pad-to-planned"} + options);
+    QVERIFY(runs["passed"].toBool());
+    for (int shape = 0; shape < 4; ++shape) {
+      QVERIFY(reportOf(runs, shape)["passed"].toBool());
+      const bool isPadded = hasNote(reportOf(runs, shape), "batch 1, sequence 11 ran padded to batch 2, sequence 16");
+      QCOMPARE(isPadded, shape == 1);
+    }
+  }
+
+  /// On the same parameters and optimizer states: AdamW's second shape depends on what it knows of the first.
+  void trainsOneShapeAfterTheOther_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<QStringList>("options");
+    QTest::newRow("llama") << "llama" << QStringList{"--ranks", "2", "--clip-norm", "1"};
+    QTest::newRow("padded") << "llama" << QStringList{"--ranks", "2", "--pad-to-planned"};
+    QTest::newRow("momentum") << "gpt2" << QStringList{"--ranks", "2", "--optimizer", "momentum"};
+    QTest::newRow("half precision") << "mixtral" << QStringList{"--ranks", "2", "--dtype", "bfloat16"};
+    QTest::newRow("replicas") << "gemma2" << QStringList{"--mesh", "dp=2,tp=2", "--accumulate", "2"};
+  }
+  void trainsOneShapeAfterTheOther() {
+    QFETCH(QString, name);
+    QFETCH(QStringList, options);
+    const QJsonObject runs = runsOf(QStringList{family(name), "--shapes", "4x12,2x8,4x12", "--train-steps", "3", "--lr",
+                                                "0.001", "--weight-decay", "0.1"} +
+                                    options);
+    QVERIFY(runs["passed"].toBool());
+    for (int shape = 0; shape < 3; ++shape) {
+      const QJsonObject report = reportOf(runs, shape);
+      QVERIFY(report["passed"].toBool());
+      QVERIFY(report["outputs"].toArray().size() > 15);
+      QCOMPARE(report["training"]["steps"].toArray().size(), 3);
+    }
+    const auto lossOf = [&](int shape, int step) {
+      return reportOf(runs, shape)["training"].toObject()["steps"].toArray()[step].toObject()["loss"].toDouble();
+    };
+    QVERIFY(lossOf(2, 0) < lossOf(0, 2));  // the third goes on where the first ended
+  }
+
+  void wordsSayItOfEachShape() {
+    const Finished run = cli(QStringList{"run", family("llama"), "--ranks", "2", "--shapes", "1x8,1x12"} + kSplit);
+    QCOMPARE(run.exitCode, 0);
+    QVERIFY2(run.out.contains("batch 1, sequence 12\nrank 0: read 0 B of weights"), run.out.constData());
+    QCOMPARE(run.out.count("passed: LlamaForCausalLM on 2 ranks"), 2);
+  }
+
+  void refusesWhatCannotBe_data() {
+    QTest::addColumn<QStringList>("arguments");
+    QTest::addColumn<QString>("says");
+    const auto row = [](const char* says, const QStringList& arguments) { QTest::newRow(says) << arguments << says; };
+    const QString llama = family("llama");
+    row("--pad-to-planned is about the shapes of --shapes: add them.", {llama, "--pad-to-planned"});
+    row("write BATCHxSEQUENCE, several separated by commas", {llama, "--shapes", "16"});
+    row("sees all others, padding too", {family("bert-no-mask"), "--shapes", "2x16,1x8", "--pad-to-planned"});
+    row("is another one there", {family("llama-dynamic-rope"), "--shapes", "1x64,1x8", "--pad-to-planned"});
+    row("--logits-to-keep would keep those of the padding",
+        {llama, "--logits-to-keep", "1", "--loss", "off", "--shapes", "1x16,1x8", "--pad-to-planned"});
+    row("batch 3, sequence 8: A batch of 3 does not divide over 2 replicas",
+        {llama, "--mesh", "dp=2,tp=1", "--shapes", "2x8,3x8"});
+  }
+  void refusesWhatCannotBe() {
+    QFETCH(QStringList, arguments);
+    QFETCH(QString, says);
+    const Finished run = cli(QStringList{"run"} + arguments);
+    QCOMPARE(run.exitCode, 2);
+    QVERIFY2(run.err.contains(says.toUtf8()), run.err.constData());
+  }
+};
+
+QTEST_GUILESS_MAIN(TestCliShapes)
+#include "tst_cli_shapes.moc"
