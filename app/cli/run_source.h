@@ -12,9 +12,9 @@ struct RunSource {
   std::vector<const CLI::Option*> planFlags;  ///< what `flags` is read from
   std::string input, expect, meshText;
   GenerationFlags generation;  ///< their prompt takes the place of an input
-  bool isTraining = false;   ///< by --train-steps
-  bool isElsewhere = false;  ///< other machines read the plan's file
-  program::Mesh mesh;        ///< by --mesh; its ranks are those of `flags` otherwise
+  bool isTraining = false;     ///< by --train-steps
+  bool isElsewhere = false;    ///< other machines read the plan's file
+  program::Mesh mesh;          ///< by --mesh; its ranks are those of `flags` otherwise
 
   void addTo(CLI::App& command);
   bool isPlan() const { return isPlanFile(flags.model); }

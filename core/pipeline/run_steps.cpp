@@ -171,7 +171,8 @@ Result<RunReport> beginReport(const RunRequest& request) {
 Result<void> checkRoom(const RunRequest& request, launch::Backend backend, RunReport& report) {
   std::vector<MemoryCheck> checks;
   if (!request.attended) checks.push_back(checkMemory(*request.plan, backend, request.step.get(), request.replicas));
-  if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan, request.step.get(), request.replicas));
+  if (request.comparesUnsplit())
+    checks.push_back(checkUnsplitMemory(*request.plan, request.step.get(), request.replicas));
   for (const MemoryCheck& memory : checks) {
     if (memory.fits()) continue;
     if (!request.ignoreMemory) return fail(ErrorCode::Environment, "{}", memory.text);

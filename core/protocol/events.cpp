@@ -128,8 +128,7 @@ void fields(V&& v, RankError& m) {
 /// The "type" of each message, in the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
     "hello",  "phase", "memory", "heartbeat", "collective", "measurement", "step",
-    "result", "error", "output", "times",     "account",    "generated",
-    "program"};
+    "result", "error", "output", "times",     "account",    "generated",   "program"};
 
 struct Writer {
   Json& json;

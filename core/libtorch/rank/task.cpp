@@ -56,9 +56,8 @@ Result<std::unique_ptr<Task>> readTask(const RankRequest& request, const RankReq
   // Everything that can be wrong with the program is found before anybody connects or allocates.
   if (request.training.isAsked()) {
     CLEAVE_TRY_VOID(program::check(request.training));
-    CLEAVE_TRY(task->backward,
-               program::backwardOf(*task->program.graph, task->program.parameters, task->program.ranks,
-                                   task->program.checkpointed));
+    CLEAVE_TRY(task->backward, program::backwardOf(*task->program.graph, task->program.parameters, task->program.ranks,
+                                                   task->program.checkpointed));
   }
   CLEAVE_TRY(Program bound, Program::bind(task->program.graph, device));
   task->bound = std::make_unique<Program>(std::move(bound));
