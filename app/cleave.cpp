@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QSettings>
+#include <QStandardPaths>
 #include <QTimer>
 #include <cstdio>
 #include <cstdlib>
@@ -109,6 +110,8 @@ int main(int argc, char** argv) {
   const bool isDark = !isScript && QSettings().value(QStringLiteral("window/dark")).toBool();
   views::applyTheme(isDark);
   views::Session session;
+  session.runs().history().keepIn(QStandardPaths::writableLocation(QStandardPaths::AppDataLocation) +
+                                  QStringLiteral("/runs"));
   endOnSignals(session, ending);
   views::MainWindow window(session, !isScript);
   if (isDark) window.setDarkTheme(true);

@@ -142,6 +142,23 @@ nlohmann::ordered_json jsonOf(const Timeline& timeline, const plan::Plan& plan, 
   return json;
 }
 
+/// What of a plan tells one run from another.
+nlohmann::ordered_json planJson(const plan::Plan& plan) {
+  const plan::ModelInfo& model = plan.model;
+  return {{"model", model.source},
+          {"architecture", model.architecture},
+          {"dtype", graph::toText(model.dtype)},
+          {"batch", model.batch},
+          {"sequence", model.sequence},
+          {"ranks", plan.ranks},
+          {"engine", solve::toText(plan.engine)},
+          {"menu", rules::toText(plan.candidateSet)},
+          {"sequence_parallel", rules::toText(plan.sequenceParallel)},
+          {"device_profile", plan.costSettings.profile.name},
+          {"demands", plan.demands},
+          {"collectives", plan.collectives.size()}};
+}
+
 }  // namespace
 
 std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step, int replicas) {
@@ -162,12 +179,9 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   Json json;
   json["schema"] = "cleave.run/1";
   json["passed"] = report.verdict == RunVerdict::NotChecked ? Json() : Json(report.verdict == RunVerdict::Passed);
-  json["plan"] = {{"model", plan.model.source},
-                  {"ranks", plan.ranks},
-                  {"engine", solve::toText(plan.engine)},
-                  {"collectives", plan.collectives.size()},
-                  {"predicted_memory", report.generation ? report.generation->predictedMemory
-                                                         : predictedMemory(plan, nullptr, report.mesh.dp)}};
+  json["plan"] = planJson(plan);
+  json["plan"]["predicted_memory"] = report.generation ? report.generation->predictedMemory
+                                                       : predictedMemory(plan, nullptr, report.mesh.dp);
   json["mesh"] = {{"dp", report.mesh.dp}, {"tp", report.mesh.tp}};
   json["world_size"] = report.mesh.ranks();
   if (report.mesh.isReplicated()) json["batch_of_replica"] = plan.model.batch;

@@ -192,8 +192,8 @@ std::vector<OperatorTime> Timeline::operators(const plan::Plan& plan) const {
     std::vector<std::int64_t> ofRank(longest.size());
     for (const Stretch& stretch : lane) {
       if (stretch.doing != Doing::Compute || stretch.node < 0) continue;
-      const graph::NodeId origin = plan.program->nodes[static_cast<std::size_t>(stretch.node)].origin;
-      if (origin.isValid() && origin.index() < ofRank.size()) ofRank[origin.index()] += stretch.length();
+      const graph::NodeId origin = originOf(stretch, plan);
+      if (origin.isValid()) ofRank[origin.index()] += stretch.length();
     }
     for (std::size_t i = 0; i < longest.size(); ++i) longest[i] = std::max(longest[i], ofRank[i]);
   }

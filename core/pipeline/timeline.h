@@ -78,9 +78,21 @@ class TimelineCollector {
   std::vector<Rank> m_ranks;
 };
 
+/// "linear", "linear backward", "all_reduce", "waiting for all_reduce".
+std::string titleOf(const Stretch& stretch, const plan::Plan& plan);
+/// What the plan predicts of its device: of a collective by the link's formula (solve/cost/link.h), of a node what it
+/// computes in the whole step, forward and backward. nullopt: it predicts nothing of this.
+std::optional<double> predictedSeconds(const Stretch& stretch, const plan::Plan& plan,
+                                       const std::vector<solve::StepCost>& costByNode);
+/// The node of the ATen graph that a stretch is of; invalid: none.
+graph::NodeId originOf(const Stretch& stretch, const plan::Plan& plan);
+
 /// In Google's Trace Event Format: a process a rank, with a thread of what it computes and one of its collectives, and
 /// in the arguments of each event the name, bytes and predicted time.
 std::string toChromeTrace(const Timeline& timeline, const plan::Plan& plan);
+
+/// Who was waited for and how far apart ranks came to one collective, in sentences; empty: nobody waited.
+std::string waitedText(const Timeline& timeline, const plan::Plan& plan);
 
 /// Where the time went, a line a rank, who was waited for, the longest operators, and what was predicted.
 std::string timesText(const Timeline& timeline, const plan::Plan& plan);

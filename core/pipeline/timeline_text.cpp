@@ -24,8 +24,7 @@ rules::CollectiveKind kindOf(protocol::SpanKind kind) {
                                                    : rules::CollectiveKind::AllReduce;
 }
 
-/// The cost model's formula (solve/cost/link.h).
-double predictedSeconds(const plan::Plan& plan, const Stretch& stretch) {
+double predictedSecondsOfCollective(const plan::Plan& plan, const Stretch& stretch) {
   const solve::DeviceProfile& profile = plan.costSettings.profile;
   return profile.linkLatencySeconds + solve::ringShare(kindOf(stretch.kind), stretch.ranks) *
                                           static_cast<double>(stretch.bytes) / profile.linkBytesPerSecond;
@@ -72,18 +71,9 @@ class TraceWriter {
     for (const Stretch& stretch : m_timeline.lanes[static_cast<std::size_t>(rank)]) writeStretch(rank, stretch);
   }
 
-  std::string titleOf(const Stretch& stretch) const {
-    if (stretch.doing == Doing::Waiting) return fmt::format("waiting for {}", protocol::toText(stretch.kind));
-    if (stretch.doing == Doing::Collective || stretch.node < 0) return std::string(protocol::toText(stretch.kind));
-    const graph::Node& node = m_plan.program->nodes[static_cast<std::size_t>(stretch.node)];
-    const std::string_view op = graph::shortName(m_plan.program->opName(node));
-    if (stretch.kind == protocol::SpanKind::Again) return fmt::format("{} again", op);
-    return stretch.kind == protocol::SpanKind::Backward ? fmt::format("{} backward", op) : std::string(op);
-  }
-
   void writeStretch(std::int64_t rank, const Stretch& stretch) {
     m_json.beginObject();
-    m_json.key("name").value(titleOf(stretch));
+    m_json.key("name").value(titleOf(stretch, m_plan));
     m_json.key("cat").value(toText(stretch.doing));
     m_json.key("ph").value("X");
     m_json.key("ts").real(static_cast<double>(stretch.beginNs) / 1000);
@@ -100,7 +90,7 @@ class TraceWriter {
     if (stretch.doing == Doing::Collective) {
       m_json.key("bytes").value(stretch.bytes);
       m_json.key("ranks").value(stretch.ranks);
-      m_json.key("predicted_us").real(predictedSeconds(m_plan, stretch) * 1e6);
+      m_json.key("predicted_us").real(predictedSecondsOfCollective(m_plan, stretch) * 1e6);
     }
     m_json.endObject();
     m_json.endObject();
@@ -110,20 +100,6 @@ class TraceWriter {
   const plan::Plan& m_plan;
   JsonWriter m_json;
 };
-
-std::string waitedText(const Timeline& timeline, const plan::Plan& plan) {
-  const auto slowest = timeline.slowest();
-  if (!slowest) return {};
-  const LaneSum& sum = timeline.sums[static_cast<std::size_t>(*slowest)];
-  std::string text = fmt::format("others waited most for rank {}: {} in all; ", *slowest, nsText(sum.madeOthersWait));
-  text += fmt::format("ranks came to one collective up to {} apart{}\n", nsText(timeline.skewNs),
-                      timeline.skewNode < 0 ? "" : fmt::format(" ({})", nameOf(plan, timeline.skewNode)));
-  if (!timeline.isOneClock)
-    text +=
-        "Ranks of different hosts are laid side by side where all had met: what is told of waiting between hosts is "
-        "only as good as that.\n";
-  return text;
-}
 
 std::string longestText(const Timeline& timeline, const plan::Plan& plan) {
   const std::vector<OperatorTime> operators = timeline.operators(plan);
@@ -139,6 +115,43 @@ std::string longestText(const Timeline& timeline, const plan::Plan& plan) {
 }
 
 }  // namespace
+
+std::string titleOf(const Stretch& stretch, const plan::Plan& plan) {
+  if (stretch.doing == Doing::Waiting) return fmt::format("waiting for {}", protocol::toText(stretch.kind));
+  if (stretch.doing == Doing::Collective || stretch.node < 0) return std::string(protocol::toText(stretch.kind));
+  const graph::Node& node = plan.program->nodes[static_cast<std::size_t>(stretch.node)];
+  const std::string_view op = graph::shortName(plan.program->opName(node));
+  if (stretch.kind == protocol::SpanKind::Again) return fmt::format("{} again", op);
+  return stretch.kind == protocol::SpanKind::Backward ? fmt::format("{} backward", op) : std::string(op);
+}
+
+graph::NodeId originOf(const Stretch& stretch, const plan::Plan& plan) {
+  if (stretch.node < 0 || stretch.node >= std::ssize(plan.program->nodes)) return {};
+  const graph::NodeId origin = plan.program->nodes[static_cast<std::size_t>(stretch.node)].origin;
+  return origin.isValid() && origin.index() < plan.graph->nodes.size() ? origin : graph::NodeId();
+}
+
+std::optional<double> predictedSeconds(const Stretch& stretch, const plan::Plan& plan,
+                                       const std::vector<solve::StepCost>& costByNode) {
+  if (stretch.doing == Doing::Collective) return predictedSecondsOfCollective(plan, stretch);
+  const graph::NodeId origin = originOf(stretch, plan);
+  if (stretch.doing == Doing::Waiting || !origin.isValid()) return std::nullopt;
+  return static_cast<double>(costByNode[origin.index()].computeFs) / 1e15;
+}
+
+std::string waitedText(const Timeline& timeline, const plan::Plan& plan) {
+  const auto slowest = timeline.slowest();
+  if (!slowest) return {};
+  const LaneSum& sum = timeline.sums[static_cast<std::size_t>(*slowest)];
+  std::string text = fmt::format("others waited most for rank {}: {} in all; ", *slowest, nsText(sum.madeOthersWait));
+  text += fmt::format("ranks came to one collective up to {} apart{}\n", nsText(timeline.skewNs),
+                      timeline.skewNode < 0 ? "" : fmt::format(" ({})", nameOf(plan, timeline.skewNode)));
+  if (!timeline.isOneClock)
+    text +=
+        "Ranks of different hosts are laid side by side where all had met: what is told of waiting between hosts is "
+        "only as good as that.\n";
+  return text;
+}
 
 std::string toChromeTrace(const Timeline& timeline, const plan::Plan& plan) {
   return TraceWriter(timeline, plan).write();

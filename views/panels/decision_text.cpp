@@ -61,9 +61,12 @@ QString candidateRow(const solve::CandidateFate& candidate, int ranks, bool asks
   const bool isCopied = split && solve::effectiveStrategy(*split, ranks) != split->strategy;
   const std::string demand = isCopied ? candidate.choice->results.front().text() : candidate.name;
   const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(demand) : QString();
-  QString rows = row({nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))),
-                      cell(fateText(candidate, colors)), cell(quiet(collective, colors)), cell(ask)});
-  if (!why.isEmpty()) rows += row({cell({}), cell(quiet(why, colors), 3)});
+  // Two columns: what is beside the name wraps between words, however narrow the panel is.
+  QStringList facts{fateText(candidate, colors), quiet(collective, colors), ask};
+  facts.removeAll(QString());
+  QString rows = row(
+      {nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))), cell(facts.join(QStringLiteral(" · ")))});
+  if (!why.isEmpty()) rows += row({cell({}), cell(quiet(why, colors))});
   return rows;
 }
 

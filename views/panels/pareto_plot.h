@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "solve/optimal/optimum.h"
-#include "views/panels/plot_axis.h"
+#include "views/widgets/plot_axis.h"
 
 namespace cleave::views {
 

@@ -42,32 +42,43 @@ RunMonitor::RunMonitor(int ranks) {
   for (std::size_t i = 0; i < m_ranks.size(); ++i) m_ranks[i].rank = static_cast<int>(i);
 }
 
+std::int64_t RunMonitor::now() {
+  const Clock::time_point at = Clock::now();
+  if (!m_begin) m_begin = at;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(at - *m_begin).count();
+}
+
+void RunMonitor::enter(RankView& view, protocol::Phase phase, std::int64_t atMs) {
+  view.phase = phase;
+  if (view.phases.empty() || view.phases.back().phase != phase) view.phases.push_back({atMs, phase});
+}
+
 void RunMonitor::apply(const launch::RankEvent& event) {
   const std::lock_guard lock(m_mutex);
   if (event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
-  m_hasStarted = true;
+  const std::int64_t atMs = now();
   RankView& view = m_ranks[static_cast<std::size_t>(event.rank)];
   if (!event.line.empty()) {
     view.log << toQ(event.line);
     if (view.log.size() > kLogLines) view.log.removeFirst();
   }
-  if (event.message) applyMessage(view, *event.message);
+  if (event.message) applyMessage(view, *event.message, atMs);
 }
 
-void RunMonitor::applyMessage(RankView& view, const protocol::Message& message) {
+void RunMonitor::applyMessage(RankView& view, const protocol::Message& message, std::int64_t atMs) {
   std::visit(
       Overloaded{[&](const protocol::Hello& hello) {
                    view.pid = hello.pid;
                    view.device = toQ(hello.device);
                  },
                  [&](const protocol::PhaseChange& change) {
-                   view.phase = change.phase;
+                   enter(view, change.phase, atMs);
                    view.done = change.done;
                    view.total = change.total;
                  },
                  [&](const protocol::MemorySample& sample) {
                    RankMemory memory = memoryOf(sample);
-                   view.history.push_back(memory.process());
+                   view.history.push_back({atMs, memory.program(), memory.process()});
                    memory.peak.program = std::max(view.memory.peak.program, memory.peak.program);
                    memory.peak.process = std::max(view.memory.peak.process, memory.peak.process);
                    if (view.result) memory.peak = view.result->peak;
@@ -76,16 +87,20 @@ void RunMonitor::applyMessage(RankView& view, const protocol::Message& message) 
                    if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
                  },
                  [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
-                 [](const protocol::Measurement&) {},                                       // no run's
+                 [](const protocol::Measurement&) {},  // no run's
+                 [&](const protocol::CollectiveDone&) { ++view.collectives; },
+                 [&](const protocol::TrainingStep& step) {
+                   if (view.rank == 0 && std::ssize(m_steps) < program::kMostSteps) m_steps.push_back(step);
+                 },
                  [](const protocol::StepTimes&) {}, [](const protocol::MemoryAccount&) {},  // the report has them
-                 [&](const protocol::CollectiveDone&) { ++view.collectives; }, [](const protocol::TrainingStep&) {},
+                 [](const protocol::Generated&) {}, [](const protocol::ProgramDone&) {},
                  [&](const protocol::RankResult& result) {
                    view.result = result;
                    view.memory.peak = result.peak;
                  },
                  [&](const protocol::RankError& error) {
                    view.error = toQ(error.message);
-                   view.phase = protocol::Phase::Failed;
+                   enter(view, protocol::Phase::Failed, atMs);
                  }},
       message);
 }
@@ -95,9 +110,14 @@ std::vector<RankView> RunMonitor::snapshot() const {
   return m_ranks;
 }
 
+std::vector<protocol::TrainingStep> RunMonitor::steps() const {
+  const std::lock_guard lock(m_mutex);
+  return m_steps;
+}
+
 bool RunMonitor::hasStarted() const {
   const std::lock_guard lock(m_mutex);
-  return m_hasStarted;
+  return m_begin.has_value();
 }
 
 void RunMonitor::finish(const launch::RunOutcome* outcome) {

@@ -1,10 +1,11 @@
 #pragma once
-/// What is known of a run while it goes on: the events of all ranks boiled down to what the run panel draws.
+/// What is known of a run while it goes on: the events of all ranks boiled down to what the run view draws.
 ///
 /// `apply` is called on the launching thread, `snapshot` on the GUI thread, a few times a second: samples arrive at 10
 /// Hz a rank and are painted at 5 Hz at most.
 #include <QString>
 #include <QStringList>
+#include <chrono>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -22,6 +23,17 @@ struct RankMemory {
   std::int64_t process() const { return program() + communication + other; }
 };
 
+/// What a rank held at a moment of the run, in milliseconds since the first event of any rank.
+struct MemoryPoint {
+  std::int64_t atMs = 0;
+  std::int64_t program = 0, process = 0;  ///< bytes
+};
+/// When a rank entered a phase.
+struct PhaseBegin {
+  std::int64_t atMs = 0;
+  protocol::Phase phase = protocol::Phase::Spawned;
+};
+
 struct RankView {
   int rank = 0;
   protocol::Phase phase = protocol::Phase::Spawned;
@@ -30,7 +42,8 @@ struct RankView {
   std::int64_t pid = 0;
   QString device;
   RankMemory memory;
-  std::vector<std::int64_t> history;  ///< of the process, one sample per 100 ms, the last 60 s, oldest first
+  std::vector<MemoryPoint> history;  ///< one sample per 100 ms, the last 60 s, oldest first
+  std::vector<PhaseBegin> phases;    ///< in order
   std::int64_t collectives = 0;
   std::optional<protocol::RankResult> result;
   QString error;    ///< its own error message
@@ -40,7 +53,7 @@ struct RankView {
   QString state() const;
 };
 
-/// What a memory sample says in the categories of the run panel.
+/// What a memory sample says in the categories of the run view.
 RankMemory memoryOf(const protocol::MemorySample& sample);
 
 class RunMonitor {
@@ -49,6 +62,8 @@ class RunMonitor {
   void apply(const launch::RankEvent& event);
   /// All ranks by number.
   std::vector<RankView> snapshot() const;
+  /// Training steps that are through, as rank 0 tells them.
+  std::vector<protocol::TrainingStep> steps() const;
   /// The launcher has spoken of a rank; false: none was started.
   bool hasStarted() const;
   /// The end of the run: done everywhere, or the first failure marked on its rank; all others were stopped. `outcome`
@@ -56,10 +71,14 @@ class RunMonitor {
   void finish(const launch::RunOutcome* outcome);
 
  private:
-  void applyMessage(RankView& view, const protocol::Message& message);
+  using Clock = std::chrono::steady_clock;
+  void applyMessage(RankView& view, const protocol::Message& message, std::int64_t atMs);
+  static void enter(RankView& view, protocol::Phase phase, std::int64_t atMs);
+  std::int64_t now();
   mutable std::mutex m_mutex;
+  std::optional<Clock::time_point> m_begin;  ///< of the first event
+  std::vector<protocol::TrainingStep> m_steps;
   std::vector<RankView> m_ranks;
-  bool m_hasStarted = false;
 };
 
 }  // namespace cleave::views

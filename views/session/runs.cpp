@@ -14,8 +14,12 @@ constexpr int kSampleMs = 200;
 /// How a run came out in which no rank failed.
 QString ranText(const pipeline::RunReport& report, int ranks) {
   const QString who = ranksText(ranks);
+  const bool isTraining = report.training.isAsked();
   const QString what = toQ(report.comparedWith);
-  if (report.verdict == pipeline::RunVerdict::Passed) return Runs::tr("%1 computed the same as %2.").arg(who, what);
+  if (report.verdict == pipeline::RunVerdict::Passed)
+    return isTraining ? Runs::tr("%1 trained %2 as %3 does.")
+                            .arg(who, countedText(static_cast<std::uint64_t>(report.training.steps), "step"), what)
+                      : Runs::tr("%1 computed the same as %2.").arg(who, what);
   if (report.verdict == pipeline::RunVerdict::NotChecked)
     return Runs::tr("%1 ran to the end; what they computed was compared with nothing.").arg(who);
   if (!report.violations.empty()) return toQ(report.violations.front());
@@ -27,7 +31,7 @@ QString ranText(const pipeline::RunReport& report, int ranks) {
   return Runs::tr("%1 computed something else than %2.").arg(who, what);
 }
 
-/// What running a plan here asks for; where, and whether memory counts, is the user's to say.
+/// What running a plan here asks for; how is the user's to say.
 pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan) {
   pipeline::RunRequest request;
   request.skipWeights = !plan->model.hasWeights;
@@ -42,11 +46,40 @@ Runs::Runs(const OpenedModel& opened, Settings& settings, const Plans& plans, Jo
     : QObject(parent), m_opened(opened), m_settings(settings), m_plans(plans), m_jobs(jobs), m_notices(notices) {
   m_sampleTimer.setInterval(kSampleMs);
   connect(&m_sampleTimer, &QTimer::timeout, this, &Runs::sampled);
+  m_runSettings.ranks = settings.options().ranks;
+  m_runSettings.training.optimizer = settings.options().cost.optimizer;
+  connect(&settings, &Settings::changed, this, [this, last = settings.options().ranks]() mutable {
+    if (const int ranks = m_settings.options().ranks; std::exchange(last, ranks) != ranks) {
+      m_runSettings.ranks = ranks;
+      emit settingsChanged();
+    }
+  });
 }
 
-void Runs::forget() { m_state.reset(); }
+bool isFor(const plan::Plan& plan, const RunSettings& settings) {
+  const solve::CostSettings& cost = plan.costSettings;
+  const bool trainsSo = cost.isTraining && cost.optimizer == settings.training.optimizer;
+  return plan.ranks == settings.ranks && (!settings.training.isAsked() || trainsSo);
+}
 
-QString Runs::whyNot(int ranks) const {
+bool RunState::hasDifference() const {
+  return report && std::any_of(report->outputs.begin(), report->outputs.end(),
+                               [](const pipeline::OutputDifference& output) { return !output.within(); });
+}
+
+void Runs::forget() {
+  m_state.reset();
+  m_difference.reset();
+}
+
+void Runs::setSettings(const RunSettings& settings) {
+  m_runSettings = settings;
+  emit settingsChanged();
+}
+
+QString Runs::whyNot(const RunSettings& settings) const {
+  const int ranks = settings.ranks;
+  if (const auto checked = program::check(settings.training); !checked) return toQ(checked.error().message);
   const bool hasNoSolution = m_plans.solved() && m_plans.solved()->result.outcome != solve::Outcome::Solved;
   if (hasNoSolution && m_plans.solved()->options.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
   if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {
@@ -59,42 +92,50 @@ QString Runs::whyNot(int ranks) const {
     return toQ(program::whyNotRun(model->info.source, model->info.quantization));
   if (!m_plans.whyOpenedCannotRun().isEmpty()) return m_plans.whyOpenedCannotRun();
   // Without its model, all that can be run is the plan that names the weights.
-  const bool isAsOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan() && m_plans.plan()->ranks == ranks;
+  const bool isAsOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan() && !solvesFirst(settings);
   if (isAsOpened || !m_opened.model()->folder.path.empty()) return {};
   return m_plans.openedPlan()
-             ? tr("The plan is open without its model, so it can only be run as it is, on %1: open its model folder "
-                  "for "
-                  "another plan.")
-                   .arg(ranksText(m_plans.openedPlan()->ranks))
+             ? tr("The plan is open without its model, so it can only be run as it is, on %1%2: open its model folder "
+                  "for another plan.")
+                   .arg(ranksText(m_plans.openedPlan()->ranks),
+                        m_plans.openedPlan()->costSettings.isTraining ? QString() : tr(" and one forward pass"))
              : tr("A recorded search has no weights, so it cannot be run: open its model folder and solve it.");
 }
 
-void Runs::run(int ranks, launch::Backend backend, bool ignoresMemory) {
+void Runs::run(const RunSettings& settings) {
   if (!m_opened.model() || m_jobs.activity() == Activity::Running) return;
-  if (const QString why = whyNot(ranks); !why.isEmpty()) {
+  if (const QString why = whyNot(settings); !why.isEmpty()) {
     m_notices.say(why, Severity::Failure);
     return m_jobs.end(Activity::Running, false, why);
   }
-  if (m_plans.plan() && m_plans.plan()->ranks == ranks && m_jobs.activity() == Activity::Idle)
-    return start(ranks, backend, ignoresMemory);
-  m_afterSolve = {ranks, backend};
-  m_settings.setRanks(ranks);
+  if (!solvesFirst(settings) && m_jobs.activity() == Activity::Idle) return start(settings);
+  m_afterSolve = settings;
+  m_settings.setRanks(settings.ranks);
+  if (settings.training.isAsked()) {
+    m_settings.setTraining(true);
+    m_settings.setOptimizer(settings.training.optimizer);
+  }
   m_settings.solve();
 }
 
-void Runs::start(int ranks, launch::Backend backend, bool ignoresMemory) {
-  auto monitor = std::make_shared<RunMonitor>(ranks);
-  m_state = RunState{ranks, backend, m_plans.plan(), monitor, std::nullopt, {}, true};
+void Runs::start(const RunSettings& settings) {
+  auto monitor = std::make_shared<RunMonitor>(settings.ranks);
+  m_state = RunState{settings, settings.backend, m_plans.plan(), monitor, nullptr, {}, true};
   pipeline::RunRequest request = requestFor(m_plans.plan());
-  request.backend = backend;
-  request.ignoreMemory = ignoresMemory;
-  m_notices.log(tr("Starting %1").arg(ranksText(ranks)));
-  m_jobs.start(Activity::Running, tr("Running on %1").arg(ranksText(ranks)),
+  request.backend = settings.backend;
+  request.training = settings.training;
+  request.ignoreMemory = settings.ignoresMemory;
+  m_notices.log(tr("Starting %1").arg(ranksText(settings.ranks)));
+  m_jobs.start(Activity::Running, tr("Running on %1").arg(ranksText(settings.ranks)),
                [this, request, monitor](const Progress& progress) -> Worker::Completion {
                  auto report = pipeline::runPlan(
                      request, [monitor](const launch::RankEvent& event) { monitor->apply(event); }, progress);
                  monitor->finish(report ? &report->outcome : nullptr);
-                 return [this, report = std::move(report)]() { take(report); };
+                 std::string kept = report ? pipeline::toJson(*report, *request.plan) : std::string();
+                 return [this, report = std::move(report), kept = std::move(kept)]() {
+                   if (report) m_history.add(kept);
+                   take(report);
+                 };
                });
   m_sampleTimer.start();
   emit changed();
@@ -110,7 +151,7 @@ void Runs::take(const Result<pipeline::RunReport>& report) {
   QString sentence;
   Severity severity = Severity::Failure;
   if (report) {
-    m_state->report = *report;
+    m_state->report = std::make_shared<const pipeline::RunReport>(*report);
     m_state->backend = report->backend;
     const auto& failure = report->outcome.firstFailure;
     if (failure) {
@@ -119,7 +160,7 @@ void Runs::take(const Result<pipeline::RunReport>& report) {
         sentence += QStringLiteral(": ") + toQ(failure->lastWords).trimmed().section(QLatin1Char('\n'), -1);
     } else {
       severity = report->verdict == pipeline::RunVerdict::Failed ? Severity::Warning : Severity::Good;
-      sentence = ranText(*report, m_state->ranks);
+      sentence = ranText(*report, m_state->settings.ranks);
     }
   } else {
     sentence = toQ(report.error().message);
@@ -136,23 +177,66 @@ void Runs::goOnAfterSolve(const QString& solved) {
   const auto wanted = std::exchange(m_afterSolve, std::nullopt);
   if (!wanted) return;
   if (m_plans.plan())
-    start(wanted->first, wanted->second, false);
+    start(*wanted);
   else
     m_jobs.end(Activity::Running, false, tr("There is no plan to run: %1").arg(solved));
 }
 
-QStringList Runs::arguments(int ranks) const {
+const FirstDifference* Runs::firstDifference() const {
+  return m_difference && m_difference->plan == m_plans.plan() ? &*m_difference : nullptr;
+}
+
+void Runs::findFirstDifference() {
+  const auto plan = m_plans.plan();
+  if (!plan || m_jobs.activity() != Activity::Idle) return;
+  if (const QString why = whyNot({.ranks = plan->ranks}); !why.isEmpty()) {
+    m_notices.say(why, Severity::Failure);
+    return m_jobs.end(Activity::Running, false, why);
+  }
+  m_difference = FirstDifference{plan, std::nullopt, {}};
+  m_jobs.start(Activity::Running, tr("Looking for the first difference"),
+               [this, plan](const Progress& progress) -> Worker::Completion {
+                 auto found = pipeline::bisect({.plan = plan, .skipWeights = !plan->model.hasWeights}, progress);
+                 return [this, plan, found = std::move(found)] { takeDifference(plan, found); };
+               });
+  emit firstDifferenceChanged();
+}
+
+void Runs::takeDifference(const std::shared_ptr<const plan::Plan>& plan, const Result<pipeline::Bisection>& found) {
+  if (found)
+    m_difference = FirstDifference{plan, *found, {}};
+  else
+    m_difference = FirstDifference{plan, std::nullopt, toQ(found.error().message)};
+  const QString sentence =
+      found ? prose(pipeline::bisectionText(*found, *plan)).section(QLatin1Char('\n'), 0, 0) : m_difference->failure;
+  const Severity severity = found ? (found->first ? Severity::Warning : Severity::Good)
+                            : found.error().code == ErrorCode::Cancelled ? Severity::Info
+                                                                         : Severity::Failure;
+  emit firstDifferenceChanged();
+  if (firstDifference()) m_notices.say(sentence, severity, About::Run);
+  m_jobs.end(Activity::Running, found.has_value(), sentence);
+}
+
+QStringList Runs::arguments(const RunSettings& settings) const {
   const QString folder = m_opened.folder();
   if (folder.isEmpty()) return {};
-  // The shown plan is run as it is; for another number of ranks the settings are solved first.
-  const bool isShownPlan = m_plans.plan() && m_plans.plan()->ranks == ranks && !m_plans.branches().empty();
+  // The shown plan is run as it is; for another one the settings are solved first.
+  const bool isShownPlan = !solvesFirst(settings) && !m_plans.branches().empty();
   pipeline::SolveOptions options = isShownPlan ? m_plans.options() : m_settings.options();
-  options.ranks = ranks;
+  options.ranks = settings.ranks;
+  if (settings.training.isAsked()) {
+    options.cost.isTraining = true;
+    options.cost.optimizer = settings.training.optimizer;
+  }
   QStringList words;
   for (const std::string& word : pipeline::PlanFlags::of(toStd(folder), m_opened.captureOptions(), options,
                                                          m_settings.deviceFile(options.cost.profile))
                                      .arguments())
     words << toQ(word);
+  // PlanFlags says the optimizer, too.
+  const std::vector<std::string> training = program::arguments(settings.training);
+  for (std::size_t i = 0; i + 1 < training.size(); i += 2)
+    if (!words.contains(toQ(training[i]))) words << toQ(training[i]) << toQ(training[i + 1]);
   if (!m_opened.model()->info.hasWeights) words << QStringLiteral("--skip-weights");
   return words;
 }

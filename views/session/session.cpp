@@ -44,6 +44,11 @@ void Session::connectParts() {
     else
       seekRemedies();
   });
+  connect(&m_runs, &Runs::firstDifferenceChanged, this, [this] {
+    const FirstDifference* difference = m_runs.firstDifference();
+    if (difference && difference->found && difference->found->first)
+      m_selection.focusValue(difference->found->first->value);
+  });
   connect(&m_jobs, &Jobs::stopWanted, this, [this] {
     m_runs.dropWanted();
     m_debugger.reads().cancelAll();
@@ -56,7 +61,7 @@ void Session::shutdown() {
   m_debugger.endLive();
   m_runs.close();
   // All are asked first, so that their time to end runs together.
-  const auto workers = {&m_jobs.worker(), &m_debugger.reads(), &m_files.worker()};
+  const auto workers = {&m_jobs.worker(), &m_debugger.reads(), &m_files.worker(), &m_runs.history().worker()};
   for (Worker* worker : workers) worker->close();
   m_answers.close();
   const auto until = Worker::Clock::now() + kShutdownLimit;
@@ -65,7 +70,8 @@ void Session::shutdown() {
 }
 
 bool Session::isIdle() const {
-  return m_jobs.isIdle() && !m_debugger.reads().isBusy() && !m_files.isBusy() && m_answers.isIdle();
+  return m_jobs.isIdle() && !m_debugger.reads().isBusy() && !m_files.isBusy() && m_answers.isIdle() &&
+         !m_runs.history().isBusy();
 }
 
 void Session::seekRemedies() {

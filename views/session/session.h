@@ -53,7 +53,7 @@ class Session : public QObject {
   /// Captures the open model again with other options.
   void recapture(const torch_capture::CaptureOptions& options) { recapture(options, m_settings.options()); }
   /// The same for so many ranks, and runs what comes of it.
-  void recaptureAndRun(const torch_capture::CaptureOptions& options, int ranks, launch::Backend backend);
+  void recaptureAndRun(const torch_capture::CaptureOptions& options, const RunSettings& run);
   void solve();
   void saveTrace(const QString& file);
 

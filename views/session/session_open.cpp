@@ -62,11 +62,15 @@ void Session::recapture(const torch_capture::CaptureOptions& options, const pipe
            });
 }
 
-void Session::recaptureAndRun(const torch_capture::CaptureOptions& options, int ranks, launch::Backend backend) {
+void Session::recaptureAndRun(const torch_capture::CaptureOptions& options, const RunSettings& run) {
   pipeline::SolveOptions settings = m_settings.options();
-  settings.ranks = ranks;
+  settings.ranks = run.ranks;
+  if (run.training.isAsked()) {
+    settings.cost.isTraining = true;
+    settings.cost.optimizer = run.training.optimizer;
+  }
   recapture(options, settings);
-  m_runs.runOnceSolved(ranks, backend);
+  m_runs.runOnceSolved(run);
 }
 
 void Session::postOpen(const QString& path, Load load) {

@@ -65,6 +65,33 @@ HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
   return amounts;
 }
 
+/// Of a node the farthest of its results, in parts of what is tolerated. The node where the difference begins is beyond
+/// it, for its elements say so; digests alone may not.
+HeatAmounts errorsOf(const pipeline::Bisection& found, const graph::Graph& graph) {
+  HeatAmounts amounts(graph.nodes.size());
+  for (const auto node : idRange<NodeId>(graph.nodes.size())) {
+    for (const ValueId value : graph.node(node).results) {
+      if (value.index() >= found.errors.size() || found.errors[value.index()] < 0) continue;
+      const double error = found.errors[value.index()];
+      const double tolerated = graph::isFloatingPoint(graph.value(value).type.dtype) ? found.tolerance : 0;
+      const double part = error == 0 ? 0 : tolerated > 0 ? error / tolerated : HUGE_VAL;
+      amounts[node.index()] = std::max(amounts[node.index()].value_or(0), part);
+    }
+  }
+  if (!found.first) return amounts;
+  auto& first = amounts[graph.value(found.first->value).producer.index()];
+  first = std::max(first.value_or(0), std::nextafter(1.0, 2.0));
+  return amounts;
+}
+
+HeatGaps notCompared(const HeatAmounts& amounts, const graph::Graph& graph) {
+  HeatGaps gaps(amounts.size());
+  for (const auto node : idRange<NodeId>(amounts.size()))
+    if (!amounts[node.index()] && graph.node(node).kind == graph::NodeKind::Call)
+      gaps[node.index()] = HeatGap::NotCompared;
+  return gaps;
+}
+
 constexpr int kLeastPathLetters = 10;
 }  // namespace
 
@@ -101,7 +128,15 @@ GraphArea::GraphArea(Session& session, QWidget* parent)
           [this] { m_view->follow(m_session.selection().focus().node); });
   connect(&session.plans(), &Plans::planChanged, this, &GraphArea::showPlan);
   connect(&session.answers(), &Answers::heatChanged, this, &GraphArea::showHeat);
+  connect(&session.plans(), &Plans::planChanged, this, [this] {
+    if (m_colorBy == ColorBy::Error) showErrors();
+  });
   connect(&session.plans(), &Plans::branchesChanged, this, &GraphArea::showChanges);
+  connect(&session.runs(), &Runs::firstDifferenceChanged, this, [this] {
+    const FirstDifference* difference = m_session.runs().firstDifference();
+    if (difference && difference->found) return setColorBy(ColorBy::Error);
+    if (m_colorBy == ColorBy::Error) showHeat();
+  });
   connect(&session.debugger(), &Debugger::breakpointsChanged, this, [this] {
     std::vector<NodeId> nodes;
     for (const solve::Breakpoint& breakpoint : m_session.debugger().breakpoints())
@@ -195,6 +230,7 @@ void GraphArea::setColorBy(ColorBy what) {
 
 void GraphArea::showHeat() {
   if (!isHeat(m_colorBy)) return m_view->setColorBy(m_colorBy, {});
+  if (m_colorBy == ColorBy::Error) return showErrors();
   const auto& heat = m_session.answers().heat();
   const auto& solved = m_session.plans().solved();
   if (heat) {
@@ -211,6 +247,19 @@ void GraphArea::showHeat() {
                        isOpenedTrace ? tr("a recorded search keeps no amounts: solve its model")
                                      : tr("there is no solution to count"));
   }
+}
+
+void GraphArea::showErrors() {
+  const FirstDifference* difference = m_session.runs().firstDifference();
+  const graph::Graph* graph = m_session.opened().graph();
+  if (!difference || !difference->found || !graph) {
+    const QString why = !difference               ? tr("not compared yet: Run ▸ Find the First Difference")
+                        : difference->isPending() ? tr("comparing …")
+                                                  : difference->failure;
+    return m_view->setColorBy(m_colorBy, {}, why);
+  }
+  const HeatAmounts amounts = errorsOf(*difference->found, *graph);
+  m_view->setColorBy(m_colorBy, amounts, {}, notCompared(amounts, *graph));
 }
 
 void GraphArea::showChanges() {

@@ -51,6 +51,7 @@ class GraphArea : public QWidget {
   void showFocus();
   void showPlan();
   void showHeat();
+  void showErrors();
   void showChanges();
   void addColorActions(QMenu& menu);
   Result<QString> drawPicture(const QString& kind, QIODevice& out);

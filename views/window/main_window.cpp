@@ -18,6 +18,8 @@
 #include <QStackedWidget>
 #include <QStatusBar>
 #include <QStyleFactory>
+#include <QTabBar>
+#include <QTabWidget>
 #include <QTimer>
 #include <QToolBar>
 #include <QToolButton>
@@ -28,6 +30,7 @@
 #include "views/base/text.h"
 #include "views/base/theme.h"
 #include "views/graph/view/graph_view.h"
+#include "views/run/run_view.h"
 #include "views/widgets/focus_ring.h"
 #include "views/widgets/key_priority.h"
 #include "views/window/graph_area.h"
@@ -77,10 +80,20 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
   m_start = new StartPage;
   m_graph = new GraphArea(m_session);
   connect(m_graph, &GraphArea::decisionWanted, this, [this] { raiseDock(QStringLiteral("Decision")); });
+  m_run = new RunView(m_session.opened(), m_session.settings(), m_session.plans(), m_session.selection(),
+                      m_session.runs(), m_session.jobs(), m_session.files());
+  connect(m_run, &RunView::weightsWanted, this, &MainWindow::askForWeights);
+  connect(m_run, &RunView::graphWanted, this, &MainWindow::showGraph);
+  connect(m_run, &RunView::recaptureWanted, &m_session, &Session::recaptureAndRun);
   m_message = new MessageBar;
+  m_views = new QTabWidget;
+  m_views->setDocumentMode(true);
+  m_views->tabBar()->setFocusPolicy(Qt::TabFocus);
+  m_views->addTab(m_graph, tr("Graph"));
+  m_views->addTab(m_run, tr("Run"));
   m_stack = new QStackedWidget;
   m_stack->addWidget(m_start);
-  m_stack->addWidget(m_graph);
+  m_stack->addWidget(m_views);
   auto* central = new QWidget;
   auto* layout = new QVBoxLayout(central);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -135,8 +148,9 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
   for (const auto signal : {&Selection::historyChanged, &Selection::focusChanged})
     connect(&m_session.selection(), signal, this, &MainWindow::updateActions);
   connect(&m_session.opened(), &OpenedModel::changed, this, &MainWindow::updateActions);
+  connect(&m_session.runs(), &Runs::settingsChanged, this, &MainWindow::updateActions);
   connect(&m_session.runs(), &Runs::changed, this, [this] {
-    if (m_session.runs().state() && m_session.runs().state()->isActive) raiseDock(QStringLiteral("Run"));
+    if (m_session.runs().state() && m_session.runs().state()->isActive) showRun();
   });
   connect(&m_session.jobs(), &Jobs::ended, this, [this](Activity, bool hasSucceeded, const QString& sentence) {
     showEnd(hasSucceeded, sentence);
@@ -176,7 +190,7 @@ MainWindow::~MainWindow() {
 
 void MainWindow::showModel() {
   if (!m_session.opened().model()) return;
-  m_stack->setCurrentWidget(m_graph);
+  m_stack->setCurrentWidget(m_views);
   if (!m_hasShownModel) {
     m_hasShownModel = true;
     m_toolBar->show();
@@ -189,7 +203,11 @@ void MainWindow::showModel() {
 
 /// A message goes with what it speaks of.
 void MainWindow::connectMessages() {
-  connect(&m_session.notices(), &Notices::said, m_message, &MessageBar::show);
+  connect(&m_session.notices(), &Notices::said, this, [this](const QString& text, Severity severity, About about) {
+    // What the verdict of the run says above is not said again below.
+    if (about == About::Run && severity == Severity::Good && m_run->isVisible()) return;
+    m_message->show(text, severity, about);
+  });
   // It takes its room from the lower edge of the picture, which neither moves nor rescales under the pointer.
   // Layouts settle in several passes of the event loop: it stays still for all of them.
   auto* settled = new QTimer(this);
@@ -213,6 +231,20 @@ void MainWindow::updateTitle() {
   title.replace(QStringLiteral("[*]"), QStringLiteral("[*][*]"));  // Qt takes one for the mark of an unsaved file
   setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
 }
+
+void MainWindow::showGraph() { showView(*m_graph); }
+void MainWindow::showRun() { showView(*m_run); }
+
+/// A view that is hidden with the focus in it passes it to the other one, not to whatever comes next.
+void MainWindow::showView(QWidget& view) {
+  const QWidget* focused = QApplication::focusWidget();
+  const bool hadFocus = focused && m_views->currentWidget()->isAncestorOf(focused);
+  m_views->setCurrentWidget(&view);
+  if (hadFocus) focusShownView();
+  keepCentreHigh();
+}
+
+void MainWindow::focusShownView() { m_views->currentWidget()->setFocus(); }
 
 void MainWindow::openPath(const QString& path) { m_session.open(path); }
 
@@ -341,7 +373,7 @@ void MainWindow::escape() {
   if (m_session.jobs().activity() != Activity::Idle || isSurveying) return m_session.jobs().stop();
   if (m_search->hasFocus() || !m_session.selection().hits().empty()) {
     m_search->clear();
-    m_graph->setFocus();
+    focusShownView();
     return;
   }
   m_session.selection().clearFocus();

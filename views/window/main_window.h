@@ -13,13 +13,14 @@ class QLineEdit;
 class QProgressBar;
 class QSpinBox;
 class QStackedWidget;
+class QTabWidget;
 class QToolButton;
 
 namespace cleave::views {
 
 class GraphArea;
 class MessageBar;
-class RunPanel;
+class RunView;
 class SolveSettings;
 class StartPage;
 enum class Glyph;
@@ -33,13 +34,16 @@ class MainWindow : public QMainWindow {
 
   Session& session() { return m_session; }
   GraphArea& graphArea() { return *m_graph; }
+  RunView& runView() { return *m_run; }
+  void showGraph();
+  void showRun();
   const Result<std::vector<pipeline::Sample>>& samples() const { return m_samples; }
   void openPath(const QString& path);
   enum class Preset { Inspect, Debug, Run };
   void applyPreset(Preset preset);
   void setDarkTheme(bool isDark);
   void setSearchText(const QString& text);
-  /// The dock of this name to the front; names are those of the Window menu.
+  /// The dock of this name to the front; names are those of the Window menu, and "Run" is the view of the run.
   /// False when there is none.
   bool raiseDock(const QString& name);
   /// Nothing is under way: no work, no layout, no pending refresh.
@@ -55,6 +59,8 @@ class MainWindow : public QMainWindow {
  private:
   // main_window.cpp
   void showModel();
+  void showView(QWidget& view);
+  void focusShownView();
   void updateTitle();
   void openDialog();
   void openFileDialog();
@@ -84,7 +90,7 @@ class MainWindow : public QMainWindow {
   void updateBranchActions();
   void fillPinsMenu(QMenu* menu);
   void runRanks();
-  void askForWeights(int ranks, launch::Backend backend);
+  void askForWeights(const RunSettings& settings);
   void askForPin();
   void askForCapture();
   void exportPlan();
@@ -109,9 +115,10 @@ class MainWindow : public QMainWindow {
   std::map<QString, QDockWidget*> m_docks;
   QStackedWidget* m_stack = nullptr;
   StartPage* m_start = nullptr;
+  QTabWidget* m_views = nullptr;  ///< graph and run
   GraphArea* m_graph = nullptr;
+  RunView* m_run = nullptr;
   MessageBar* m_message = nullptr;
-  RunPanel* m_runPanel = nullptr;
   std::weak_ptr<const pipeline::Model> m_runsAtRandom;  ///< what the user runs without its weights
   QToolBar* m_toolBar = nullptr;
   QSpinBox* m_ranks = nullptr;

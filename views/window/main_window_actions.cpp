@@ -19,7 +19,7 @@
 
 #include "views/base/icons.h"
 #include "views/base/text.h"
-#include "views/panels/run_panel.h"
+#include "views/run/run_view.h"
 #include "views/widgets/panel_parts.h"
 #include "views/window/capture_dialog.h"
 #include "views/window/graph_area.h"
@@ -106,7 +106,11 @@ void MainWindow::makeMenus() {
   makeDebugMenu();
   QMenu* run = menuBar()->addMenu(tr("&Run"));
   addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"), [this] { runRanks(); });
-  addAction(run, QStringLiteral("run-cluster"), tr("Run on a &Cluster…"), {}, [this] { m_runPanel->showCluster(); });
+  addAction(run, QStringLiteral("run-cluster"), tr("Run on a &Cluster…"), {}, [this] { m_run->showCluster(); });
+  addAction(run, QStringLiteral("first-difference"), tr("Find the First &Difference"), key("Ctrl+D"), [this] {
+    showRun();
+    m_session.runs().findFirstDifference();
+  });
   addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_session.jobs().stop(); });
   makeViewMenus();
 
@@ -209,6 +213,8 @@ void MainWindow::makeViewMenus() {
             [this] { applyPreset(Preset::Debug); });
   addAction(window, QStringLiteral("preset-run"), tr("Preset &Run"), key("Ctrl+3"),
             [this] { applyPreset(Preset::Run); });
+  addAction(window, QStringLiteral("other-view"), tr("&Graph or Run"), key("Ctrl+4"),
+            [this] { m_graph->isVisible() ? showRun() : showGraph(); });
   window->addSeparator();
   for (const auto& [name, dock] : m_docks) window->addAction(dock->toggleViewAction());
 
@@ -325,7 +331,8 @@ void MainWindow::updateBranchActions() {
   for (const char* name : {"other-branch", "keep-branch", "drop-branch"})
     action(QLatin1String(name))->setEnabled(count > 1);
   // A second plan has just appeared: what it changes is the first thing to look at.
-  if (count > 1 && m_branchCount < 2 && m_session.plans().plan()) raiseDock(QStringLiteral("Diff"));
+  if (count > 1 && m_branchCount < 2 && m_session.plans().plan() && !m_run->isVisible())
+    raiseDock(QStringLiteral("Diff"));
   m_branchCount = count;
 }
 
@@ -364,7 +371,9 @@ void MainWindow::updateActions() {
   };
   enable({"capture", "add-pin", "find", "save-picture"}, hasModel);
   enable({"solve"}, hasModel && m_session.jobs().activity() != Activity::Running);
-  enable({"run"}, hasModel && isIdle && m_session.runs().whyNot(m_session.settings().options().ranks).isEmpty());
+  enable({"run"}, hasModel && isIdle && m_session.runs().whyNot(m_session.runs().settings()).isEmpty());
+  enable({"first-difference"}, m_session.plans().plan() != nullptr && isIdle);
+  enable({"other-view"}, hasModel);
   enable({"run-cluster"}, m_session.plans().plan() != nullptr);
   enable({"stop", "stop-run"}, !isIdle);
   enable({"next", "last", "into", "continue"}, hasTrace && step < count);
@@ -389,21 +398,21 @@ void MainWindow::fillPinsMenu(QMenu* menu) {
 }
 
 void MainWindow::runRanks() {
-  const QString refusal = m_runPanel->run(m_session.settings().options().ranks);
+  const QString refusal = m_run->run(m_session.settings().options().ranks);
   if (refusal.isEmpty()) return;
-  raiseDock(QStringLiteral("Run"));
+  showRun();
   m_message->show(refusal, Severity::Failure);
 }
 
-void MainWindow::askForWeights(int ranks, launch::Backend backend) {
+void MainWindow::askForWeights(const RunSettings& settings) {
   const auto model = m_session.opened().model();
   if (m_runsAtRandom.lock() != model) {
     const auto options = views::askForWeights(*model, this);
     if (!options) return;
-    if (!options->weights.empty()) return m_session.recaptureAndRun(*options, ranks, backend);
+    if (!options->weights.empty()) return m_session.recaptureAndRun(*options, settings);
     m_runsAtRandom = model;
   }
-  m_runPanel->start(ranks);
+  m_run->start();
 }
 
 void MainWindow::askForPin() {

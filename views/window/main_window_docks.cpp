@@ -16,8 +16,8 @@
 #include "views/panels/nodes_panel.h"
 #include "views/panels/pareto_panel.h"
 #include "views/panels/preflight_panel.h"
-#include "views/panels/run_panel.h"
 #include "views/panels/search_panel.h"
+#include "views/run/run_view.h"
 #include "views/window/graph_area.h"
 #include "views/window/main_window.h"
 
@@ -27,9 +27,8 @@ namespace {
 const QString kModules = QStringLiteral("Modules"), kDecision = QStringLiteral("Decision"),
               kConflict = QStringLiteral("Conflict"), kSearch = QStringLiteral("Search"),
               kBreakpoints = QStringLiteral("Breakpoints"), kLayers = QStringLiteral("Layers"),
-              kNodes = QStringLiteral("Nodes"), kRun = QStringLiteral("Run"), kLog = QStringLiteral("Log"),
-              kPreflight = QStringLiteral("Pre-flight"), kPareto = QStringLiteral("Pareto"),
-              kDiff = QStringLiteral("Diff");
+              kNodes = QStringLiteral("Nodes"), kLog = QStringLiteral("Log"), kPreflight = QStringLiteral("Pre-flight"),
+              kPareto = QStringLiteral("Pareto"), kDiff = QStringLiteral("Diff");
 }  // namespace
 
 QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area) {
@@ -40,7 +39,7 @@ QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::Dock
   m_docks[name] = dock;
   connect(dock, &QDockWidget::visibilityChanged, this, [this, dock](bool isVisible) {
     const QWidget* focused = QApplication::focusWidget();
-    if (!isVisible && focused && dock->isAncestorOf(focused)) m_graph->view().setFocus();
+    if (!isVisible && focused && dock->isAncestorOf(focused)) focusShownView();
   });
   return dock;
 }
@@ -50,7 +49,7 @@ QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::Dock
 void MainWindow::keepFocusInView(const QWidget* old) {
   if (!old || !isActiveWindow()) return;
   const auto hadIt = [old](const auto& entry) { return entry.second->isAncestorOf(old) && !entry.second->isVisible(); };
-  if (std::any_of(m_docks.begin(), m_docks.end(), hadIt)) m_graph->view().setFocus();
+  if (std::any_of(m_docks.begin(), m_docks.end(), hadIt)) focusShownView();
 }
 
 void MainWindow::makeDocks() {
@@ -71,9 +70,6 @@ void MainWindow::makeDocks() {
           Qt::BottomDockWidgetArea);
   addDock(kLayers, new LayersPanel(s.opened(), s.plans(), s.jobs(), s.selection()), Qt::BottomDockWidgetArea);
   addDock(kNodes, new NodesPanel(s.opened(), s.plans(), s.splits(), s.selection()), Qt::BottomDockWidgetArea);
-  m_runPanel = new RunPanel(s.opened(), s.settings(), s.plans(), s.runs(), s.jobs(), s.files());
-  connect(m_runPanel, &RunPanel::weightsWanted, this, &MainWindow::askForWeights);
-  addDock(kRun, m_runPanel, Qt::BottomDockWidgetArea);
   addDock(kLog, new LogPanel(s.notices()), Qt::BottomDockWidgetArea);
 }
 
@@ -86,39 +82,39 @@ void MainWindow::applyPreset(Preset preset) {
   arrangeRight(preset);
   addDockWidget(Qt::BottomDockWidgetArea, dock(kSearch));
   QDockWidget* last = dock(kSearch);
-  for (const QString& name : {kLayers, kNodes, kBreakpoints, kRun, kLog}) {
-    if (preset == Preset::Run && name == kRun) continue;
+  for (const QString& name : {kLayers, kNodes, kBreakpoints, kLog}) {
     tabifyDockWidget(last, dock(name));
     last = dock(name);
   }
-  for (const auto& [name, widget] : m_docks) widget->show();
-  const int right = preset == Preset::Run ? 420 : 340;
-  resizeDocks({dock(kModules), preset == Preset::Run ? dock(kRun) : dock(kDecision)},
-              {std::min(250, width() * 6 / 25), std::min(right, width() * 8 / 25)}, Qt::Horizontal);
+  // The run has the window for itself; the Window menu brings each panel back.
+  const bool isRun = preset == Preset::Run;
+  isRun ? showRun() : showGraph();
+  for (const auto& [name, widget] : m_docks) widget->setVisible(!isRun);
+  if (isRun) return;
+  resizeDocks({dock(kModules), dock(kDecision)}, {std::min(250, width() * 6 / 25), std::min(340, width() * 8 / 25)},
+              Qt::Horizontal);
   resizeDocks({dock(kSearch)}, {preset == Preset::Debug ? 270 : 240}, Qt::Vertical);
   dock(preset == Preset::Inspect ? kLayers : kSearch)->raise();
   dock(kDecision)->raise();
 }
 
-/// Inspect: one group at full height, for panels that are read. Debug: the decision above the conflict. Run: the ranks
-/// take most of the room.
+/// Inspect: one group at full height, for panels that are read. Debug: the decision above the conflict.
 void MainWindow::arrangeRight(Preset preset) {
   addDockWidget(Qt::RightDockWidgetArea, dock(kDecision));
-  QDockWidget* lower = nullptr;
-  if (preset != Preset::Inspect) {
-    lower = dock(preset == Preset::Debug ? kConflict : kRun);
-    addDockWidget(Qt::RightDockWidgetArea, lower);
-    splitDockWidget(dock(kDecision), lower, Qt::Vertical);
+  QDockWidget* last = dock(kDecision);
+  if (preset == Preset::Debug) {
+    last = dock(kConflict);
+    addDockWidget(Qt::RightDockWidgetArea, last);
+    splitDockWidget(dock(kDecision), last, Qt::Vertical);
   }
-  QDockWidget* last = preset == Preset::Debug ? lower : dock(kDecision);
   for (const QString& name : {kConflict, kPreflight, kPareto, kDiff}) {
-    if (dock(name) == lower) continue;
+    if (dock(name) == last) continue;
     tabifyDockWidget(last, dock(name));
     last = dock(name);
   }
-  if (!lower) return;
-  resizeDocks({dock(kDecision), lower}, {preset == Preset::Run ? 180 : 460, 480}, Qt::Vertical);
-  lower->raise();
+  if (preset != Preset::Debug) return;
+  resizeDocks({dock(kDecision), dock(kConflict)}, {460, 480}, Qt::Vertical);
+  dock(kConflict)->raise();
 }
 
 void MainWindow::keepCentreWide() {
@@ -143,8 +139,11 @@ void MainWindow::keepCentreWide() {
 }
 
 void MainWindow::keepCentreHigh() {
-  constexpr int kLeastShare = 3, kOf = 5, kEnough = 400;  // of the height, for the graph and what stands above it
-  const int least = std::min(kEnough, height() * kLeastShare / kOf), lacking = least - centralWidget()->height();
+  // Of the height, for the graph and what stands above it, or for the run with its controls.
+  constexpr int kLeastShare = 3, kOf = 5, kEnough = 400, kShareOfRun = 4, kEnoughForRun = 500;
+  const int least = m_run->isVisible() ? std::min(kEnoughForRun, height() * kShareOfRun / kOf)
+                                       : std::min(kEnough, height() * kLeastShare / kOf);
+  const int lacking = least - centralWidget()->height();
   if (lacking <= 0 || m_docks.empty()) return;
   QDockWidget* below = dock(QStringLiteral("Search"));
   const int given = statusBar()->geometry().top() - centralWidget()->geometry().bottom();
@@ -153,6 +152,7 @@ void MainWindow::keepCentreHigh() {
 }
 
 bool MainWindow::raiseDock(const QString& name) {
+  if (name.compare(QLatin1String("Run"), Qt::CaseInsensitive) == 0) return showRun(), true;
   const auto found = std::find_if(m_docks.begin(), m_docks.end(),
                                   [&](const auto& dock) { return dock.first.compare(name, Qt::CaseInsensitive) == 0; });
   if (found == m_docks.end()) return false;

@@ -12,6 +12,8 @@
 #include "base/quantities.h"
 #include "views/base/save_file.h"
 #include "views/base/text.h"
+#include "views/run/history_page.h"
+#include "views/run/run_view.h"
 #include "views/window/graph_area.h"
 #include "views/window/script_parse.h"
 
@@ -72,10 +74,21 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
                     command.rest.section(QLatin1Char('x'), 1).toInt());
     return {};
   }
+  if (is("history") || is("compare") || is("forget")) return showHistory(command);
   CLEAVE_TRY_VOID(needsModel());
   if (is("picture")) return savePicture(command.rest);
   if (is("solve")) return solve(command.rest);
   if (is("run")) return runRanks(command.rest);
+  if (is("set-run")) return setRun(command.rest);
+  if (is("bisect")) return bisect();
+  if (is("view"))
+    return command.rest == QLatin1String("run") ? m_window.showRun() : m_window.showGraph(), Result<void>();
+  if (is("page")) {
+    const QStringList pages{"overview", "lanes", "memory", "log", "history"};
+    m_window.showRun();
+    m_window.runView().showPage(static_cast<RunView::Page>(pages.indexOf(command.rest)));
+    return {};
+  }
   if (is("stop")) return m_session.jobs().stop(), wait();
   if (is("expand")) return m_window.graphArea().expand(command.rest);
   if (is("select")) return select(command.rest);
@@ -244,20 +257,54 @@ Result<void> ScriptRunner::step(const QString& argument) {
   return waitUntil([this] { return !m_session.debugger().reads().isBusy(); }, "the step");
 }
 
-Result<void> ScriptRunner::runRanks(const QString& arguments) {
-  int ranks = m_session.settings().options().ranks;
-  launch::Backend backend = launch::Backend::Auto;
+Result<void> ScriptRunner::setRun(const QString& arguments) {
+  RunSettings settings = m_session.runs().settings();
   for (const KeyValue& pair : keyValues(arguments)) {
-    if (pair.key == QLatin1String("ranks"))
-      ranks = *rankCount(pair.value);
-    else
-      backend = *launch::parseBackend(toStd(pair.value));
+    const auto changed = applyRunArgument(pair, settings);
+    if (!changed)
+      return fail(ErrorCode::Negative, "{}={} does not go with what else is set", toStd(pair.key), toStd(pair.value));
+    settings = *changed;
   }
+  m_session.runs().setSettings(settings);
+  return {};
+}
+
+Result<void> ScriptRunner::runRanks(const QString& arguments) {
   CLEAVE_TRY_VOID(waitUntil([this] { return m_session.jobs().activity() == Activity::Idle; }, "the work before"));
   if (m_failed) return {};
+  CLEAVE_TRY_VOID(setRun(arguments));
   m_startedAt[Activity::Running] = m_line;
-  m_session.runs().run(ranks, backend);
+  m_session.runs().run(m_session.runs().settings());
   return {};
+}
+
+Result<void> ScriptRunner::bisect() {
+  CLEAVE_TRY_VOID(wait());
+  if (!m_session.plans().plan()) return fail(ErrorCode::Negative, "there is no plan whose ranks could be compared");
+  m_startedAt[Activity::Running] = m_line;
+  m_window.showRun();
+  m_session.runs().findFirstDifference();
+  return wait();
+}
+
+Result<void> ScriptRunner::showHistory(const ScriptCommand& command) {
+  CLEAVE_TRY_VOID(wait());
+  RunHistory& history = m_session.runs().history();
+  const int number = command.rest.section(QLatin1Char(' '), 0, 0).toInt();
+  const int other = command.rest.section(QLatin1Char(' '), -1).toInt();
+  const int count = static_cast<int>(history.runs().size());
+  if (std::max(number, other) > count)
+    return fail(ErrorCode::Negative, "there is no run {}: {} are kept", std::max(number, other), count);
+  if (command.name == QLatin1String("forget")) {
+    history.forget(static_cast<std::size_t>(number) - 1);
+    return {};
+  }
+  m_window.showRun();
+  m_window.runView().showPage(RunView::Page::History);
+  const bool isPair = command.name == QLatin1String("compare");
+  if (isPair ? m_window.runView().history().compare(number, other) : m_window.runView().history().showRun(number))
+    return {};
+  return fail(ErrorCode::Negative, "a run is compared with another one");
 }
 
 Result<void> ScriptRunner::select(const QString& name) {

@@ -6,8 +6,10 @@
 ///     open PATH (a model, a plan or a recorded search) · sample NAME · solve [engine=E] [ranks=N]
 ///     [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] [budget=16GiB|none] [train=on|off]
 ///     [optimizer=O] [pin=SPEC]... · step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search
-///     TEXT · colour by=axis|regret|time|memory|traffic · branch A|B|keep|drop · why-not VALUE PLACEMENT|STRATEGY ·
-///     remedy N · fit N · world-sizes · front · run [ranks=N] [backend=B] · wait [MILLISECONDS] · stop ·
+///     TEXT · colour by=axis|regret|time|memory|traffic|error · branch A|B|keep|drop · why-not VALUE PLACEMENT|STRATEGY
+///     · remedy N · fit N · world-sizes · front · run [ranks=N] [backend=B] [steps=N] [optimizer=O] [lr=X]
+///     [weight_decay=X] [clip=X|none] [accumulate=N] · set-run (the same, and starts nothing) · bisect · view graph|run
+///     · page overview|lanes|memory|log|history · history N · compare N M · forget N · wait [MILLISECONDS] · stop ·
 ///     theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · picture NAME.svg|pdf|png ·
 ///     quit
 ///
@@ -50,7 +52,10 @@ class ScriptRunner : public QObject {
   Result<void> applyRemedy(int number);
   Result<void> applyFit(int number);
   Result<void> step(const QString& argument);
+  Result<void> setRun(const QString& arguments);
   Result<void> runRanks(const QString& arguments);
+  Result<void> bisect();
+  Result<void> showHistory(const ScriptCommand& command);
   Result<void> select(const QString& name);
   Result<void> shoot(const QString& name);
   Result<void> savePicture(const QString& name);

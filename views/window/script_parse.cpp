@@ -24,6 +24,39 @@ std::optional<int> rankCount(const QString& text) {
   return isNumber && ranks >= 1 && ranks <= 4096 ? std::optional(ranks) : std::nullopt;
 }
 
+std::optional<RunSettings> applyRunArgument(const KeyValue& pair, RunSettings settings) {
+  program::Training& training = settings.training;
+  const auto is = [&pair](const char* key) { return pair.key == QLatin1String(key); };
+  bool isNumber = true;
+  if (is("ranks")) {
+    const auto ranks = rankCount(pair.value);
+    if (!ranks) return std::nullopt;
+    settings.ranks = *ranks;
+  } else if (is("backend")) {
+    const auto backend = launch::parseBackend(toStd(pair.value));
+    if (!backend) return std::nullopt;
+    settings.backend = *backend;
+  } else if (is("optimizer")) {
+    const auto optimizer = program::parseOptimizer(toStd(pair.value));
+    if (!optimizer || *optimizer == program::Optimizer::None) return std::nullopt;
+    training.optimizer = *optimizer;
+  } else if (is("steps")) {
+    training.steps = pair.value.toLongLong(&isNumber);
+  } else if (is("accumulate")) {
+    training.accumulate = pair.value.toLongLong(&isNumber);
+  } else if (is("lr")) {
+    training.learningRate = pair.value.toDouble(&isNumber);
+  } else if (is("weight_decay")) {
+    training.weightDecay = pair.value.toDouble(&isNumber);
+  } else if (is("clip")) {
+    training.clipNorm.reset();
+    if (pair.value != QLatin1String("none")) training.clipNorm = pair.value.toDouble(&isNumber);
+  } else {
+    return std::nullopt;
+  }
+  return isNumber && program::check(training) ? std::optional(settings) : std::nullopt;
+}
+
 namespace {
 enum class Arguments { None, One, Optional, KeyValues };
 struct Syntax {
@@ -40,7 +73,8 @@ constexpr Syntax kSyntaxes[] = {
      "[budget=SIZE|none] [slack=PERCENT] "
      "[train=on|off] [optimizer=O] [pin=SPEC]",
      nullptr},
-    {"colour", Arguments::One, "colour by=axis|regret|time|memory|traffic", "^by=(axis|regret|time|memory|traffic)$"},
+    {"colour", Arguments::One, "colour by=axis|regret|time|memory|traffic|error",
+     "^by=(axis|regret|time|memory|traffic|error)$"},
     {"branch", Arguments::One, "branch A|B|keep|drop", "^(A|B|keep|drop)$"},
     {"why-not", Arguments::One, "why-not VALUE PLACEMENT|STRATEGY", "^\\S+ \\S.*$"},
     {"remedy", Arguments::One, "remedy N", "^[1-9]\\d?$"},
@@ -53,7 +87,17 @@ constexpr Syntax kSyntaxes[] = {
     {"expand", Arguments::One, "expand SCOPE", nullptr},
     {"pin", Arguments::One, "pin SPEC", "^[^=]+!?=.+$"},
     {"search", Arguments::Optional, "search TEXT", nullptr},
-    {"run", Arguments::KeyValues, "run [ranks=N] [backend=auto|gloo|nccl]", nullptr},
+    {"run", Arguments::KeyValues,
+     "run [ranks=N] [backend=auto|gloo|nccl] [steps=N] [optimizer=O] [lr=X] [weight_decay=X] [clip=X|none] "
+     "[accumulate=N]",
+     nullptr},
+    {"set-run", Arguments::KeyValues, "set-run, with what run takes", nullptr},
+    {"bisect", Arguments::None, "bisect", nullptr},
+    {"view", Arguments::One, "view graph|run", "^(graph|run)$"},
+    {"page", Arguments::One, "page overview|lanes|memory|log|history", "^(overview|lanes|memory|log|history)$"},
+    {"history", Arguments::One, "history N", "^[1-9]\\d{0,2}$"},
+    {"compare", Arguments::One, "compare N M", "^[1-9]\\d{0,2} +[1-9]\\d{0,2}$"},
+    {"forget", Arguments::One, "forget N", "^[1-9]\\d{0,2}$"},
     {"wait", Arguments::Optional, "wait [MILLISECONDS]", "^\\d{0,6}$"},
     {"stop", Arguments::None, "stop", nullptr},
     {"theme", Arguments::One, "theme dark|light", "^(dark|light)$"},
@@ -89,14 +133,11 @@ bool isSolveArgument(const KeyValue& pair) {
   return isPinWord(pair) && !value.isEmpty();
 }
 
-bool isRunArgument(const KeyValue& pair) {
-  if (pair.key == QLatin1String("ranks")) return rankCount(pair.value).has_value();
-  return pair.key == QLatin1String("backend") && launch::parseBackend(toStd(pair.value));
-}
-
 Result<void> checkKeyValues(const ScriptCommand& command) {
   for (const KeyValue& pair : keyValues(command.rest)) {
-    if (command.name == QLatin1String("solve") ? isSolveArgument(pair) : isRunArgument(pair)) continue;
+    if (command.name == QLatin1String("solve") ? isSolveArgument(pair)
+                                               : applyRunArgument(pair, RunSettings()).has_value())
+      continue;
     return fail(ErrorCode::BadUsage, "\"{}={}\" is not an argument of {}", toStd(pair.key), toStd(pair.value),
                 toStd(command.name));
   }

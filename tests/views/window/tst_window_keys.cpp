@@ -4,13 +4,14 @@
 #include <QFileDialog>
 #include <QLineEdit>
 #include <QSignalSpy>
+#include <QTabBar>
 #include <QTableView>
 #include <QTreeView>
 
 #include "tests/views/window/window_fixture.h"
-#include "views/panels/rank_bars.h"
-#include "views/panels/run_panel.h"
 #include "views/panels/timeline.h"
+#include "views/run/rank_bars.h"
+#include "views/run/run_view.h"
 #include "views/widgets/tables.h"
 
 using namespace cleave;
@@ -121,7 +122,13 @@ class TestWindowKeys : public QObject {
     auto* line = named<QLineEdit>(window, "New breakpoint");
     window.raiseDock(QStringLiteral("Breakpoints"));
     line->setFocus();
+    window.applyPreset(MainWindow::Preset::Debug);
+    QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
+    // Where the run is shown, no number of its controls gets the keys.
     window.applyPreset(MainWindow::Preset::Run);
+    QTRY_VERIFY(qobject_cast<QTabBar*>(QApplication::focusWidget()));
+    QVERIFY(window.runView().isAncestorOf(QApplication::focusWidget()));
+    window.applyPreset(MainWindow::Preset::Inspect);
     QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
   }
 

@@ -10,7 +10,7 @@
 #include "plan/diff.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/text.h"
-#include "views/panels/run_panel.h"
+#include "views/run/run_checks.h"
 #include "views/window/plan_strip.h"
 #include "views/window/script.h"
 
@@ -103,7 +103,7 @@ class TestWindowOpen : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
     QVERIFY(!session.settings().options().cost.memoryBudget);
     QVERIFY(!session.plans().isOutdated());
-    const QString command = runCommand(session.runs(), 4, launch::Backend::Gloo);
+    const QString command = runCommand(session.runs(), {.ranks = 4, .backend = launch::Backend::Gloo});
     QVERIFY2(!command.isEmpty() && !command.contains(QStringLiteral("--memory-budget")), qPrintable(command));
     QVERIFY(session.settings().setDeviceProfile(QStringLiteral("l40s")).has_value());
     QCOMPARE(session.settings().options().cost.budgetBytes(), session.settings().options().cost.profile.memoryBytes);
@@ -177,7 +177,7 @@ class TestWindowOpen : public QObject {
       QVERIFY(!action->isEnabled());
     }
     QVERIFY(offers > 0);
-    window.session().runs().run(4, launch::Backend::Gloo);
+    window.session().runs().run({.ranks = 4, .backend = launch::Backend::Gloo});
     QVERIFY2(message(window).contains("open its model folder"), qPrintable(message(window)));
     QVERIFY(!window.session().runs().state());
   }
@@ -202,7 +202,7 @@ class TestWindowOpen : public QObject {
     for (const int ranks :
          {2, lost.ranks}) {  // another plan needs the model, this one what it reads and is compared with
       window.session().notices().say({}, Severity::Info);
-      window.session().runs().run(ranks, launch::Backend::Gloo);
+      window.session().runs().run({.ranks = ranks, .backend = launch::Backend::Gloo});
       QVERIFY2(message(window).contains(whyNotRun), qPrintable(message(window)));
       QVERIFY(!window.session().runs().state());
     }
@@ -323,7 +323,8 @@ class TestWindowOpen : public QObject {
     QVERIFY(session.settings().setRulesOff({"aten::mul.Tensor"}).has_value());
     settle(window);
     const QStringList words =
-        inShell(runCommand(session.runs(), session.settings().options().ranks, launch::Backend::Gloo));
+        inShell(runCommand(session.runs(),
+                           {.ranks = session.settings().options().ranks, .backend = launch::Backend::Gloo}));
     QCOMPARE(words.mid(0, 2), (QStringList{QStringLiteral("cleave-cli"), QStringLiteral("run")}));
     QCOMPARE(words.mid(words.size() - 2), (QStringList{QStringLiteral("--backend"), QStringLiteral("gloo")}));
     pipeline::PlanFlags flags;

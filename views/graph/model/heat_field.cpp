@@ -26,6 +26,7 @@ QString gapText(HeatGap gap) {
     case HeatGap::None: return {};
     case HeatGap::OverBudget: return tr("over budget");
     case HeatGap::NotKnown: return tr("not known");
+    case HeatGap::NotCompared: return tr("not compared");
   }
   return {};
 }
@@ -36,6 +37,7 @@ constexpr Wording kWordings[kColorByCount] = {
     {"time", "Time: of the plan, per step on each rank, collectives included"},
     {"memory", "Memory: bytes that stay on each rank under the plan"},
     {"traffic", "Traffic: bytes of the tensors that ranks exchange under the plan"},
+    {"error", "Error: how far the ranks' values are from an unsplit run's"},
 };
 }  // namespace
 
@@ -47,6 +49,29 @@ std::optional<ColorBy> parseColorBy(const QString& name) {
   for (int i = 0; i < kColorByCount; ++i)
     if (name == QLatin1String(kWordings[i].name)) return static_cast<ColorBy>(i);
   return std::nullopt;
+}
+
+Agreement agreementOf(double partOfTolerance) {
+  return partOfTolerance == 0 ? Agreement::Equal : partOfTolerance <= 1 ? Agreement::Within : Agreement::Beyond;
+}
+
+QString agreementName(Agreement agreement) {
+  switch (agreement) {
+    case Agreement::Equal: return tr("equal");
+    case Agreement::Within: return tr("within tolerance");
+    case Agreement::Beyond: break;
+  }
+  return tr("beyond it");
+}
+
+/// From light to strong, so that they are told apart in grey too.
+QColor agreementColor(const Theme& theme, Agreement agreement) {
+  switch (agreement) {
+    case Agreement::Equal: return blend(theme.ground, theme.color(Tint::Dim2), 0.28);
+    case Agreement::Within: return theme.color(Tint::Dim4Plus);
+    case Agreement::Beyond: break;
+  }
+  return theme.dark ? theme.conflict.lighter(110) : theme.conflict.darker(130);
 }
 
 HeatField::HeatField(const GraphModel& model, ColorBy what, std::span<const std::optional<double>> amounts,
@@ -117,6 +142,11 @@ double HeatField::fraction(double amount) const {
   return std::clamp(at, kFaintest, 1.0);
 }
 
+QColor HeatField::color(const Theme& theme, const std::optional<double>& amount) const {
+  if (m_what == ColorBy::Error) return amount ? agreementColor(theme, agreementOf(*amount)) : theme.ground;
+  return theme.heat(amount ? fraction(*amount) : 0);
+}
+
 double HeatField::amountAt(double fraction) const {
   if (m_most <= 0) return 0;
   return m_least * std::pow(m_most / m_least, fraction);
@@ -133,11 +163,17 @@ QString HeatField::text(double amount) const {
     case ColorBy::Time: return time();
     case ColorBy::Memory:
     case ColorBy::Traffic: return bytesText(static_cast<std::int64_t>(amount));
+    case ColorBy::Error:
+      if (agreementOf(amount) == Agreement::Equal) return tr("equal");
+      if (agreementOf(amount) == Agreement::Within) return tr("within %1 %").arg(QString::number(100 * amount, 'g', 2));
+      if (!std::isfinite(amount)) return tr("beyond");
+      return tr("beyond %1×").arg(QString::number(amount, 'f', amount < 10 ? 1 : 0));
   }
   return {};
 }
 
 QString HeatField::moduleText(double amount) const {
+  if (m_what == ColorBy::Error) return text(amount);
   return (isSum() ? QStringLiteral("Σ ") : QStringLiteral("max ")) + text(amount);
 }
 
@@ -163,6 +199,8 @@ QString HeatField::tipOf(const std::optional<double>& amount, const QString& lab
   QStringList lines{QStringLiteral("%1: %2").arg(colorName(m_what), label)};
   if (amount && *amount < 0) lines << tr("faster, and given up because a rank holds more: the slack allows it");
   if (gap == HeatGap::OverBudget) lines << tr("every plan that treats it otherwise needs more than the memory budget");
+  if (amount && m_what == ColorBy::Error) lines << tr("of what rounding may change, by the value's own size");
+  if (gap == HeatGap::NotCompared) lines << tr("the two runs do not both hold this value");
   if (gap == HeatGap::NotKnown) lines << tr("the search ended at its limit before it found the plans to compare with");
   return lines.join(QStringLiteral("<br>"));
 }

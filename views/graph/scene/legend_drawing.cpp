@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "views/base/quantities.h"
+#include "views/graph/model/heat_field.h"
 #include "views/graph/scene/scene_painter.h"
 
 namespace cleave::views {
@@ -228,14 +229,17 @@ void LegendDrawing::paintBar(QPainter& painter, const QRect& rect) const {
   for (int x = 0; x < bar.width(); ++x) {
     // Flat under each number, so that it stands on the very colour it names.
     const double at = std::clamp((x / static_cast<double>(cell) - 0.5) / last, 0.02, 1.0);
-    painter.fillRect(QRectF(bar.left() + x, bar.top(), 1, bar.height()), m_theme.heat(at));
+    painter.fillRect(
+        QRectF(bar.left() + x, bar.top(), 1, bar.height()),
+        m_content.scale.isAgreement ? agreementColor(m_theme, static_cast<Agreement>(x / cell)) : m_theme.heat(at));
   }
   painter.setBrush(Qt::NoBrush);
   painter.setPen(m_theme.borderStrong);
   painter.drawRect(bar);
   for (qsizetype i = 0; i < ticks.size(); ++i) {
     const QRectF place(bar.left() + static_cast<double>(i * cell), bar.top(), cell, bar.height());
-    const QColor ground = m_theme.heat(std::max(0.02, static_cast<double>(i) / last));
+    const QColor ground = m_content.scale.isAgreement ? agreementColor(m_theme, static_cast<Agreement>(i))
+                                                      : m_theme.heat(std::max(0.02, static_cast<double>(i) / last));
     QRectF plate(0, 0, metrics.horizontalAdvance(ticks[i]) + kGap, bar.height() - 1);
     plate.moveCenter(place.center());
     painter.fillRect(plate, ground);

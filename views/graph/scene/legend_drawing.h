@@ -31,9 +31,10 @@ struct SplitFilter {
 
 /// The scale of amounts: what they are, and numbers along it.
 struct HeatScale {
-  QString title;      ///< empty: there is no scale, colours say how layers and values are split
-  QStringList ticks;  ///< at equal distances from the least to the most; empty: nothing to show yet
-  QString note;       ///< "folded boxes show the sum (Σ)"; without ticks: why there is nothing
+  QString title;             ///< empty: there is no scale, colours say how layers and values are split
+  QStringList ticks;         ///< at equal distances from the least to the most; empty: nothing to show yet
+  QString note;              ///< "folded boxes show the sum (Σ)"; without ticks: why there is nothing
+  bool isAgreement = false;  ///< a cell of one colour for each Agreement, in place of a scale of amounts
   bool operator==(const HeatScale&) const = default;
 };
 

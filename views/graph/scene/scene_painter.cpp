@@ -166,9 +166,8 @@ ScenePainter::Fill ScenePainter::fillOf(const SceneItem& item) const {
   Fill fill;
   if (m_style.heat) {
     const auto amount = item.node.isValid() ? m_style.heat->of(item.node) : std::nullopt;
-    const double fraction = amount ? m_style.heat->fraction(*amount) : 0;
-    fill.color = m_theme.heat(fraction);
-    fill.isOpen = fraction <= 0;
+    fill.color = m_style.heat->color(m_theme, amount);
+    fill.isOpen = m_style.heat->what() == ColorBy::Error ? !amount : !amount || m_style.heat->fraction(*amount) <= 0;
     if (item.node.isValid()) fill.chip = m_style.heat->label(item.node);
     return fill;
   }

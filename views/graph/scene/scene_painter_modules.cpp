@@ -195,7 +195,7 @@ void ScenePainter::drawBar(QPainter& painter, const QRectF& bar, const SceneItem
   if (bar.width() <= 0) return;
   if (m_style.heat) {
     const auto amount = m_style.heat->of(module.module, module.lastModule);
-    painter.fillRect(bar, m_theme.heat(amount ? m_style.heat->fraction(*amount) : 0));
+    painter.fillRect(bar, m_style.heat->color(m_theme, amount));
   } else {
     const bool isPlain = bar.height() * m_zoom < 5;
     paintSplitBar(painter, bar, tally.split, m_theme, isPlain ? 0 : 4 * hair() * std::max(1.0, m_zoom), m_style.filter);

@@ -41,6 +41,14 @@ void GraphView::makeHeat() {
   content.scale = {};
   if (!m_heat) return m_legend->setContent(content);
   HeatScale scale{colorTitle(m_colorBy), {}, m_heatNote};
+  if (m_colorBy == ColorBy::Error && m_heatNote.isEmpty()) {
+    for (const Agreement agreement : {Agreement::Equal, Agreement::Within, Agreement::Beyond})
+      scale.ticks << agreementName(agreement);
+    scale.isAgreement = true;
+    scale.note = tr("dashed: not compared  ·  folded boxes show the farthest");
+    content.scale = scale;
+    return m_legend->setContent(content);
+  }
   const QString negative = m_heat->hasNegative() ? tr("−: faster, but holds more  ·  ") : QString();
   if (m_heatNote.isEmpty() && m_heat->isEmpty()) scale.note = negative + tr("no amount is above zero");
   if (scale.note.isEmpty()) {

@@ -17,6 +17,8 @@ class PlotAxis {
   /// Femtoseconds, labelled in the decimal unit of the high end; two ticks at least and about `most` at most. The range
   /// is widened a little on both sides, and to something visible when low equals high.
   static PlotAxis ofTime(Femtoseconds low, Femtoseconds high, int most);
+  /// Numbers without a unit; whole ones have ticks at whole numbers alone.
+  static PlotAxis ofNumbers(double low, double high, int most, bool areWhole = false);
   /// Bytes, labelled in the binary unit of the high end.
   static PlotAxis ofBytes(std::int64_t low, std::int64_t high, int most);
 
@@ -29,7 +31,7 @@ class PlotAxis {
   QString label(double tick) const;  ///< in `unit`, with the decimals that tell ticks apart
 
  private:
-  PlotAxis(double low, double high, double unitSize, QString unit, int most);
+  PlotAxis(double low, double high, double unitSize, QString unit, int most, double leastStep = 0);
   std::vector<double> ticksOf(double step) const;
   double m_low = 0, m_high = 1, m_unitSize = 1;
   QString m_unit;

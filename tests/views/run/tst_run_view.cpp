@@ -20,9 +20,11 @@
 #include "pipeline/source.h"
 #include "views/base/save_file.h"
 #include "views/base/text.h"
-#include "views/panels/cluster_dialog.h"
-#include "views/panels/rank_bars.h"
-#include "views/panels/run_panel.h"
+#include "views/run/cluster_dialog.h"
+#include "views/run/rank_bars.h"
+#include "views/run/run_checks.h"
+#include "views/run/run_export.h"
+#include "views/run/run_view.h"
 #include "views/session/session.h"
 
 using namespace cleave;
@@ -57,14 +59,14 @@ void open(Session& session, const QString& model) {
   QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && session.jobs().activity() == Activity::Idle, kPatience);
 }
 
-QPushButton* startButton(RunPanel& panel) {
+QPushButton* startButton(RunView& panel) {
   for (QPushButton* button : panel.findChildren<QPushButton*>())
     if (button->text().startsWith(QLatin1String("Run on"))) return button;
   return nullptr;
 }
 }  // namespace
 
-class TestRunPanel : public QObject {
+class TestRunView : public QObject {
   Q_OBJECT
  private slots:
   void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
@@ -73,12 +75,12 @@ class TestRunPanel : public QObject {
     QTemporaryDir folder;
     Session session;
     open(session, makeModel(folder, 64, 2));
-    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
-                   session.files());
+    RunView panel(session.opened(), session.settings(), session.plans(), session.selection(), session.runs(),
+                  session.jobs(), session.files());
     panel.show();
     QVERIFY(startButton(panel)->isEnabled());
-    QVERIFY(!panel.findChild<QCheckBox*>()->isVisible());
-    const auto checks = checksBeforeRun(session.plans().plan().get(), 2, launch::Backend::Gloo);
+    QVERIFY(!panel.findChild<QCheckBox*>(QStringLiteral("insist"))->isVisible());
+    const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo});
     const auto memory = std::find_if(checks.begin(), checks.end(),
                                      [](const RunCheck& c) { return c.text.contains(QLatin1String("are free here")); });
     QVERIFY(memory != checks.end() && memory->isOk);
@@ -91,7 +93,7 @@ class TestRunPanel : public QObject {
     Session session;
     open(session, makeModel(folder, 256, 2));
     const pipeline::MemoryCheck check = pipeline::checkMemory(*session.plans().plan(), launch::Backend::Gloo);
-    session.runs().run(2, launch::Backend::Gloo);
+    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
     QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.runs().state(), kPatience);
     const RunState& run = *session.runs().state();
     QVERIFY2(run.report && run.report->outcome.succeeded, qPrintable(run.failure));
@@ -133,8 +135,8 @@ class TestRunPanel : public QObject {
     session.openSource(makeModel(folder, 64, 2), options);
     QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.plans().solved(), kPatience);
     QVERIFY(!session.plans().plan());
-    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
-                   session.files());
+    RunView panel(session.opened(), session.settings(), session.plans(), session.selection(), session.runs(),
+                  session.jobs(), session.files());
     panel.show();
     QPushButton* start = startButton(panel);
     QVERIFY(!start->isEnabled());
@@ -144,7 +146,7 @@ class TestRunPanel : public QObject {
                         [&](const QLabel* label) { return label->text().contains(start->toolTip()); }));
     QVERIFY(std::none_of(labels.begin(), labels.end(),
                          [](const QLabel* label) { return label->text().contains(QLatin1String("No plan yet")); }));
-    session.runs().run(2, launch::Backend::Gloo);
+    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
     QVERIFY(session.jobs().activity() == Activity::Idle && !session.runs().state());
     // Another question may have an answer.
     session.settings().setMemoryBudget(std::nullopt);
@@ -155,14 +157,14 @@ class TestRunPanel : public QObject {
     QTemporaryDir folder;
     Session session;
     open(session, makeModel(folder, 65536, 12));
-    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
-                   session.files());
+    RunView panel(session.opened(), session.settings(), session.plans(), session.selection(), session.runs(),
+                  session.jobs(), session.files());
     panel.show();
     QPushButton* start = startButton(panel);
-    auto* insist = panel.findChild<QCheckBox*>();
+    auto* insist = panel.findChild<QCheckBox*>(QStringLiteral("insist"));
     QVERIFY(insist->isVisible() && !insist->isChecked());
     QVERIFY(!start->isEnabled());
-    const auto checks = checksBeforeRun(session.plans().plan().get(), 2, launch::Backend::Gloo);
+    const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo});
     QVERIFY(std::any_of(checks.begin(), checks.end(), [](const RunCheck& c) {
       return !c.isOk && c.text.startsWith(QLatin1String("2 ranks are predicted to hold "));
     }));
@@ -190,7 +192,7 @@ class TestRunPanel : public QObject {
     QVERIFY(!session.runs().state());
     // ... and otherwise (a script) why it did not start.
     QSignalSpy ended(&session.jobs(), &Jobs::ended);
-    session.runs().run(2, launch::Backend::Gloo);
+    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
     QTRY_VERIFY_WITH_TIMEOUT(!ended.isEmpty(), kPatience);
     QVERIFY(session.runs().state() && !session.runs().state()->isActive && !session.runs().state()->report);
     QVERIFY2(session.runs().state()->failure.startsWith(QLatin1String("2 ranks are predicted to hold ")),
@@ -200,7 +202,7 @@ class TestRunPanel : public QObject {
     for (const QLabel* label : panel.findChildren<QLabel*>())
       if (label->isVisible()) texts << label->text();
     const QString all = texts.join(QLatin1Char('|'));
-    QVERIFY2(all.contains(QLatin1String("Not started: 2 ranks are predicted")) &&
+    QVERIFY2(all.contains(QLatin1String("not started|2 ranks are predicted")) &&
                  all.contains(QLatin1String("cleave-cli run")) && all.contains(QLatin1String("Planned: ")),
              qPrintable(all));
   }
@@ -212,9 +214,9 @@ class TestRunPanel : public QObject {
     open(session, makeModel(folder, 64, 2));
     const QString file = folder.filePath(QStringLiteral("plan.json"));
     QVERIFY(saveFile(file, QByteArray::fromStdString(plan::toJson(*session.plans().plan()))).has_value());
-    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
-                   session.files());
-    panel.findChild<QComboBox*>()->setCurrentIndex(1);  // gloo
+    RunView panel(session.opened(), session.settings(), session.plans(), session.selection(), session.runs(),
+                  session.jobs(), session.files());
+    panel.findChild<QComboBox*>(QStringLiteral("backend"))->setCurrentIndex(1);  // gloo
     panel.show();
     panel.showCluster();
     auto* dialog = panel.findChild<ClusterDialog*>();
@@ -291,7 +293,8 @@ class TestRunPanel : public QObject {
     session.open(file);
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && session.jobs().activity() == Activity::Idle, kPatience);
     QVERIFY(session.plans().plan()->costSettings.profile == *device);
-    const QString command = runCommand(session.runs(), 2, launch::Backend::Gloo, true);
+    const QString command =
+        runCommand(session.runs(), {.ranks = 2, .backend = launch::Backend::Gloo, .ignoresMemory = true});
     QProcess shell;
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
     environment.insert(QStringLiteral("PATH"),
@@ -320,14 +323,14 @@ class TestRunPanel : public QObject {
   void aRunThatIsStoppedSaysSo() {
     QTemporaryDir folder;
     Session session;
-    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
-                   session.files());
+    RunView panel(session.opened(), session.settings(), session.plans(), session.selection(), session.runs(),
+                  session.jobs(), session.files());
     open(session, makeModel(folder, 64, 2));
     QString said;
     connect(&session.notices(), &Notices::said, &panel, [&](const QString& text, Severity severity) {
       said = severity == Severity::Info ? text : QStringLiteral("not asked for: ") + text;
     });
-    session.runs().run(2, launch::Backend::Gloo);
+    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
     QTRY_VERIFY_WITH_TIMEOUT(session.runs().state() && session.runs().state()->hasRanks(), kPatience);
     session.runs().stop();
     QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && !session.runs().state()->isActive,
@@ -344,8 +347,8 @@ class TestRunPanel : public QObject {
     const QString config = QStringLiteral("/config.json");
     QVERIFY(QFile::rename(makeModel(folder, 64, 1) + config, gone + config));
     Session session;
-    RunPanel panel(session.opened(), session.settings(), session.plans(), session.runs(), session.jobs(),
-                   session.files());
+    RunView panel(session.opened(), session.settings(), session.plans(), session.selection(), session.runs(),
+                  session.jobs(), session.files());
     open(session, gone);
     QVERIFY(startButton(panel)->isEnabled());
     QVERIFY(saveFile(plan, QByteArray::fromStdString(plan::toJson(*session.plans().plan()))).has_value());
@@ -360,10 +363,10 @@ class TestRunPanel : public QObject {
     QVERIFY2(said.contains(QStringLiteral("model does not exist: the unsplit run")), qPrintable(said));
     for (const char* phrase : {"random ones", "is predicted to hold", "cleave-cli"})
       QVERIFY2(!said.contains(QLatin1String(phrase)), qPrintable(said));
-    session.runs().run(2, launch::Backend::Gloo);
+    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
     QVERIFY(!session.runs().state());
   }
 };
 
-QTEST_MAIN(TestRunPanel)
-#include "tst_run_panel.moc"
+QTEST_MAIN(TestRunView)
+#include "tst_run_view.moc"

@@ -1,4 +1,4 @@
-#include "views/panels/rank_bars.h"
+#include "views/run/rank_bars.h"
 
 #include <QHelpEvent>
 #include <QMouseEvent>
@@ -16,6 +16,8 @@ constexpr int kMargin = 8;
 constexpr int kNameWidth = 44;
 constexpr int kProgramBar = 10, kProcessBar = 6;
 constexpr int kSparkWidth = 110;
+constexpr std::size_t kMostInFull = 8;
+constexpr int kLeastCell = 176, kShortBar = 7;
 constexpr int kSparkSamples = 600;  // 60 s at 10 Hz
 
 struct Part {
@@ -47,11 +49,13 @@ std::int64_t roundedUp(std::int64_t bytes) {
 RankBars::RankBars(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Memory of the ranks"));
   setFocusPolicy(Qt::StrongFocus);
-  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+  QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Preferred);
+  policy.setHeightForWidth(true);
+  setSizePolicy(policy);
 }
 
 void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes) {
-  const int height = sizeHint().height();
+  const int height = heightForWidth(width());
   m_ranks = std::move(ranks);
   m_predicted = predictedBytes;
   std::int64_t most = m_predicted, process = 0, deviceTotal = 0;
@@ -62,13 +66,13 @@ void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes
   }
   // On a GPU the bars are the device. Of a small model the process itself, or the machine's memory, would leave an
   // invisible sliver: then only the program has a bar.
-  m_showsProcess = most * 5 >= process;
+  m_showsProcess = most * 5 >= process && isInFull();
   if (m_showsProcess) most = std::max(most, process);
   m_scale = deviceTotal > 0 && most * 20 > deviceTotal ? deviceTotal : roundedUp(most + most / 8);
   m_sparkTop = 1;
   for (const RankView& rank : m_ranks)
-    for (const std::int64_t bytes : rank.history) m_sparkTop = std::max(m_sparkTop, bytes);
-  if (sizeHint().height() != height) updateGeometry();
+    for (const MemoryPoint& point : rank.history) m_sparkTop = std::max(m_sparkTop, point.process);
+  if (heightForWidth(width()) != height) updateGeometry();
   m_chosen = std::clamp(m_chosen, 0, std::max(0, static_cast<int>(m_ranks.size()) - 1));
   describeChosen();
   update();
@@ -89,25 +93,38 @@ void RankBars::describeChosen() {
 
 void RankBars::keyPressEvent(QKeyEvent* event) {
   switch (event->key()) {
-    case Qt::Key_Up: return choose(m_chosen - 1);
-    case Qt::Key_Down: return choose(m_chosen + 1);
+    case Qt::Key_Up: return choose(m_chosen - columns(width()));
+    case Qt::Key_Down: return choose(m_chosen + columns(width()));
+    case Qt::Key_Left: return choose(m_chosen - 1);
+    case Qt::Key_Right: return choose(m_chosen + 1);
     case Qt::Key_PageUp: return choose(0);
     case Qt::Key_PageDown: return choose(static_cast<int>(m_ranks.size()) - 1);
     default: QWidget::keyPressEvent(event);
   }
 }
 
+bool RankBars::isInFull() const { return m_ranks.size() <= kMostInFull; }
+int RankBars::columns(int width) const { return isInFull() ? 1 : std::clamp(width / kLeastCell, 1, 8); }
 int RankBars::rowHeight() const {
+  if (!isInFull()) return fontMetrics().height() + kShortBar + 12;
   return fontMetrics().height() * 2 + kProgramBar + (m_showsProcess ? kProcessBar : 0) + 14;
 }
 int RankBars::legendHeight() const { return fontMetrics().height() + 8; }
-QSize RankBars::sizeHint() const {
-  return {320, m_ranks.empty() ? 0 : static_cast<int>(m_ranks.size()) * rowHeight() + legendHeight()};
+int RankBars::heightForWidth(int width) const {
+  const int count = static_cast<int>(m_ranks.size()), across = columns(width);
+  return count == 0 ? 0 : (count + across - 1) / across * rowHeight() + legendHeight();
+}
+
+QRect RankBars::cellOf(std::size_t rank) const {
+  const int across = columns(width()), number = static_cast<int>(rank), cell = width() / across;
+  return {number % across * cell, legendHeight() + number / across * rowHeight(), across == 1 ? width() : cell,
+          rowHeight()};
 }
 
 int RankBars::rankAt(const QPoint& pos) const {
-  const int row = (pos.y() - legendHeight()) / rowHeight();
-  return pos.y() >= legendHeight() && row >= 0 && row < static_cast<int>(m_ranks.size()) ? row : -1;
+  for (std::size_t i = 0; i < m_ranks.size(); ++i)
+    if (cellOf(i).contains(pos)) return static_cast<int>(i);
+  return -1;
 }
 
 void RankBars::paintEvent(QPaintEvent*) {
@@ -116,12 +133,13 @@ void RankBars::paintEvent(QPaintEvent*) {
   painter.setRenderHint(QPainter::Antialiasing);
   paintLegend(painter, QRect(0, 0, width(), legendHeight()));
   for (std::size_t i = 0; i < m_ranks.size(); ++i) {
-    const QRect row(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight());
-    if (hasFocus() && static_cast<int>(i) == m_chosen) {
+    const QRect cell = cellOf(i);
+    if (static_cast<int>(i) == m_chosen && (hasFocus() || !isInFull())) {
       painter.setPen(QPen(palette().highlight(), 1));
-      painter.drawRect(row.adjusted(1, 1, -2, -2));
+      painter.setBrush(Qt::NoBrush);
+      painter.drawRect(cell.adjusted(1, 1, -2, -2));
     }
-    paintRank(painter, row, m_ranks[i]);
+    isInFull() ? paintRank(painter, cell, m_ranks[i]) : paintShort(painter, cell, m_ranks[i]);
   }
 }
 
@@ -189,12 +207,35 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
 
   paintBar(painter, program, memory, 2, memory.peak.program);
   if (m_showsProcess) paintBar(painter, process, memory, 4, memory.peak.process);
-  if (m_predicted > 0) {
-    painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
-    const double x = xOf(program, m_predicted);
-    painter.drawLine(QPointF(x, program.top() - 3), QPointF(x, program.bottom()));
-  }
+  paintPrediction(painter, program);
   if (hasSpark) paintSpark(painter, QRect(right + 10, row.top() + 4, kSparkWidth, row.height() - 8), rank);
+}
+
+/// In one line: its number, its state where that is not the usual end, what its program holds at most.
+void RankBars::paintShort(QPainter& painter, const QRect& cell, const RankView& rank) const {
+  const Theme theme = Theme::of(palette());
+  const QFontMetrics metrics = painter.fontMetrics();
+  const QRect line(cell.left() + kMargin, cell.top() + 4, cell.width() - 2 * kMargin, metrics.height());
+  const QString name = tr("rank %1").arg(rank.rank);
+  const QString peak = rank.memory.peak.program > 0 ? bytesText(rank.memory.peak.program) : QString();
+  painter.setPen(theme.text);
+  painter.drawText(line, Qt::AlignLeft | Qt::AlignVCenter, name);
+  painter.drawText(line, Qt::AlignRight | Qt::AlignVCenter, peak);
+  const bool hasFailed = rank.phase == protocol::Phase::Failed;
+  painter.setPen(hasFailed ? theme.conflict : theme.textQuiet);
+  const QRect middle = line.adjusted(metrics.horizontalAdvance(name) + 8, 0, -metrics.horizontalAdvance(peak) - 8, 0);
+  painter.drawText(middle, Qt::AlignLeft | Qt::AlignVCenter,
+                   metrics.elidedText(rank.state(), Qt::ElideRight, std::max(0, middle.width())));
+  const QRect bar(line.left(), line.bottom() + 2, line.width(), kShortBar);
+  paintBar(painter, bar, rank.memory, 2, rank.memory.peak.program);
+  paintPrediction(painter, bar);
+}
+
+void RankBars::paintPrediction(QPainter& painter, const QRect& bar) const {
+  if (m_predicted <= 0) return;
+  painter.setPen(QPen(Theme::of(palette()).text, 1.5, Qt::DashLine));
+  const double x = xOf(bar, m_predicted);
+  painter.drawLine(QPointF(x, bar.top() - 3), QPointF(x, bar.bottom()));
 }
 
 double RankBars::xOf(const QRect& bar, std::int64_t bytes) const {
@@ -229,9 +270,9 @@ void RankBars::paintSpark(QPainter& painter, const QRect& rect, const RankView& 
   QPainterPath path;
   for (std::size_t i = 0; i < rank.history.size(); ++i) {
     const double age = static_cast<double>(rank.history.size() - 1 - i) / (kSparkSamples - 1);
-    const QPointF point(
-        rect.right() - age * rect.width(),
-        rect.bottom() - static_cast<double>(rank.history[i]) / static_cast<double>(m_sparkTop) * (rect.height() - 2));
+    const QPointF point(rect.right() - age * rect.width(),
+                        rect.bottom() - static_cast<double>(rank.history[i].process) / static_cast<double>(m_sparkTop) *
+                                            (rect.height() - 2));
     if (i == 0)
       path.moveTo(point);
     else

@@ -1,4 +1,4 @@
-#include "views/panels/cluster_dialog.h"
+#include "views/run/cluster_dialog.h"
 
 #include <QApplication>
 #include <QClipboard>

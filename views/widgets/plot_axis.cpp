@@ -1,4 +1,4 @@
-#include "views/panels/plot_axis.h"
+#include "views/widgets/plot_axis.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,16 +17,16 @@ double niceStep(double raw) {
 }
 }  // namespace
 
-PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int most)
+PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int most, double leastStep)
     : m_unitSize(unitSize), m_unit(std::move(unit)) {
   const double range = high > low ? high - low : std::max(std::abs(high) * 0.2, unitSize * 0.1);
   const double margin = high > low ? range * kRangeMargin : range / 2;
   m_low = std::max(low - margin, low >= 0 ? 0.0 : low - margin);
   m_high = high + margin;
   // One tick tells where it is, and not how far the next would be.
-  double step = niceStep((m_high - m_low) / unitSize / std::max(1, most));
-  for (m_ticks = ticksOf(step * unitSize); m_ticks.size() < 2; m_ticks = ticksOf(step * unitSize))
-    step = niceStep(step / 2.5);
+  double step = std::max(leastStep, niceStep((m_high - m_low) / unitSize / std::max(1, most)));
+  for (m_ticks = ticksOf(step * unitSize); m_ticks.size() < 2 && step > leastStep; m_ticks = ticksOf(step * unitSize))
+    step = std::max(leastStep, niceStep(step / 2.5));
   m_decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
 }
 
@@ -35,6 +35,10 @@ std::vector<double> PlotAxis::ticksOf(double step) const {
   for (double tick = std::ceil(m_low / step - 1e-9); tick * step <= m_high * (1 + 1e-12); ++tick)
     ticks.push_back(tick * step);
   return ticks;
+}
+
+PlotAxis PlotAxis::ofNumbers(double low, double high, int most, bool areWhole) {
+  return PlotAxis(low, high, 1, {}, most, areWhole ? 1 : 0);
 }
 
 PlotAxis PlotAxis::ofTime(Femtoseconds low, Femtoseconds high, int most) {

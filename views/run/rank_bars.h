@@ -1,6 +1,7 @@
 #pragma once
 /// A strip per rank: its state; a bar of the program's memory with the prediction dashed and the peak; under it one of
-/// all that the process takes, with its peak; 60 s sparkline of that. A click or the arrow keys choose a rank.
+/// all that the process takes, with its peak; 60 s sparkline of that. More than a few ranks stand side by side, each
+/// with a line of words and the program's bar. A click or the arrow keys choose a rank.
 #include <QWidget>
 #include <vector>
 
@@ -14,9 +15,13 @@ class RankBars : public QWidget {
   explicit RankBars(QWidget* parent = nullptr);
   /// `predictedBytes`: of the program.
   void setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes);
-  QSize sizeHint() const override;
-  QSize minimumSizeHint() const override { return sizeHint(); }
-  int rankAt(const QPoint& pos) const;  ///< -1: none
+  QSize sizeHint() const override { return {320, heightForWidth(std::max(320, width()))}; }
+  QSize minimumSizeHint() const override { return {200, heightForWidth(std::max(200, width()))}; }
+  bool hasHeightForWidth() const override { return true; }
+  int heightForWidth(int width) const override;
+  int rankAt(const QPoint& pos) const;   ///< -1: none
+  QRect cellOf(std::size_t rank) const;  ///< where a rank stands
+  int chosen() const { return m_chosen; }
 
  signals:
   void rankChosen(int rank);
@@ -31,9 +36,13 @@ class RankBars : public QWidget {
   void choose(int rank);
   void describeChosen();
   QString textOf(const RankView& rank) const;
+  bool isInFull() const;  ///< few enough for all that is known of each
+  int columns(int width) const;
   int rowHeight() const;
   int legendHeight() const;
   void paintRank(QPainter& painter, const QRect& row, const RankView& rank) const;
+  void paintShort(QPainter& painter, const QRect& cell, const RankView& rank) const;
+  void paintPrediction(QPainter& painter, const QRect& bar) const;
   double xOf(const QRect& bar, std::int64_t bytes) const;
   void paintBar(QPainter& painter, const QRect& bar, const RankMemory& memory, int parts, std::int64_t peak) const;
   void paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const;

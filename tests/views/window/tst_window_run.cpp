@@ -1,0 +1,300 @@
+/// The run in the window, as a person uses it: its verdict in sight, training, lanes, what was kept, and where a plan
+/// first computes something else.
+#include <QCheckBox>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QLabel>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QTemporaryDir>
+
+#include "tests/views/window/window_fixture.h"
+#include "views/base/save_file.h"
+#include "views/graph/model/heat_field.h"
+#include "views/graph/view/legend.h"
+#include "views/run/history_page.h"
+#include "views/run/lane_view.h"
+#include "views/run/lanes_page.h"
+#include "views/run/line_chart.h"
+#include "views/run/run_verdict.h"
+#include "views/run/run_view.h"
+#include "views/window/script.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::testing;
+
+namespace {
+
+void run(MainWindow& window, const RunSettings& settings) {
+  window.session().runs().run(settings);
+  QTRY_VERIFY_WITH_TIMEOUT(
+      window.isSettled() && window.session().runs().state() && !window.session().runs().state()->isActive, kPatience);
+}
+
+const Verdict& verdict(MainWindow& window) { return window.findChild<VerdictStrip*>()->verdict(); }
+
+bool isInSight(const QWidget& widget, const QWidget& window) {
+  const QRect place(widget.mapTo(&window, QPoint()), widget.size());
+  return widget.isVisible() && window.rect().contains(place) && widget.visibleRegion().boundingRect() == widget.rect();
+}
+
+QPushButton* buttonNamed(QWidget& parent, const QString& text) {
+  for (QPushButton* button : parent.findChildren<QPushButton*>())
+    if (button->text() == text && button->isVisible()) return button;
+  return nullptr;
+}
+
+/// A plan whose ranks add another epsilon in one norm than the model does.
+QString alteredPlan(const QTemporaryDir& folder) {
+  Session session;
+  session.settings().setEngine(solve::Engine::Reference);
+  session.open(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
+  if (!QTest::qWaitFor([&] { return session.plans().plan() && session.isIdle(); }, kPatience)) qFatal("no plan");
+  QJsonObject plan = QJsonDocument::fromJson(QByteArray::fromStdString(plan::toJson(*session.plans().plan()))).object();
+  QJsonObject program = plan["program"].toObject();
+  QJsonArray nodes = program["nodes"].toArray();
+  int norms = 0;
+  for (QJsonValueRef entry : nodes) {
+    QJsonObject node = entry.toObject();
+    QJsonArray arguments = node["args"].toArray();
+    for (QJsonValueRef argument : arguments) {
+      const double number = argument.toObject()["f"].toDouble(1);
+      if (number > 1e-4 || number <= 0 || ++norms != 2) continue;
+      argument = QJsonObject{{"f", 0.5}};
+    }
+    node["args"] = arguments;
+    entry = node;
+  }
+  if (norms < 2) qFatal("no norm to alter");
+  program["nodes"] = nodes;
+  plan["program"] = program;
+  const QString file = folder.filePath(QStringLiteral("altered.json"));
+  if (!saveFile(file, QJsonDocument(plan).toJson())) qFatal("cannot write the plan");
+  return file;
+}
+
+}  // namespace
+
+class TestWindowRun : public QObject {
+  Q_OBJECT
+ private slots:
+  void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
+
+  /// Whatever the size, the page and the panels around it.
+  void theVerdictIsAlwaysInSight_data() {
+    QTest::addColumn<QSize>("size");
+    QTest::addColumn<bool>("alone");
+    for (const QSize size : {QSize(1024, 640), QSize(1280, 800), QSize(1920, 1080)})
+      for (const bool alone : {false, true})
+        QTest::addRow("%dx%d%s", size.width(), size.height(), alone ? " alone" : "") << size << alone;
+  }
+  void theVerdictIsAlwaysInSight() {
+    QFETCH(QSize, size);
+    QFETCH(bool, alone);
+    SessionWindow window;
+    openModel(window);
+    run(window, {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = 2}});
+    window.applyPreset(alone ? MainWindow::Preset::Run : MainWindow::Preset::Inspect);
+    window.showRun();
+    window.resize(size);
+    QTRY_COMPARE(window.size(), size);
+    QCOMPARE(verdict(window).word, QStringLiteral("passed"));
+    for (const auto page : {RunView::Page::Overview, RunView::Page::Lanes, RunView::Page::Memory, RunView::Page::Log,
+                            RunView::Page::History}) {
+      window.runView().showPage(page);
+      QTRY_VERIFY2(isInSight(*window.findChild<VerdictStrip*>(), window), qPrintable(QString::number(int(page))));
+      QCOMPARE(window.size(), size);  // no page makes the window larger
+    }
+  }
+
+  /// Steps, optimizer and all else from the controls; the plan is solved again for training first.
+  void trainingIsAskedForInTheView() {
+    SessionWindow window;
+    openModel(window);
+    window.showRun();
+    QVERIFY(!window.session().plans().plan()->costSettings.isTraining);
+    window.findChild<QCheckBox*>(QStringLiteral("train"))->click();
+    RunSettings settings = window.session().runs().settings();
+    QVERIFY(settings.training.steps > 1);
+    settings.training.steps = 3;
+    settings.training.optimizer = program::Optimizer::Sgd;
+    settings.training.clipNorm = 1;
+    window.session().runs().setSettings(settings);
+    buttonNamed(window.runView(), QStringLiteral("Run on 2"))->click();
+    QTRY_VERIFY_WITH_TIMEOUT(window.isSettled() && window.session().runs().state(), kPatience);
+    const RunState& state = *window.session().runs().state();
+    QVERIFY2(state.report, qPrintable(state.failure));
+    QCOMPARE(state.report->steps.size(), std::size_t(3));
+    QVERIFY(state.report->steps[2].loss < state.report->steps[0].loss);
+    QCOMPARE(state.plan->costSettings.optimizer, program::Optimizer::Sgd);
+    QCOMPARE(verdict(window).word, QStringLiteral("passed"));
+    QVERIFY2(verdict(window).sentence.startsWith(QStringLiteral("3 training steps on 2 ranks")),
+             qPrintable(verdict(window).sentence));
+    QCOMPARE(state.monitor->steps().size(), std::size_t(3));
+    bool hasLosses = false;
+    for (const LineChart* chart : window.findChildren<LineChart*>())
+      hasLosses |= chart->isVisible() && chart->data().title == QStringLiteral("Loss") &&
+                   chart->data().lines[0].points.size() == 3;
+    QVERIFY(hasLosses);
+    // A number that no optimizer takes is said, and not run.
+    for (QLineEdit* edit : window.runView().findChildren<QLineEdit*>()) {
+      if (edit->accessibleName() != QStringLiteral("Learning rate")) continue;
+      edit->selectAll();
+      QTest::keyClick(edit, Qt::Key_0);
+    }
+    QVERIFY(!buttonNamed(window.runView(), QStringLiteral("Run on 2"))->isEnabled());
+  }
+
+  void lanesLeadToTheGraph() {
+    SessionWindow window;
+    openModel(window);
+    run(window, {.ranks = 2, .backend = launch::Backend::Gloo});
+    window.runView().showPage(RunView::Page::Lanes);
+    auto* lanes = window.findChild<LaneView*>();
+    QTRY_VERIFY(lanes->isVisible());
+    // The first stretch of rank 1 that is of a node.
+    const auto& lane = window.session().runs().state()->report->timeline.lanes[1];
+    LaneView::Place place{1, 0};
+    while (!pipeline::originOf(lane[place.stretch], *window.session().plans().plan()).isValid()) ++place.stretch;
+    lanes->zoomBy(20, 0);
+    lanes->choose(place);
+    QTest::mouseClick(lanes->viewport(), Qt::LeftButton, {}, lanes->rectOf(place).center());
+    const graph::NodeId node = window.session().selection().focus().node;
+    QCOMPARE(node, pipeline::originOf(lane[lanes->chosen()->stretch], *window.session().plans().plan()));
+    QTest::keyClick(lanes, Qt::Key_Return);
+    QTRY_VERIFY(window.graphArea().isVisible());
+    // The trace is that of the command line.
+    const QTemporaryDir folder;
+    const QString file = folder.filePath(QStringLiteral("trace.json"));
+    window.findChild<LanesPage*>()->saveTrace(file);
+    QTRY_VERIFY_WITH_TIMEOUT(!window.session().files().isBusy(), kPatience);
+    QFile written(file);
+    QVERIFY(written.open(QIODevice::ReadOnly));
+    QCOMPARE(written.readAll(),
+             QByteArray::fromStdString(pipeline::toChromeTrace(window.session().runs().state()->report->timeline,
+                                                               *window.session().plans().plan())));
+  }
+
+  void runsAreKeptAndCompared() {
+    const QTemporaryDir folder;
+    SessionWindow window;
+    window.session().runs().history().keepIn(folder.path());
+    openModel(window);
+    run(window, {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = 2, .learningRate = 0.001}});
+    run(window, {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = 2, .learningRate = 0.02}});
+    settle(window);
+    HistoryPage& history = window.runView().history();
+    window.showRun();
+    window.runView().showPage(RunView::Page::History);
+    QVERIFY(history.compare(1, 2));
+    const QString text = history.text();
+    for (const char* phrase : {"learning rate", "0.001", "0.02", "passed", "optimizer states", "time of a step"})
+      QVERIFY2(text.contains(QLatin1String(phrase)), qPrintable(text));
+    const QString settings = text.section(QStringLiteral("What came out"), 0, 0);
+    QVERIFY2(!settings.contains(QStringLiteral("optimizer\n")) && !settings.contains(QStringLiteral("backend")),
+             qPrintable(settings));  // what is the same is no difference
+    QVERIFY(!history.compare(1, 1) && !history.compare(1, 3) && !history.showRun(3) && history.showRun(2));
+    QTest::qWait(0);
+    buttonNamed(history, QStringLiteral("Forget"))->click();
+    QCOMPARE(window.session().runs().history().runs().size(), std::size_t(1));
+  }
+
+  void theFirstDifferenceIsFoundSaidAndColoured() {
+    const QTemporaryDir folder;
+    SessionWindow window;
+    window.resize(1280, 800);
+    window.show();
+    window.openPath(alteredPlan(folder));
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
+    run(window, {.ranks = 2, .backend = launch::Backend::Gloo});
+    QCOMPARE(verdict(window).word, QStringLiteral("failed"));
+    QVERIFY2(verdict(window).sentence.contains(QStringLiteral("differs from an unsplit run by up to")),
+             qPrintable(verdict(window).sentence));
+    // The strip offers it.
+    auto* strip = window.findChild<VerdictStrip*>();
+    QPushButton* find = buttonNamed(*strip, QStringLiteral("Find the First Difference"));
+    QVERIFY(find);
+    find->click();
+    QTRY_VERIFY_WITH_TIMEOUT(window.isSettled() && window.session().runs().firstDifference() &&
+                                 !window.session().runs().firstDifference()->isPending(),
+                             kPatience);
+    const FirstDifference& difference = *window.session().runs().firstDifference();
+    QVERIFY2(difference.found && difference.found->first, qPrintable(difference.failure));
+    const graph::Graph& graph = *window.session().opened().graph();
+    const graph::NodeId first = graph.value(difference.found->first->value).producer;
+    QVERIFY2(graph.opName(graph.node(first)).starts_with("aten::add"), graph.opName(graph.node(first)).c_str());
+    QVERIFY2(verdict(window).difference.startsWith(QStringLiteral("First difference: ")),
+             qPrintable(verdict(window).difference));
+    QCOMPARE(verdict(window).word, QStringLiteral("failed"));
+    QCOMPARE(window.session().selection().focus().node, first);
+    // The graph is coloured, with a legend.
+    const HeatField* heat = window.graphArea().view().heat();
+    QVERIFY(heat && heat->what() == ColorBy::Error);
+    QCOMPARE(agreementOf(*heat->of(first)), Agreement::Beyond);
+    const QStringList legend = window.graphArea().findChild<Legend*>()->entryTexts();
+    QVERIFY2(legend.join(QLatin1Char('|')).contains(QStringLiteral("not compared")), qPrintable(legend.join('|')));
+    buttonNamed(*strip, QStringLiteral("Show It in the Graph"))->click();
+    QTRY_VERIFY(window.graphArea().isVisible());
+    // Another plan knows nothing of it.
+    openModel(window);
+    QVERIFY(!window.session().runs().firstDifference());
+  }
+
+  void aPlanThatIsRightHasNone() {
+    SessionWindow window;
+    openModel(window);
+    window.session().runs().findFirstDifference();
+    QTRY_VERIFY_WITH_TIMEOUT(window.isSettled() && window.session().runs().firstDifference(), kPatience);
+    QVERIFY(window.session().runs().firstDifference()->found);
+    QVERIFY(!window.session().runs().firstDifference()->found->first);
+    QVERIFY2(verdict(window).difference.startsWith(QStringLiteral("No difference: ")),
+             qPrintable(verdict(window).difference));
+  }
+
+  void theRunHasTheWindowForItself() {
+    SessionWindow window;
+    openModel(window);
+    window.applyPreset(MainWindow::Preset::Run);
+    QTRY_VERIFY(window.runView().isVisible());
+    QVERIFY(window.runView().width() > window.width() - 10);
+    QTest::keyClick(&window, Qt::Key_4, Qt::ControlModifier);
+    QTRY_VERIFY(window.graphArea().isVisible());
+    QTest::keyClick(&window, Qt::Key_4, Qt::ControlModifier);
+    QTRY_VERIFY(window.runView().isVisible());
+    window.applyPreset(MainWindow::Preset::Inspect);
+    QTRY_VERIFY(window.graphArea().isVisible());
+  }
+
+  /// Scripts set the run, run it, and look at what was kept.
+  void scriptsDoTheSame() {
+    SessionWindow window;
+    openModel(window);
+    const auto commands = parseScript(QStringLiteral(
+        "set-run ranks=2 backend=gloo steps=2 optimizer=sgd lr=0.01 weight_decay=0.1 clip=1 accumulate=2\nrun\nwait\n"
+        "page memory\nrun steps=1\nwait\nhistory 1\ncompare 1 2\nforget 2\nbisect\nview graph\ncolour by=error\n"));
+    QVERIFY2(commands.has_value(), commands ? "" : commands.error().message.c_str());
+    ScriptRunner runner(window, *commands, {});
+    QCOMPARE(runner.run(), 0);
+    const auto& runs = window.session().runs().history().runs();
+    QCOMPARE(runs.size(), std::size_t(1));
+    const program::Training& training = runs[0]->run.report.training;
+    QCOMPARE(training.steps, 1);
+    QCOMPARE(training.optimizer, program::Optimizer::Sgd);
+    QCOMPARE(training.weightDecay, 0.1);
+    QCOMPARE(training.accumulate, 2);
+    QVERIFY(window.session().runs().firstDifference()->found);
+    for (const char* bad : {"set-run steps=-1", "set-run lr=0", "run optimizer=none", "run clip=big", "history 0",
+                            "compare 1", "forget all", "page nine", "view both"}) {
+      const auto parsed = parseScript(QLatin1String(bad));
+      QVERIFY2(!parsed && exitCode(parsed.error().code) == 2, bad);
+    }
+    const auto beyond = parseScript(QStringLiteral("history 99"));
+    ScriptRunner failing(window, *beyond, {});
+    QCOMPARE(failing.run(), 1);
+  }
+};
+
+QTEST_MAIN(TestWindowRun)
+#include "tst_window_run.moc"

@@ -1,0 +1,116 @@
+#pragma once
+/// The time line of a step that ranks recorded: a lane a rank, what it computed, its collectives, and where it waited
+/// for others. The wheel zooms at the pointer, dragging pans; arrow keys walk from stretch to stretch and from rank to
+/// rank, + and - zoom, 0 shows all.
+#include <QAbstractScrollArea>
+#include <memory>
+#include <optional>
+
+#include "pipeline/timeline.h"
+#include "views/widgets/plot_axis.h"
+
+namespace cleave::views {
+
+/// What a stretch is told apart by in the picture.
+enum class LaneKind : std::uint8_t { Forward, Backward, Optimizer, Collective, Waiting };
+inline constexpr int kLaneKinds = 5;
+LaneKind laneKindOf(const pipeline::Stretch& stretch);
+
+class LaneView : public QAbstractScrollArea {
+  Q_OBJECT
+ public:
+  explicit LaneView(QWidget* parent = nullptr);
+  /// Both are kept; an empty timeline clears the picture.
+  void setTimeline(std::shared_ptr<const pipeline::Timeline> timeline, std::shared_ptr<const plan::Plan> plan);
+  /// Marks all stretches of this node of the ATen graph.
+  void setFocusNode(graph::NodeId node);
+
+  /// A stretch: the rank, and its number in the rank's lane.
+  struct Place {
+    int rank = 0;
+    std::size_t stretch = 0;
+    bool operator==(const Place&) const = default;
+  };
+  std::optional<Place> placeAt(const QPoint& position) const;  ///< in the viewport
+  QRect rectOf(const Place& place) const;                      ///< at least a pixel wide, in the viewport
+  const std::optional<Place>& chosen() const { return m_chosen; }
+  void choose(const Place& place);
+  /// "linear in model.layers.0.mlp.up_proj, rank 1: 12.3 µs from 1.25 ms on; predicted 3.1 µs".
+  QString textOf(const Place& place) const;
+  void zoomBy(double factor, double atShare = 0.5);  ///< `atShare`: of the visible width, stays where it is
+  void showAll();
+  /// Nanoseconds that are visible; for tests.
+  double visibleFrom() const { return m_from; }
+  double visibleTo() const { return m_to; }
+  QSize sizeHint() const override { return {600, 260}; }
+
+ signals:
+  void nodeChosen(cleave::graph::NodeId node);     ///< of the ATen graph; a click or the keyboard
+  void nodeActivated(cleave::graph::NodeId node);  ///< a double click or Enter
+  void chosenChanged();
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void resizeEvent(QResizeEvent* event) override;
+  void changeEvent(QEvent* event) override;
+  void wheelEvent(QWheelEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void mouseMoveEvent(QMouseEvent* event) override;
+  void mouseReleaseEvent(QMouseEvent* event) override;
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  bool viewportEvent(QEvent* event) override;
+  void scrollContentsBy(int dx, int dy) override;
+
+ private:
+  using Lane = std::vector<pipeline::Stretch>;
+  int ranks() const { return m_timeline ? static_cast<int>(m_timeline->lanes.size()) : 0; }
+  const Lane& lane(int rank) const { return m_timeline->lanes[static_cast<std::size_t>(rank)]; }
+  const pipeline::Stretch& at(const Place& place) const { return lane(place.rank)[place.stretch]; }
+  int gutter() const { return m_gutter; }  ///< where ranks have their names
+  void measureGutter();
+  int axisHeight() const;
+  int laneHeight() const;
+  double xOf(double nanoseconds) const;
+  double timeAt(double x) const;
+  void setVisible(double from, double to);
+  void updateScrollBars();
+  void scrollTo(int position);  ///< of the horizontal bar
+  void walk(int ranks, int stretches);
+  void reveal(const Place& place);
+  void emitChosen(bool isActivated);
+  void paintAxis(QPainter& painter) const;
+  void paintLane(QPainter& painter, int rank) const;
+  void paintStretch(QPainter& painter, const QRectF& rect, const pipeline::Stretch& stretch) const;
+  std::shared_ptr<const pipeline::Timeline> m_timeline;
+  std::shared_ptr<const plan::Plan> m_plan;
+  std::vector<solve::StepCost> m_costs;  ///< by node of the ATen graph
+  graph::NodeId m_focus;
+  std::optional<Place> m_chosen;
+  double m_from = 0, m_to = 1;
+  int m_gutter = 0;
+  std::optional<QPoint> m_pressed;
+  double m_pressedFrom = 0;
+  bool m_isDragged = false;
+};
+
+/// What the colours and patterns say, for those kinds that occur.
+class LaneLegend : public QWidget {
+  Q_OBJECT
+ public:
+  explicit LaneLegend(QWidget* parent = nullptr);
+  void setTimeline(const pipeline::Timeline* timeline);
+  QSize sizeHint() const override { return {300, heightForWidth(std::max(300, width()))}; }
+  bool hasHeightForWidth() const override { return true; }
+  int heightForWidth(int width) const override;
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+
+ private:
+  /// Where each kind has its place, in as many rows as they need.
+  std::vector<QRect> places(int width) const;
+  std::vector<LaneKind> m_kinds;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,26 @@
+#pragma once
+/// The page of the ranks' own words: what each wrote to its standard error, and what it said where it failed.
+#include <QWidget>
+
+#include "views/session/runs.h"
+
+class QComboBox;
+class QPlainTextEdit;
+
+namespace cleave::views {
+
+class LogPage : public QWidget {
+  Q_OBJECT
+ public:
+  explicit LogPage(const Runs& runs, QWidget* parent = nullptr);
+  void showRun();
+  void showRank(int rank);
+
+ private:
+  void showText();
+  const Runs& m_runs;
+  QComboBox* m_rank;
+  QPlainTextEdit* m_text;
+};
+
+}  // namespace cleave::views

@@ -1,0 +1,292 @@
+#include "views/run/memory_page.h"
+
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QLabel>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QSplitter>
+#include <QStackedLayout>
+#include <QToolTip>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "pipeline/node_names.h"
+#include "views/base/rich_text.h"
+#include "views/base/text.h"
+#include "views/base/theme.h"
+#include "views/widgets/link_text.h"
+#include "views/widgets/tables.h"
+
+namespace cleave::views {
+
+using pipeline::MemoryComparison;
+using pipeline::MemoryLine;
+
+namespace {
+constexpr int kSide = 8, kBar = 9;
+
+/// The parts of the program, in the order of the bars.
+constexpr protocol::MemoryKind kKinds[] = {protocol::MemoryKind::Parameters,   protocol::MemoryKind::Fixed,
+                                           protocol::MemoryKind::Gradients,    protocol::MemoryKind::Optimizer,
+                                           protocol::MemoryKind::Saved,        protocol::MemoryKind::Transient,
+                                           protocol::MemoryKind::Communication};
+
+QColor memoryColor(const Theme& theme, std::string_view name) {
+  using protocol::MemoryKind;
+  const auto is = [name](MemoryKind kind) { return protocol::toText(kind) == name; };
+  if (is(MemoryKind::Parameters)) return theme.color(Tint::Expert);
+  if (is(MemoryKind::Gradients)) return theme.color(LayerSplit::Row);
+  if (is(MemoryKind::Optimizer)) return theme.color(LayerSplit::Column);
+  if (is(MemoryKind::Saved)) return theme.color(Tint::Dim2);
+  if (is(MemoryKind::Transient)) return theme.color(Tint::Dim1);
+  if (is(MemoryKind::Communication)) return theme.color(Tint::Dim3);
+  return theme.color(Tint::Replicated);
+}
+
+const MemoryLine* lineOf(const MemoryComparison& memory, std::string_view name) {
+  const auto found = std::find_if(memory.lines.begin(), memory.lines.end(),
+                                  [name](const MemoryLine& line) { return line.name == name; });
+  return found == memory.lines.end() ? nullptr : &*found;
+}
+
+QString offText(const MemoryLine& line) {
+  if (!line.predicted || *line.predicted == 0) return line.measured == 0 ? QString() : QStringLiteral("–");
+  const double off = static_cast<double>(line.measured) / static_cast<double>(*line.predicted) - 1;
+  if (std::abs(off) < 5e-4) return QStringLiteral("±0 %");
+  if (off > 9) return QStringLiteral("%1×").arg(off + 1, 0, 'f', 0);
+  const QString sign = off > 0 ? QStringLiteral("+") : QStringLiteral("−");
+  return QStringLiteral("%1%2 %").arg(sign).arg(std::abs(100 * off), 0, 'f', std::abs(off) < 0.1 ? 1 : 0);
+}
+}  // namespace
+
+bool isOfProgram(const MemoryLine& line) { return line.name != "context"; }
+
+MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent) {
+  setAccessibleName(tr("Memory by category"));
+  setFocusPolicy(Qt::StrongFocus);
+  setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
+}
+
+void MemoryBars::setMemory(const std::map<int, MemoryComparison>& byRank) {
+  m_ranks.assign(byRank.begin(), byRank.end());
+  m_most = 1;
+  for (const auto& [rank, memory] : m_ranks) {
+    std::int64_t measured = 0, predicted = 0;
+    for (const MemoryLine& line : memory.lines) {
+      if (!isOfProgram(line)) continue;
+      measured += line.measured;
+      predicted += line.predicted.value_or(0);
+    }
+    m_most = std::max({m_most, measured, predicted});
+  }
+  if (std::none_of(m_ranks.begin(), m_ranks.end(), [this](const auto& entry) { return entry.first == m_chosen; }))
+    m_chosen = m_ranks.empty() ? 0 : m_ranks.front().first;
+  updateGeometry();
+  update();
+  emit chosenChanged();
+}
+
+int MemoryBars::rowHeight() const { return std::max(fontMetrics().height() + 4, 2 * kBar + 10); }
+int MemoryBars::legendHeight() const {
+  // As many rows as the names need.
+  int rows = 1, x = kSide;
+  for (const protocol::MemoryKind kind : kKinds) {
+    const int width = fontMetrics().horizontalAdvance(toQ(protocol::toText(kind))) + 30;
+    if (x + width > this->width() && x > kSide) x = kSide, ++rows;
+    x += width;
+  }
+  return rows * (fontMetrics().height() + 4) + 4;
+}
+QSize MemoryBars::sizeHint() const {
+  return {420, legendHeight() + static_cast<int>(m_ranks.size()) * rowHeight() + 4};
+}
+
+int MemoryBars::rankAt(const QPoint& position) const {
+  const int row = (position.y() - legendHeight()) / rowHeight();
+  const bool isThere = position.y() >= legendHeight() && row < static_cast<int>(m_ranks.size());
+  return isThere ? m_ranks[static_cast<std::size_t>(row)].first : -1;
+}
+
+void MemoryBars::choose(int row) {
+  if (row < 0 || row >= static_cast<int>(m_ranks.size())) return;
+  m_chosen = m_ranks[static_cast<std::size_t>(row)].first;
+  update();
+  emit chosenChanged();
+}
+
+void MemoryBars::mousePressEvent(QMouseEvent* event) {
+  if (event->position().y() >= legendHeight()) choose((event->pos().y() - legendHeight()) / rowHeight());
+}
+
+void MemoryBars::keyPressEvent(QKeyEvent* event) {
+  const auto now =
+      std::find_if(m_ranks.begin(), m_ranks.end(), [this](const auto& entry) { return entry.first == m_chosen; });
+  const int row = static_cast<int>(now - m_ranks.begin());
+  switch (event->key()) {
+    case Qt::Key_Up: return choose(row - 1);
+    case Qt::Key_Down: return choose(row + 1);
+    case Qt::Key_Home: return choose(0);
+    case Qt::Key_End: return choose(static_cast<int>(m_ranks.size()) - 1);
+    default: QWidget::keyPressEvent(event);
+  }
+}
+
+void MemoryBars::paintEvent(QPaintEvent*) {
+  QPainter painter(this);
+  const Theme theme = Theme::of(palette());
+  paintLegend(painter);
+  const int nameWidth = fontMetrics().horizontalAdvance(QStringLiteral("rank 00")) + 10;
+  const int tailWidth = fontMetrics().horizontalAdvance(QStringLiteral("000 MiB +00 %")) + 10;
+  for (std::size_t i = 0; i < m_ranks.size(); ++i) {
+    const auto& [rank, memory] = m_ranks[i];
+    const QRect row(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight());
+    if (rank == m_chosen) {
+      painter.fillRect(row, blend(theme.groundRaised, theme.accent, 0.14));
+      painter.fillRect(QRect(0, row.top(), 3, row.height()), theme.accent);
+    }
+    painter.setPen(theme.text);
+    painter.drawText(row.adjusted(kSide, 0, 0, 0), Qt::AlignVCenter, tr("rank %1").arg(rank));
+    painter.drawText(row.adjusted(0, 0, -kSide, 0), Qt::AlignVCenter | Qt::AlignRight,
+                     QStringLiteral("%1 %2").arg(bytesText(memory.peak.measured), offText(memory.peak)));
+    const QRectF bars(kSide + nameWidth, row.top() + (row.height() - 2 * kBar - 2) / 2.0,
+                      std::max(10, width() - 2 * kSide - nameWidth - tailWidth), kBar);
+    paintBar(painter, bars, memory, true);
+    paintBar(painter, bars.translated(0, kBar + 2), memory, false);
+  }
+}
+
+/// The prediction is lighter and above, what was measured full and below.
+void MemoryBars::paintBar(QPainter& painter, const QRectF& bar, const MemoryComparison& memory,
+                          bool isPrediction) const {
+  const Theme theme = Theme::of(palette());
+  painter.fillRect(bar, theme.groundSunken);
+  double x = bar.left();
+  for (const protocol::MemoryKind kind : kKinds) {
+    const MemoryLine* line = lineOf(memory, protocol::toText(kind));
+    const std::int64_t bytes = !line ? 0 : isPrediction ? line->predicted.value_or(0) : line->measured;
+    const double width = static_cast<double>(bytes) / static_cast<double>(m_most) * bar.width();
+    const QRectF part(x, bar.top(), width, bar.height());
+    const QColor color = memoryColor(theme, protocol::toText(kind));
+    painter.fillRect(part, isPrediction ? blend(theme.ground, color, 0.45) : color);
+    x += width;
+  }
+}
+
+void MemoryBars::paintLegend(QPainter& painter) const {
+  const Theme theme = Theme::of(palette());
+  const int line = fontMetrics().height() + 4;
+  int x = kSide, y = 2;
+  for (const protocol::MemoryKind kind : kKinds) {
+    const QString name = toQ(protocol::toText(kind));
+    const int width = fontMetrics().horizontalAdvance(name) + 30;
+    if (x + width > this->width() && x > kSide) x = kSide, y += line;
+    painter.fillRect(QRect(x, y + line / 2 - 6, 11, 11), memoryColor(theme, protocol::toText(kind)));
+    painter.setPen(theme.textQuiet);
+    painter.drawText(QRect(x + 16, y, width, line), Qt::AlignVCenter, name);
+    x += width;
+  }
+}
+
+bool MemoryBars::event(QEvent* event) {
+  if (event->type() == QEvent::Resize) updateGeometry();
+  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+  const auto* help = static_cast<QHelpEvent*>(event);
+  const int rank = rankAt(help->pos());
+  if (rank < 0) return QWidget::event(event);
+  QStringList lines{tr("rank %1: measured, predicted").arg(rank)};
+  for (const auto& [number, memory] : m_ranks) {
+    if (number != rank) continue;
+    for (const MemoryLine& line : memory.lines)
+      lines << QStringLiteral("%1: %2, %3")
+                   .arg(toQ(line.name), bytesText(line.measured),
+                        line.predicted ? bytesText(*line.predicted) : QStringLiteral("–"));
+  }
+  QToolTip::showText(help->globalPos(), lines.join(QLatin1Char('\n')), this);
+  return true;
+}
+
+MemoryPage::MemoryPage(const Runs& runs, Selection& selection, QWidget* parent)
+    : QWidget(parent),
+      m_runs(runs),
+      m_bars(new MemoryBars),
+      m_numbers(new LinkText),
+      m_split(new QSplitter),
+      m_empty(makeEmptyLabel({})),
+      m_content(new QWidget),
+      m_stack(new QStackedLayout(this)) {
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(m_bars);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  m_numbers->setMinimumSize(160, 60);
+  m_split->addWidget(scroll);
+  m_split->addWidget(m_numbers);
+  m_split->setChildrenCollapsible(false);
+  m_split->setStretchFactor(0, 3);
+  m_split->setStretchFactor(1, 2);
+  auto* layout = new QVBoxLayout(m_content);
+  layout->setContentsMargins(4, 4, 4, 4);
+  layout->addWidget(m_split);
+  m_stack->addWidget(m_empty);
+  m_stack->addWidget(m_content);
+  connect(m_bars, &MemoryBars::chosenChanged, this, &MemoryPage::showRank);
+  connect(m_numbers, &LinkText::followed, this, [this, &selection](const Target& target) {
+    selection.follow(target);
+    emit graphWanted();
+  });
+}
+
+void MemoryPage::showRun() {
+  const RunState* run = m_runs.state();
+  const bool hasMemory = run && run->report && !run->report->memory.empty();
+  m_stack->setCurrentWidget(hasMemory ? m_content : static_cast<QWidget*>(m_empty));
+  if (hasMemory) return m_bars->setMemory(run->report->memory);
+  m_empty->setText(run && run->report ? tr("No rank told what its memory was for: a run that failed has no account.")
+                                      : tr("After a run, what each rank's memory was for, beside the prediction."));
+}
+
+/// Beside the bars where there is room for both, else under them.
+void MemoryPage::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  constexpr int kBothWide = 760;
+  m_split->setOrientation(width() >= kBothWide ? Qt::Horizontal : Qt::Vertical);
+}
+
+void MemoryPage::showRank() {
+  const RunState* run = m_runs.state();
+  if (!run || !run->report || !run->report->memory.contains(m_bars->chosen())) return;
+  const MemoryComparison& memory = run->report->memory.at(m_bars->chosen());
+  const TextColors colors = TextColors::of(palette());
+  const auto head = [&colors](const QStringList& names) {
+    QStringList cells{nameCell(quiet(names[0], colors))};
+    for (qsizetype i = 1; i < names.size(); ++i) cells << numberCell(quiet(names[i], colors));
+    return row(cells);
+  };
+  std::vector<MemoryLine> lines = memory.lines;
+  lines.push_back(memory.peak);
+  QStringList rows{head({tr("part"), tr("predicted"), tr("measured"), tr("off")})};
+  for (const MemoryLine& line : lines)
+    rows << row({nameCell(toQ(line.name)),
+                 numberCell(line.predicted ? bytesText(*line.predicted) : QStringLiteral("–")),
+                 numberCell(bytesText(line.measured)), numberCell(offText(line))});
+  QString html = richTextStyle(palette()) + tr("<b>rank %1</b>, the most at once").arg(m_bars->chosen()) + table(rows);
+  if (!memory.largest.empty()) {
+    QStringList nodes{head({tr("node"), tr("predicted"), tr("measured")})};
+    for (const pipeline::NodeDifference& node : memory.largest)
+      nodes << row({nameCell(nodeLink(*run->plan->graph, node.node)), numberCell(bytesText(node.predicted)),
+                    numberCell(bytesText(node.measured))});
+    html += heading(tr("Saved activations that are farthest off"), colors) + table(nodes);
+  } else {
+    html +=
+        QStringLiteral("<p>%1</p>")
+            .arg(quiet(run->settings.training.isAsked()
+                           ? tr("Every node keeps as many bytes for the backward pass as predicted.")
+                           : tr("A forward pass keeps nothing for later: what nodes keep is compared when training."),
+                       colors));
+  }
+  m_numbers->showHtml(html, false);
+}
+
+}  // namespace cleave::views

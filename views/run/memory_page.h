@@ -1,0 +1,77 @@
+#pragma once
+/// The page of memory: for what each rank's memory was in the recorded step, beside what was predicted; a rank's parts
+/// in numbers, and the nodes that are farthest off.
+#include <QScrollArea>
+#include <QWidget>
+
+#include "views/session/runs.h"
+#include "views/session/selection.h"
+
+class QLabel;
+class QSplitter;
+class QStackedLayout;
+
+namespace cleave::views {
+
+class LinkText;
+
+/// Two bars a rank, of what was predicted and what was measured, one part behind the other. A click or the arrow keys
+/// choose a rank.
+class MemoryBars : public QWidget {
+  Q_OBJECT
+ public:
+  explicit MemoryBars(QWidget* parent = nullptr);
+  void setMemory(const std::map<int, pipeline::MemoryComparison>& byRank);
+  int chosen() const { return m_chosen; }    ///< a rank
+  int rankAt(const QPoint& position) const;  ///< -1: none
+  QSize sizeHint() const override;
+  QSize minimumSizeHint() const override { return {240, sizeHint().height()}; }
+
+ signals:
+  void chosenChanged();
+
+ protected:
+  void paintEvent(QPaintEvent* event) override;
+  void mousePressEvent(QMouseEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
+  bool event(QEvent* event) override;
+
+ private:
+  void choose(int row);
+  int rowHeight() const;
+  int legendHeight() const;
+  void paintLegend(QPainter& painter) const;
+  void paintBar(QPainter& painter, const QRectF& bar, const pipeline::MemoryComparison& memory,
+                bool isPrediction) const;
+  std::vector<std::pair<int, pipeline::MemoryComparison>> m_ranks;
+  std::int64_t m_most = 1;
+  int m_chosen = 0;
+};
+
+class MemoryPage : public QWidget {
+  Q_OBJECT
+ public:
+  MemoryPage(const Runs& runs, Selection& selection, QWidget* parent = nullptr);
+  void showRun();
+
+ signals:
+  void graphWanted();
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override;
+
+ private:
+  void showRank();
+  const Runs& m_runs;
+  MemoryBars* m_bars;
+  LinkText* m_numbers;
+  QSplitter* m_split;
+  QLabel* m_empty;
+  QWidget* m_content;
+  QStackedLayout* m_stack;
+};
+
+/// "context" is counted apart: it is no part of the program.
+bool isOfProgram(const pipeline::MemoryLine& line);
+
+}  // namespace cleave::views

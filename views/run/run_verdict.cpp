@@ -1,0 +1,191 @@
+#include "views/run/run_verdict.h"
+
+#include <QEvent>
+#include <QHBoxLayout>
+#include <QPushButton>
+#include <QVBoxLayout>
+#include <algorithm>
+#include <map>
+
+#include "views/base/text.h"
+#include "views/base/theme.h"
+#include "views/widgets/flow_layout.h"
+#include "views/widgets/panel_parts.h"
+
+namespace cleave::views {
+
+namespace {
+/// "2 ranks: loading", "64 ranks: 60 running, 4 loading".
+QString ranksAtWork(const std::vector<RankView>& ranks) {
+  std::map<QString, int> byState;
+  for (const RankView& rank : ranks) ++byState[toQ(protocol::toText(rank.phase))];
+  QStringList parts;
+  for (const auto& [state, count] : byState)
+    parts << (byState.size() == 1 ? state : QStringLiteral("%1 %2").arg(count).arg(state));
+  return QObject::tr("%1: %2").arg(ranksText(static_cast<int>(ranks.size())), parts.join(QStringLiteral(", ")));
+}
+
+QString failedText(const pipeline::RunReport& report) {
+  if (const auto& failure = report.outcome.firstFailure)
+    return QObject::tr("Rank %1 was the first to fail: it %2. %3")
+        .arg(failure->rank)
+        .arg(toQ(failure->what), toQ(failure->lastWords).simplified());
+  if (!report.violations.empty()) return toQ(report.violations.front());
+  const auto worst = std::max_element(report.outputs.begin(), report.outputs.end(), [](const auto& a, const auto& b) {
+    return std::pair(!a.within(), a.ofTolerance) < std::pair(!b.within(), b.ofTolerance);
+  });
+  if (worst == report.outputs.end()) return {};
+  return QObject::tr("%1 differs from %2 by up to %3, where %4 is allowed.")
+      .arg(toQ(worst->name), toQ(report.comparedWith), QString::number(worst->maxAbs, 'g', 3),
+           toQ(pipeline::toleranceText(report)).section(QLatin1Char(' '), 1));
+}
+
+QString passedText(const pipeline::RunReport& report, int ranks) {
+  const QString what =
+      report.training.isAsked()
+          ? QObject::tr("%1 on %2")
+                .arg(countedText(static_cast<std::uint64_t>(report.training.steps), "training step"), ranksText(ranks))
+          : ranksText(ranks);
+  if (report.verdict == pipeline::RunVerdict::NotChecked)
+    return QObject::tr("%1: what was computed was compared with nothing.").arg(what);
+  double most = 0;
+  for (const pipeline::OutputDifference& output : report.outputs) most = std::max(most, output.ofTolerance);
+  return QObject::tr("%1: equal to %2, at most %3 % of the tolerance apart.")
+      .arg(what, toQ(report.comparedWith), QString::number(100 * most, 'g', 3));
+}
+
+Verdict ended(const RunState& state) {
+  if (!state.report)
+    return {state.hasRanks() ? QObject::tr("stopped") : QObject::tr("not started"), state.failure, {}, Tone::Bad};
+  const pipeline::RunReport& report = *state.report;
+  const QString word = verdictWord(report.verdict);
+  switch (report.verdict) {
+    case pipeline::RunVerdict::Failed: return {word, failedText(report), {}, Tone::Bad};
+    case pipeline::RunVerdict::Passed: return {word, passedText(report, state.settings.ranks), {}, Tone::Good};
+    case pipeline::RunVerdict::NotChecked: break;
+  }
+  return {word, passedText(report, state.settings.ranks), {}, Tone::Quiet};
+}
+}  // namespace
+
+QString verdictWord(pipeline::RunVerdict verdict) {
+  switch (verdict) {
+    case pipeline::RunVerdict::Passed: return QObject::tr("passed");
+    case pipeline::RunVerdict::NotChecked: return QObject::tr("not checked");
+    case pipeline::RunVerdict::Failed: break;
+  }
+  return QObject::tr("failed");
+}
+
+QString stepText(const std::vector<protocol::TrainingStep>& steps) {
+  if (steps.empty()) return {};
+  const protocol::TrainingStep& last = steps.back();
+  return QObject::tr("step %1 of %2, loss %3").arg(last.step).arg(last.steps).arg(last.loss, 0, 'g', 5);
+}
+
+QString differenceText(const FirstDifference* difference) {
+  if (!difference || difference->isPending()) return {};
+  if (!difference->found) return difference->failure;
+  return prose(pipeline::bisectionText(*difference->found, *difference->plan)).trimmed();
+}
+
+Verdict verdictOf(const RunState* state, const FirstDifference* difference) {
+  if (difference && difference->isPending())
+    return {QObject::tr("comparing"),
+            QObject::tr("Looking for the first value that differs from an unsplit run."),
+            {},
+            Tone::Working};
+  if (!state)
+    return {QObject::tr("not run"), QObject::tr("This plan was not run yet."), differenceText(difference), Tone::Quiet};
+  if (!state->isActive) {
+    Verdict verdict = ended(*state);
+    verdict.difference = differenceText(difference);
+    return verdict;
+  }
+  const auto ranks = state->monitor->snapshot();
+  const bool areThrough =
+      std::all_of(ranks.begin(), ranks.end(), [](const RankView& rank) { return rank.phase == protocol::Phase::Done; });
+  const QString steps = areThrough ? QString() : stepText(state->monitor->steps());
+  return {QObject::tr("running"),
+          areThrough ? QObject::tr("The ranks are through; the unsplit run that they are compared with goes on.")
+                     : ranksAtWork(ranks) + (steps.isEmpty() ? QString() : QStringLiteral(", ") + steps),
+          {},
+          Tone::Working};
+}
+
+VerdictStrip::VerdictStrip(QWidget* parent)
+    : QWidget(parent),
+      m_word(new QLabel),
+      m_sentence(new ElidedLabel),
+      m_difference(new QLabel),
+      m_buttons(new QWidget),
+      m_row(new FlowLayout(0, 6)) {
+  setAccessibleName(tr("Verdict"));
+  m_word->setAlignment(Qt::AlignCenter);
+  m_sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_sentence->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  m_difference->setWordWrap(true);
+  m_difference->setTextFormat(Qt::PlainText);
+  m_difference->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  m_difference->setMinimumWidth(1);
+  m_buttons->setLayout(m_row);
+  auto* line = new QHBoxLayout;
+  line->setSpacing(8);
+  line->addWidget(m_word);
+  line->addWidget(m_sentence, 1);
+  auto* all = new QVBoxLayout(this);
+  all->setContentsMargins(8, 6, 8, 4);
+  all->setSpacing(4);
+  all->addLayout(line);
+  all->addWidget(m_difference);
+  all->addWidget(m_buttons);
+  setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+}
+
+void VerdictStrip::setVerdict(const Verdict& verdict, std::vector<RunRemedy> remedies) {
+  m_verdict = verdict;
+  m_word->setText(verdict.word);
+  m_sentence->setText(verdict.sentence);
+  m_difference->setText(verdict.difference);
+  m_difference->setVisible(!verdict.difference.isEmpty());
+  setAccessibleDescription(verdict.word + QStringLiteral(": ") + verdict.sentence);
+  paintWord();
+  QStringList names;
+  for (const RunRemedy& remedy : remedies) names << remedy.name;
+  m_buttons->setVisible(!names.isEmpty());
+  if (names == m_names) return;  // a refresh costs no keyboard focus
+  m_names = names;
+  while (QLayoutItem* item = m_row->takeAt(0)) {
+    item->widget()->deleteLater();
+    delete item;
+  }
+  for (RunRemedy& remedy : remedies) {
+    auto* button = new QPushButton(remedy.name);
+    button->setToolTip(remedy.tip);
+    connect(button, &QPushButton::clicked, this, [act = std::move(remedy.act)] { act(); });
+    m_row->addWidget(button);
+    button->show();
+  }
+}
+
+/// A word on a colour, which a mark in front tells apart in grey too.
+void VerdictStrip::paintWord() {
+  const Theme theme = Theme::of(palette());
+  const QColor color = m_verdict.tone == Tone::Good      ? theme.good
+                       : m_verdict.tone == Tone::Bad     ? theme.conflict
+                       : m_verdict.tone == Tone::Working ? theme.accent
+                                                         : theme.groundSunken;
+  const QString mark = m_verdict.tone == Tone::Good  ? QStringLiteral("✓ ")
+                       : m_verdict.tone == Tone::Bad ? QStringLiteral("✕ ")
+                                                     : QString();
+  m_word->setText(mark + m_verdict.word);
+  m_word->setStyleSheet(QStringLiteral("background:%1;color:%2;font-weight:600;border-radius:4px;padding:3px 9px")
+                            .arg(color.name(), theme.textOn(color).name()));
+}
+
+void VerdictStrip::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  if (event->type() == QEvent::PaletteChange) paintWord();
+}
+
+}  // namespace cleave::views

@@ -1,0 +1,273 @@
+#include "views/run/run_view.h"
+
+#include <QEvent>
+#include <QFileDialog>
+#include <QMenu>
+#include <QTabWidget>
+#include <QVBoxLayout>
+#include <algorithm>
+
+#include "views/base/text.h"
+#include "views/run/cluster_dialog.h"
+#include "views/run/history_page.h"
+#include "views/run/lanes_page.h"
+#include "views/run/log_page.h"
+#include "views/run/memory_page.h"
+#include "views/run/overview_page.h"
+#include "views/run/run_export.h"
+#include "views/run/run_setup.h"
+#include "views/run/run_verdict.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr QSize kLeastPage(200, 70);
+}
+
+RunView::RunView(const OpenedModel& opened, const Settings& settings, const Plans& plans, Selection& selection,
+                 Runs& runs, const Jobs& jobs, Files& files, QWidget* parent)
+    : QWidget(parent),
+      m_opened(opened),
+      m_settings(settings),
+      m_plans(plans),
+      m_selection(selection),
+      m_runs(runs),
+      m_jobs(jobs),
+      m_files(files),
+      m_verdict(new VerdictStrip),
+      m_setup(new RunSetup(runs, jobs)),
+      m_compare(m_setup->more().addAction(tr("Find the First Difference"))),
+      m_export(m_setup->more().addAction(tr("Export the Run…"))),
+      m_elsewhere(m_setup->more().addAction(tr("Run on a Cluster…"))),
+      m_pages(new QTabWidget),
+      m_overview(new OverviewPage(runs)),
+      m_lanes(new LanesPage(runs, selection, files)),
+      m_memory(new MemoryPage(runs, selection)),
+      m_log(new LogPage(runs)),
+      m_history(new HistoryPage(runs.history())) {
+  m_compare->setToolTip(tr("Runs this plan and the model unsplit, and compares value by value"));
+  m_export->setToolTip(tr("The report as JSON, or the memory samples as CSV"));
+  m_elsewhere->setToolTip(tr("The commands that run the plan on several machines"));
+  m_setup->more().setToolTipsVisible(true);
+  m_pages->setDocumentMode(true);
+  // A small window stays small: a page that needs more scrolls, or is cut at its lower end.
+  for (QWidget* page : std::initializer_list<QWidget*>{m_overview, m_lanes, m_memory, m_log, m_history})
+    page->setMinimumSize(kLeastPage);
+  m_pages->addTab(m_overview, tr("Overview"));
+  m_pages->addTab(m_lanes, tr("Lanes"));
+  m_pages->addTab(m_memory, tr("Memory"));
+  m_pages->addTab(m_log, tr("Log"));
+  m_pages->addTab(m_history, tr("History"));
+  setFocusProxy(m_pages);
+  auto* layout = new QVBoxLayout(this);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  layout->addWidget(m_verdict);
+  layout->addWidget(m_setup);
+  layout->addWidget(m_pages, 1);
+
+  connect(m_setup, &RunSetup::startWanted, this, [this] { run(m_runs.settings().ranks); });
+  connect(m_compare, &QAction::triggered, &runs, &Runs::findFirstDifference);
+  connect(m_export, &QAction::triggered, this, &RunView::exportRun);
+  connect(m_elsewhere, &QAction::triggered, this, &RunView::showCluster);
+  connect(m_overview, &OverviewPage::insistChanged, this, &RunView::refreshSetup);
+  connect(m_overview, &OverviewPage::rankChosen, m_log, &LogPage::showRank);
+  connect(m_lanes, &LanesPage::graphWanted, this, &RunView::graphWanted);
+  connect(m_memory, &MemoryPage::graphWanted, this, &RunView::graphWanted);
+  connect(&runs, &Runs::settingsChanged, this, &RunView::refreshSetup);
+  connect(&jobs, &Jobs::activityChanged, this, &RunView::refreshSetup);
+  connect(&opened, &OpenedModel::changed, this, &RunView::refreshSetup);
+  for (const auto signal : {&Settings::demandsChanged, &Settings::changed})
+    connect(&settings, signal, this, &RunView::refreshSetup);
+  connect(&runs, &Runs::sampled, this, &RunView::refreshRun);
+  connect(&runs, &Runs::firstDifferenceChanged, this, &RunView::refreshVerdict);
+  // A run belongs to its plan: with another plan goes what came out of it.
+  connect(&runs, &Runs::changed, this, &RunView::refreshAll);
+  connect(&plans, &Plans::planChanged, this, &RunView::refreshAll);
+  refreshAll();
+}
+
+void RunView::refreshAll() {
+  m_lanes->showRun();
+  m_memory->showRun();
+  refreshRun();
+  refreshSetup();
+}
+
+/// What changes while ranks run.
+void RunView::refreshRun() {
+  m_overview->showRun();
+  m_log->showRun();
+  refreshVerdict();
+}
+
+void RunView::refreshVerdict() {
+  Verdict verdict = verdictOf(m_runs.state(), m_runs.firstDifference());
+  if (!m_opened.model()) verdict.sentence = tr("Open a model, and its plan can be run here.");
+  m_verdict->setVerdict(verdict, remedies());
+}
+
+RunSettings RunView::asked() const {
+  RunSettings settings = m_runs.settings();
+  settings.ignoresMemory = m_overview->insists();
+  return settings;
+}
+
+/// Empty: the ranks fit into memory, or nothing is known of it.
+QString RunView::whyTooLarge() const {
+  for (const pipeline::MemoryCheck& check : memoryBeforeRun(m_plans.plan().get(), m_runs.settings()))
+    if (!check.fits()) return toQ(check.text);
+  return {};
+}
+
+QString RunView::run(int ranks) {
+  RunSettings settings = m_runs.settings();
+  if (settings.ranks != ranks) {
+    settings.ranks = ranks;
+    m_runs.setSettings(settings);
+  }
+  if (const QString why = whyTooLarge(); !why.isEmpty() && !m_overview->insists())
+    return tr("%1 Tick “%2” to start them all the same.").arg(why, m_overview->insistText());
+  if (lacksWeights())
+    emit weightsWanted(asked());
+  else
+    start();
+  return {};
+}
+
+void RunView::start() { m_runs.run(asked()); }
+
+void RunView::showCluster() {
+  if (!m_cluster) m_cluster = new ClusterDialog(m_plans, this);
+  m_cluster->setBackend(m_runs.settings().backend);
+  m_cluster->show();
+  m_cluster->raise();
+}
+
+/// A folder without weights is a configuration, and meant so; an archive has lost them.
+bool RunView::lacksWeights() const {
+  const auto& model = m_opened.model();
+  return model && model->exported && !model->info.hasWeights && !m_opened.folder().isEmpty() &&
+         m_runs.whyNot(m_runs.settings()).isEmpty() && m_jobs.activity() != Activity::Running;
+}
+
+void RunView::refreshSetup() {
+  const RunSettings& settings = m_runs.settings();
+  const bool hasModel = m_opened.model() != nullptr, isIdle = m_jobs.activity() == Activity::Idle;
+  const QString whyNot = hasModel ? m_runs.whyNot(settings) : QString();
+  const QString tooLarge = hasModel ? whyTooLarge() : QString();
+  m_overview->askToInsist(tooLarge);
+  m_setup->setStartable(hasModel && whyNot.isEmpty() && isIdle && (tooLarge.isEmpty() || m_overview->insists()),
+                        whyNot);
+  const RunState* run = m_runs.state();
+  const bool hasRanks = run && run->hasRanks();
+  m_export->setEnabled(hasRanks && !run->isActive);
+  m_elsewhere->setEnabled(m_plans.plan() != nullptr);
+  m_compare->setEnabled(m_plans.plan() != nullptr && isIdle &&
+                        m_runs.whyNot({.ranks = m_plans.plan()->ranks}).isEmpty());
+  if (!hasModel) {
+    m_overview->showEmpty(
+        tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the "
+           "prediction, and whether the split model computes the same."));
+  } else if (hasRanks && (!m_plans.plan() || isFor(*m_plans.plan(), settings))) {
+    m_overview->showChecks({}, {});
+  } else {
+    m_overview->showChecks(checksBeforeRun(m_plans.plan().get(), settings, whyNot),
+                           whyNot.isEmpty() ? runCommand(m_runs, asked()) : QString());
+  }
+  refreshVerdict();
+}
+
+// ---- what helps
+
+std::vector<RunRemedy> RunView::remedies() {
+  std::vector<RunRemedy> remedies;
+  const RunState* run = m_runs.state();
+  const bool isIdle = m_jobs.activity() == Activity::Idle;
+  if (const FirstDifference* difference = m_runs.firstDifference();
+      isIdle && difference && difference->found && difference->found->first)
+    remedies.push_back({tr("Show It in the Graph"), tr("The graph is coloured by error, and the first node selected"),
+                        [this, value = difference->found->first->value] {
+                          m_selection.focusValue(value);
+                          emit graphWanted();
+                        }});
+  if (!run || run->isActive || !isIdle) return remedies;
+  if (!run->report)
+    addFailedStart(remedies, *run);
+  else if (run->report->verdict == pipeline::RunVerdict::Failed)
+    addFailedRun(remedies, *run);
+  return remedies;
+}
+
+void RunView::addFailedStart(std::vector<RunRemedy>& remedies, const RunState& run) {
+  RunSettings settings = run.settings;
+  if (!whyTooLarge().isEmpty() && !settings.ignoresMemory)
+    remedies.push_back(
+        {tr("Run All the Same"), tr("Starts the ranks although memory does not suffice"), [this, settings]() mutable {
+           settings.ignoresMemory = true;
+           m_runs.run(settings);
+         }});
+  if (settings.backend == launch::Backend::Nccl &&
+      !launch::resolveBackend(launch::Backend::Nccl, settings.ranks).has_value())
+    remedies.push_back(
+        {tr("Run over Gloo on CPUs"), tr("Ranks on this machine's processors"), [this, settings]() mutable {
+           settings.backend = launch::Backend::Gloo;
+           m_runs.setSettings(settings);
+           m_runs.run(settings);
+         }});
+  const auto& model = m_opened.model();
+  const bool lacksLoss = settings.training.isAsked() && model && !model->exported && !m_opened.captureOptions().loss;
+  if (lacksLoss)
+    remedies.push_back(
+        {tr("Capture with a Loss and Train"), tr("Training needs a loss to go backwards from"), [this, settings] {
+           torch_capture::CaptureOptions options = m_opened.captureOptions();
+           options.loss = true;
+           emit recaptureWanted(options, settings);
+         }});
+}
+
+void RunView::addFailedRun(std::vector<RunRemedy>& remedies, const RunState& run) {
+  if (const auto& failure = run.report->outcome.firstFailure) {
+    remedies.push_back({tr("Show the Log of Rank %1").arg(failure->rank), tr("What it wrote before it failed"),
+                        [this, rank = failure->rank] {
+                          showPage(Page::Log);
+                          m_log->showRank(rank);
+                        }});
+    return;
+  }
+  if (!run.hasDifference()) return;
+  if (!m_runs.firstDifference())
+    remedies.push_back(
+        {tr("Find the First Difference"), m_compare->toolTip(), [this] { m_runs.findFirstDifference(); }});
+  const graph::DType dtype = run.plan->model.dtype;
+  const bool isHalf = dtype == graph::DType::BFloat16 || dtype == graph::DType::Float16;
+  if (isHalf && !run.plan->model.isExported && !m_opened.folder().isEmpty())
+    remedies.push_back({tr("Run in float32"), tr("Rounding in half precision may hide a wrong split, or look like one"),
+                        [this, settings = run.settings] {
+                          torch_capture::CaptureOptions options = m_opened.captureOptions();
+                          options.dtype = graph::DType::Float32;
+                          emit recaptureWanted(options, settings);
+                        }});
+}
+
+void RunView::showPage(Page page) { m_pages->setCurrentIndex(static_cast<int>(page)); }
+RunView::Page RunView::page() const { return static_cast<Page>(m_pages->currentIndex()); }
+
+void RunView::changeEvent(QEvent* event) {
+  QWidget::changeEvent(event);
+  // When all that is in it has the palette, too.
+  if (event->type() == QEvent::PaletteChange)
+    QMetaObject::invokeMethod(this, &RunView::refreshAll, Qt::QueuedConnection);
+}
+
+void RunView::exportRun() {
+  const RunState* state = m_runs.state();
+  if (!state) return;
+  const QString path = QFileDialog::getSaveFileName(this, tr("Export the run"), QStringLiteral("run.json"),
+                                                    tr("JSON (*.json);;Memory samples as CSV (*.csv)"));
+  if (path.isEmpty()) return;
+  const QString text = path.endsWith(QLatin1String(".csv"), Qt::CaseInsensitive) ? runToCsv(*state) : runToJson(*state);
+  m_files.save(path, [text] { return text.toUtf8(); });
+}
+
+}  // namespace cleave::views
