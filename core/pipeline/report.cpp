@@ -180,8 +180,8 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   json["schema"] = "cleave.run/1";
   json["passed"] = report.verdict == RunVerdict::NotChecked ? Json() : Json(report.verdict == RunVerdict::Passed);
   json["plan"] = planJson(plan);
-  json["plan"]["predicted_memory"] = report.generation ? report.generation->predictedMemory
-                                                       : predictedMemory(plan, nullptr, report.mesh.dp);
+  json["plan"]["predicted_memory"] =
+      report.generation ? report.generation->predictedMemory : predictedMemory(plan, nullptr, report.mesh.dp);
   json["mesh"] = {{"dp", report.mesh.dp}, {"tp", report.mesh.tp}};
   json["world_size"] = report.mesh.ranks();
   if (report.mesh.isReplicated()) json["batch_of_replica"] = plan.model.batch;

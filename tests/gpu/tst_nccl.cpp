@@ -1,6 +1,7 @@
 #include "launch/launcher.h"
 #include "tests/support/cli_process.h"
 
+#include <QDir>
 #include <QFile>
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -17,6 +18,12 @@ int gpus() { return launch::localGpuCount(); }
 
 void skipReason(int wanted) {
   QSKIP(qPrintable(QStringLiteral("this machine has %1 GPUs; the test needs %2").arg(gpus()).arg(wanted)));
+}
+
+void passes(const QStringList& arguments) {
+  const test::Finished done = test::cli(arguments + QStringList{"--json", "-"});
+  QVERIFY2(done.exitCode == 0, done.err.constData());
+  QVERIFY(QJsonDocument::fromJson(done.out).object()["passed"].toBool());
 }
 
 }  // namespace
@@ -48,6 +55,48 @@ class TestNccl : public QObject {
                    folder + "/expected.safetensors", "--sequence-parallel", sequenceParallel, "--json", "-"});
     QVERIFY2(done.exitCode == 0, done.err.constData());
     QVERIFY(QJsonDocument::fromJson(done.out).object()["passed"].toBool());
+  }
+
+  /// Forward, training and generation of every family on one GPU.
+  void everyFamilyRunsOnOneGpu_data() {
+    QTest::addColumn<QString>("name");
+    const QDir families(QStringLiteral(CLEAVE_TEST_DATA "/families"));
+    for (const QString& name : families.entryList(QDir::Dirs | QDir::NoDotAndDotDot))
+      QTest::newRow(qPrintable(name)) << name;
+  }
+  void everyFamilyRunsOnOneGpu() {
+    QFETCH(QString, name);
+    if (gpus() < 1) {
+      skipReason(1);
+      return;
+    }
+    const QString folder = QStringLiteral(CLEAVE_TEST_DATA "/families/") + name;
+    passes({"run", folder, "--ranks", "1", "--backend", "nccl", "--expect", folder + "/expected.safetensors"});
+  }
+
+  /// Against an unsplit run on a CPU.
+  void trainsAndGenerates_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("ranks");
+    for (const char* name : {"llama", "gpt2", "mixtral", "gemma2"}) {
+      for (int ranks : {1, 2, 4}) QTest::addRow("%s on %d", name, ranks) << name << ranks;
+    }
+  }
+  void trainsAndGenerates() {
+    QFETCH(QString, name);
+    QFETCH(int, ranks);
+    if (gpus() < ranks) {
+      skipReason(ranks);
+      return;
+    }
+    const QStringList run{"run",       QStringLiteral(CLEAVE_TEST_DATA "/families/") + name,
+                          "--ranks",   QString::number(ranks),
+                          "--backend", "nccl",
+                          "--engine",  "reference"};
+    passes(run + QStringList{"--train-steps", "3", "--clip-norm", "1"});
+    passes(run + QStringList{"--train-steps", "3", "--checkpoint-activations"});
+    passes(run + QStringList{"--prompt", "5,6,7,8", "--generate", "6"});
+    if (ranks > 1) passes(run + QStringList{"--train-steps", "3", "--sequence-parallel", "on"});
   }
 
   void moreRanksThanGpusAreRefused() {

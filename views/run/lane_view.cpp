@@ -101,9 +101,7 @@ void LaneView::setFocusNode(graph::NodeId node) {
 }
 
 /// Once a font: each stretch asks for it.
-void LaneView::measureGutter() {
-  m_gutter = fontMetrics().horizontalAdvance(QStringLiteral("rank 00  100 %")) + 14;
-}
+void LaneView::measureGutter() { m_gutter = fontMetrics().horizontalAdvance(QStringLiteral("rank 00  100 %")) + 14; }
 void LaneView::changeEvent(QEvent* event) {
   QAbstractScrollArea::changeEvent(event);
   if (event->type() == QEvent::FontChange || event->type() == QEvent::StyleChange) measureGutter();

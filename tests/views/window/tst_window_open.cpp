@@ -322,9 +322,8 @@ class TestWindowOpen : public QObject {
     settle(window);
     QVERIFY(session.settings().setRulesOff({"aten::mul.Tensor"}).has_value());
     settle(window);
-    const QStringList words =
-        inShell(runCommand(session.runs(),
-                           {.ranks = session.settings().options().ranks, .backend = launch::Backend::Gloo}));
+    const QStringList words = inShell(
+        runCommand(session.runs(), {.ranks = session.settings().options().ranks, .backend = launch::Backend::Gloo}));
     QCOMPARE(words.mid(0, 2), (QStringList{QStringLiteral("cleave-cli"), QStringLiteral("run")}));
     QCOMPARE(words.mid(words.size() - 2), (QStringList{QStringLiteral("--backend"), QStringLiteral("gloo")}));
     pipeline::PlanFlags flags;
