@@ -1,9 +1,13 @@
 /// `run --shapes` on real ranks: one set of processes, weights that are loaded once, and each shape as an unsplit run
 /// computes it.
 #include "tests/support/cli_json.h"
+#include "tests/support/machines.h"
 
 #include <QJsonArray>
+#include <QTemporaryDir>
 #include <QTest>
+
+#include <signal.h>
 
 using namespace cleave::test;
 
@@ -112,6 +116,24 @@ class TestCliShapes : public QObject {
       return reportOf(runs, shape)["training"].toObject()["steps"].toArray()[step].toObject()["loss"].toDouble();
     };
     QVERIFY(lossOf(2, 0) < lossOf(0, 2));  // the third goes on where the first ended
+  }
+
+  void aKilledRankIsNamedWithItsShape() {
+    QTemporaryDir folder;
+    // Its ranks read their plans from a folder there.
+    Program run({CLEAVE_BIN_DIR "/cleave-cli", "run", makeBigModel(folder.path()), "--ranks", "2", "--shapes",
+                 "1x512,1x256", "--backend", "gloo", "--no-check", "--skip-weights", "--json", "-"},
+                {{"TMPDIR", folder.path()}});
+    const auto ranks = [&] { return ranksBelow(folder.path()); };
+    QVERIFY(waitUntil([&] { return ranks().size() == 2; }, 60'000));
+    ::kill(static_cast<pid_t>(ranks().back()), SIGKILL);
+    QCOMPARE(run.exitCode(), 5);
+    QVERIFY2(run.err().contains(QRegularExpression("batch 1, sequence (512|256): Rank \\d was killed by signal 9")),
+             qPrintable(run.err()));
+    const QJsonObject runs = QJsonDocument::fromJson(run.out().toUtf8()).object();
+    QCOMPARE(runs["passed"], QJsonValue(false));
+    QVERIFY(runs["runs"].toArray().last()["report"]["first_failure"].isObject());
+    QVERIFY(waitUntil([&] { return ranks().empty(); }, 30'000));
   }
 
   void wordsSayItOfEachShape() {

@@ -213,6 +213,60 @@ class TestTraining : public QObject {
       QCOMPARE(sums[static_cast<std::size_t>(rank)][0].item<double>(), rank < 2 ? 3.0 : 12.0);
   }
 
+  /// As torch.optim passes over a parameter whose `grad` is None: weight decay does not change it.
+  void whatNoGradientComesToStaysAsItIs_data() {
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<int>("ranks");
+    // A norm's mean, which alone is read, does not depend on its weight.
+    const QString given = "x: f32[2,4] = input\nq: f32[4] = parameter\np: f32[4] = parameter\n";
+    QTest::newRow("one rank") << given +
+                                     "mul_0: f32[2,4] = aten::mul.Tensor(x, q)\n"
+                                     "y: f32[2,4], mean: f32[2,1], rstd: f32[2,1] = "
+                                     "aten::native_layer_norm(mul_0, [4], p, None, 1e-05)\n"
+                                     "add_0: f32[2,4] = aten::add.Tensor(mul_0, mean, 1)\n"
+                                     "sum_0: f32[] = aten::sum(add_0, None)\n"
+                                     "return loss=sum_0\n"
+                              << 1;
+    QTest::newRow("two ranks that add up gradients") << given +
+                                                            "all_q: f32[4] = cleave::grad_all_reduce(q)\n"
+                                                            "all_p: f32[4] = cleave::grad_all_reduce(p)\n"
+                                                            "shard_0: f32[1,4] = cleave::shard(x, 0)\n"
+                                                            "mul_0: f32[1,4] = aten::mul.Tensor(shard_0, all_q)\n"
+                                                            "y: f32[1,4], mean: f32[1,1], rstd: f32[1,1] = "
+                                                            "aten::native_layer_norm(mul_0, [4], all_p, None, 1e-05)\n"
+                                                            "add_0: f32[1,4] = aten::add.Tensor(mul_0, mean, 1)\n"
+                                                            "sum_0: f32[] = aten::sum(add_0, None)\n"
+                                                            "all_reduce_0: f32[] = cleave::all_reduce(sum_0)\n"
+                                                            "return loss=all_reduce_0\n"
+                                                     << 2;
+  }
+  void whatNoGradientComesToStaysAsItIs() {
+    QFETCH(QString, text);
+    QFETCH(int, ranks);
+    const auto graph = std::make_shared<const graph::Graph>(need(graph::parseGraph(text.toStdString())));
+    const auto backward = need(program::backwardOf(*graph, {}, ranks));
+    QVERIFY(backward.gradients.of(graph->findValue("p")));
+    program::Training training;
+    training.steps = 1;
+    training.learningRate = 0.5;
+    training.weightDecay = 0.1;
+    const auto check = [&](Collectives& collectives) {
+      Program bound = need(Program::bind(graph, at::kCPU));
+      for (const char* name : {"p", "q"})
+        needDone(bound.setTensor(graph->findValue(name), at::full({4}, 3.0, at::kFloat)));
+      const Batches batches = Batches::made(0, 1);
+      Trainer trainer(bound, backward, training, batches);
+      LiveMemory memory;
+      need(trainer.step(collectives, memory));
+      QVERIFY(bound.given(graph->findValue("p")).eq(3.0).all().item<bool>());
+      QVERIFY(!bound.given(graph->findValue("q")).eq(3.0).any().item<bool>());
+    };
+    if (ranks == 1)
+      check(*makeSoloCollectives());
+    else
+      asRanks(ranks, check);
+  }
+
   void counterpartsAddUpAcrossTheGroups() {
     std::vector<at::Tensor> sums(4);
     asRanks(4, [&](Collectives& c) {
