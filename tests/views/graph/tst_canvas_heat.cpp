@@ -67,6 +67,32 @@ class CanvasHeat : public QObject {
     QVERIFY(!HeatField(model, ColorBy::Regret, amounts).label(calls[2]).contains(QStringLiteral("known")));
   }
 
+  /// Parts of what is tolerated: three classes in words and colours, of a module the farthest.
+  void errorsAreEqualWithinOrBeyond() {
+    const GraphModel model(treeOf(m_graph));
+    HeatAmounts amounts(m_graph->nodes.size());
+    HeatGaps gaps(m_graph->nodes.size());
+    std::vector<NodeId> calls;
+    for (const auto node : idRange<NodeId>(m_graph->nodes.size()))
+      if (m_graph->node(node).kind == graph::NodeKind::Call && model.shownNode(node) == node) calls.push_back(node);
+    const double parts[] = {0, 0.034, 1, 12, HUGE_VAL};
+    for (std::size_t i = 0; i < std::size(parts); ++i) amounts[calls[i].index()] = parts[i];
+    gaps[calls[5].index()] = HeatGap::NotCompared;
+    const HeatField heat(model, ColorBy::Error, amounts, gaps);
+    QVERIFY(!heat.isSum());
+    const QString labels[] = {"=", "3.4 %", "100 %", "12×", "≠", "not compared"};
+    for (std::size_t i = 0; i < std::size(labels); ++i) QCOMPARE(heat.label(calls[i]), labels[i]);
+    QVERIFY2(heat.tip(calls[3]).contains(QStringLiteral("beyond, 12×")), qPrintable(heat.tip(calls[3])));
+    QVERIFY2(heat.tip(calls[5]).contains(QStringLiteral("do not both hold")), qPrintable(heat.tip(calls[5])));
+    QVERIFY(std::isinf(heat.of(model.root(), model.root()).value_or(0)));
+    for (const Theme& theme : {Theme::light(), Theme::darkTheme()}) {
+      const QColor equal = heat.color(theme, 0), within = heat.color(theme, 0.5), beyond = heat.color(theme, 2);
+      QVERIFY(equal != within && within != beyond && beyond != equal);
+      for (const QColor& color : {equal, within, beyond}) QVERIFY(contrast(theme.textOn(color), color) >= 4.5);
+      QCOMPARE(heat.color(theme, std::nullopt), theme.ground);
+    }
+  }
+
   void aStackIsAllItsModules() {
     const GraphModel model(treeOf(m_graph));
     const HeatField heat(model, ColorBy::Memory, countingAmounts(*m_graph));

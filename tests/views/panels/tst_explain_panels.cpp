@@ -2,7 +2,10 @@
 #include <QLabel>
 #include <QMenu>
 #include <QPushButton>
+#include <QTextBlock>
 #include <QTextBrowser>
+#include <QTextDocument>
+#include <QTextLayout>
 #include <QToolButton>
 #include <QtTest>
 
@@ -13,6 +16,7 @@
 #include "views/panels/decision_panel.h"
 #include "views/panels/figures.h"
 #include "views/panels/why_text.h"
+#include "views/widgets/link_text.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -85,6 +89,7 @@ class TestExplainPanels : public QObject {
   void remediesShowBeforeAndAfter();
   void decisionPanelAsksAndPins();
   void aPinForAllLayersLikeIt();
+  void aNarrowPanelBreaksBetweenWords();
   void domainsFollowTheStep();
   void linksMoveTheFocus();
   void conflictCardExplainsNoSolution();
@@ -263,6 +268,33 @@ void TestExplainPanels::decisionPanelAsksAndPins() {
   QVERIFY(close->isVisible());
   close->click();
   QVERIFY(!close->isVisible());
+}
+
+/// However narrow, candidates and all else wrap where words end.
+void TestExplainPanels::aNarrowPanelBreaksBetweenWords() {
+  ShownDecision panel;
+  Session& session = panel.session;
+  openLlama(session);
+  session.selection().focusNode(layerNamed(session, "layers.0.self_attn.o_proj"));
+  QTRY_VERIFY_WITH_TIMEOUT(visibleText(panel).contains(QStringLiteral("Candidates at this step")), kPatience);
+  for (const int width : {420, 300, 230}) {
+    panel.resize(width, 700);
+    QTest::qWait(50);
+    const QTextDocument& document = *panel.findChild<LinkText*>()->document();
+    int lines = 0;
+    bool isInCandidates = false;
+    for (QTextBlock block = document.begin(); block.isValid(); block = block.next()) {
+      if (block.text().startsWith(QStringLiteral("Candidates"))) isInCandidates = true;
+      if (block.text().startsWith(QStringLiteral("Domain"))) isInCandidates = false;
+      for (int i = 0; isInCandidates && i + 1 < block.layout()->lineCount(); ++i) {
+        const QTextLine line = block.layout()->lineAt(i);
+        const QString before = block.text().mid(line.textStart(), line.textLength());
+        ++lines;
+        QVERIFY2(before.endsWith(QLatin1Char(' ')) || before.endsWith(QLatin1Char('-')), qPrintable(before));
+      }
+    }
+    QVERIFY(lines > 0 || width > 300);  // there is something that wraps
+  }
 }
 
 void TestExplainPanels::aPinForAllLayersLikeIt() {

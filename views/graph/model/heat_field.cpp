@@ -21,6 +21,14 @@ struct Wording {
 };
 QString tr(const char* text) { return QCoreApplication::translate("HeatField", text); }
 
+/// "=", "3.4 %", "12×": a part of the tolerance, short enough for a node's head.
+QString partText(double part) {
+  if (agreementOf(part) == Agreement::Equal) return QStringLiteral("=");
+  if (!std::isfinite(part)) return QStringLiteral("≠");
+  return agreementOf(part) == Agreement::Within ? QStringLiteral("%1 %").arg(QString::number(100 * part, 'g', 100 * part < 99.5 ? 2 : 3))
+                                                : QStringLiteral("%1×").arg(part, 0, 'f', part < 10 ? 1 : 0);
+}
+
 QString gapText(HeatGap gap) {
   switch (gap) {
     case HeatGap::None: return {};
@@ -165,9 +173,7 @@ QString HeatField::text(double amount) const {
     case ColorBy::Traffic: return bytesText(static_cast<std::int64_t>(amount));
     case ColorBy::Error:
       if (agreementOf(amount) == Agreement::Equal) return tr("equal");
-      if (agreementOf(amount) == Agreement::Within) return tr("within %1 %").arg(QString::number(100 * amount, 'g', 2));
-      if (!std::isfinite(amount)) return tr("beyond");
-      return tr("beyond %1×").arg(QString::number(amount, 'f', amount < 10 ? 1 : 0));
+      return (agreementOf(amount) == Agreement::Within ? tr("within, %1") : tr("beyond, %1")).arg(partText(amount));
   }
   return {};
 }
@@ -180,6 +186,7 @@ QString HeatField::moduleText(double amount) const {
 QString HeatField::label(NodeId shown) const {
   const auto amount = of(shown);
   if (!amount) return gapText(gapOf(shown));
+  if (m_what == ColorBy::Error) return partText(*amount);  // colours say the rest, and the tool tip
   return *amount != 0 || !isSum() ? text(*amount) : QString();
 }
 
@@ -188,7 +195,10 @@ QString HeatField::label(ModuleId first, ModuleId last) const {
   return amount ? moduleText(*amount) : gapText(gapOf(first, last));
 }
 
-QString HeatField::tip(NodeId shown) const { return tipOf(of(shown), label(shown), gapOf(shown)); }
+QString HeatField::tip(NodeId shown) const {
+  const auto amount = of(shown);
+  return tipOf(amount, m_what == ColorBy::Error && amount ? text(*amount) : label(shown), gapOf(shown));
+}
 
 QString HeatField::tip(ModuleId first, ModuleId last) const {
   return tipOf(of(first, last), label(first, last), gapOf(first, last));
@@ -199,7 +209,7 @@ QString HeatField::tipOf(const std::optional<double>& amount, const QString& lab
   QStringList lines{QStringLiteral("%1: %2").arg(colorName(m_what), label)};
   if (amount && *amount < 0) lines << tr("faster, and given up because a rank holds more: the slack allows it");
   if (gap == HeatGap::OverBudget) lines << tr("every plan that treats it otherwise needs more than the memory budget");
-  if (amount && m_what == ColorBy::Error) lines << tr("of what rounding may change, by the value's own size");
+  if (amount && m_what == ColorBy::Error) lines << tr("of what is tolerated, by the value's own size");
   if (gap == HeatGap::NotCompared) lines << tr("the two runs do not both hold this value");
   if (gap == HeatGap::NotKnown) lines << tr("the search ended at its limit before it found the plans to compare with");
   return lines.join(QStringLiteral("<br>"));

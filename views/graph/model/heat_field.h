@@ -62,7 +62,7 @@ class HeatField {
   double amountAt(double fraction) const;
   /// How an amount is filled; the ground where there is none.
   QColor color(const Theme& theme, const std::optional<double>& amount) const;
-  QString text(double amount) const;        ///< "1.25 ms", "+830 µs", "−13.1 µs", "12 MiB", "within 3.4 %"
+  QString text(double amount) const;        ///< "1.25 ms", "+830 µs", "−13.1 µs", "12 MiB", "within, 3.4 %"
   QString moduleText(double amount) const;  ///< "Σ 1.25 ms", "max +830 µs"
   // What is written on a node or a folded module, and its tool tip; empty: there is nothing to say of it.
   QString label(NodeId shown) const;
