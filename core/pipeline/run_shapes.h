@@ -9,6 +9,7 @@
 ///
 /// That nothing was loaded again is checked: on each rank the parameters of all shapes lie at the same addresses, and
 /// the first alone read anything.
+#include "pipeline/open.h"
 #include "pipeline/run.h"
 
 #include <functional>

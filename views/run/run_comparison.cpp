@@ -75,8 +75,9 @@ QString laneText(const PastRun& run, Part part) {
 std::vector<Fact> resultsOf(const PastRun& run) {
   double most = 0;
   for (const auto& output : run.report.outputs) most = std::max(most, output.ofTolerance);
-  const QString apart =
-      run.report.outputs.empty() ? QString() : QObject::tr("%1 % of the tolerance").arg(QString::number(100 * most, 'g', 3));
+  const QString apart = run.report.outputs.empty()
+                            ? QString()
+                            : QObject::tr("%1 % of the tolerance").arg(QString::number(100 * most, 'g', 3));
   return {{QObject::tr("verdict"), verdictText(run)},
           {QObject::tr("compared with"), toQ(run.report.comparedWith)},
           {QObject::tr("farthest apart"), apart},

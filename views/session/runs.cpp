@@ -31,6 +31,17 @@ QString ranText(const pipeline::RunReport& report, int ranks) {
   return Runs::tr("%1 computed something else than %2.").arg(who, what);
 }
 
+/// A sentence about flags of the command line, with the names that the window has for them.
+QString inWindowWords(QString sentence) {
+  for (const auto& [flag, name] : {std::pair{"--train-steps", Runs::tr("the number of steps")},
+                                   {"--accumulate", Runs::tr("the number of micro-batches")},
+                                   {"--lr", Runs::tr("the learning rate")},
+                                   {"--weight-decay", Runs::tr("the weight decay")},
+                                   {"--clip-norm", Runs::tr("the clip norm")}})
+    sentence.replace(QLatin1String(flag), name);
+  return capitalized(sentence);
+}
+
 /// What running a plan here asks for; how is the user's to say.
 pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan) {
   pipeline::RunRequest request;
@@ -79,7 +90,8 @@ void Runs::setSettings(const RunSettings& settings) {
 
 QString Runs::whyNot(const RunSettings& settings) const {
   const int ranks = settings.ranks;
-  if (const auto checked = program::check(settings.training); !checked) return toQ(checked.error().message);
+  if (const auto checked = program::check(settings.training); !checked)
+    return inWindowWords(toQ(checked.error().message));
   const bool hasNoSolution = m_plans.solved() && m_plans.solved()->result.outcome != solve::Outcome::Solved;
   if (hasNoSolution && m_plans.solved()->options.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
   if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {

@@ -9,6 +9,8 @@
 #include <QPushButton>
 #include <QTemporaryDir>
 
+#include <csignal>
+
 #include "tests/views/window/window_fixture.h"
 #include "views/base/save_file.h"
 #include "views/graph/model/heat_field.h"
@@ -145,6 +147,73 @@ class TestWindowRun : public QObject {
       QTest::keyClick(edit, Qt::Key_0);
     }
     QVERIFY(!buttonNamed(window.runView(), QStringLiteral("Run on 2"))->isEnabled());
+  }
+
+  /// No GPU is here: what can be done about it is a button.
+  void anErrorOffersWhatHelps() {
+    if (launch::localGpuCount() > 0) QSKIP("this machine has GPUs");
+    SessionWindow window;
+    openModel(window);
+    run(window, {.ranks = 2, .backend = launch::Backend::Nccl});
+    QCOMPARE(verdict(window).word, QStringLiteral("not started"));
+    QPushButton* help = buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Run over Gloo on CPUs"));
+    QVERIFY(help);
+    help->click();
+    QTRY_VERIFY_WITH_TIMEOUT(window.isSettled() && verdict(window).word == QStringLiteral("passed"), kPatience);
+    QCOMPARE(window.session().runs().settings().backend, launch::Backend::Gloo);
+  }
+
+  void trainingWithoutALossOffersOne() {
+    SessionWindow window;
+    window.show();
+    window.session().settings().setEngine(solve::Engine::Reference);
+    torch_capture::CaptureOptions options;
+    options.loss = false;
+    options.sequence = 8;
+    window.session().openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), options);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
+    run(window, {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = 2}});
+    QCOMPARE(verdict(window).word, QStringLiteral("not started"));
+    QVERIFY2(verdict(window).sentence.contains(QStringLiteral("loss")), qPrintable(verdict(window).sentence));
+    QPushButton* help =
+        buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Capture with a Loss and Train"));
+    QVERIFY(help);
+    help->click();
+    QTRY_VERIFY_WITH_TIMEOUT(window.isSettled() && verdict(window).word == QStringLiteral("passed"), kPatience);
+    QCOMPARE(window.session().runs().state()->report->steps.size(), std::size_t(2));
+  }
+
+  /// Losses are drawn while ranks train; one that is killed is named, and its log is a click away.
+  void aRankThatIsKilledIsNamed() {
+    SessionWindow window;
+    openModel(window);
+    window.session().runs().run(
+        {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = program::kMostSteps}});
+    const auto steps = [&] {
+      const RunState* state = window.session().runs().state();
+      return state ? state->monitor->steps().size() : 0;
+    };
+    QTRY_VERIFY_WITH_TIMEOUT(steps() > 3, kPatience);
+    LineChart* losses = nullptr;
+    for (LineChart* chart : window.findChildren<LineChart*>())
+      if (chart->isVisible() && chart->data().title == QStringLiteral("Loss")) losses = chart;
+    QVERIFY(losses);
+    QTRY_VERIFY(!losses->data().lines[0].points.empty());
+    QCOMPARE(verdict(window).word, QStringLiteral("running"));
+    QTRY_VERIFY2(verdict(window).sentence.contains(QStringLiteral("of 100000, loss ")),
+                 qPrintable(verdict(window).sentence));
+    const auto pid = static_cast<pid_t>(window.session().runs().state()->monitor->snapshot()[1].pid);
+    QVERIFY(pid > 1);
+    QCOMPARE(::kill(pid, SIGKILL), 0);
+    QTRY_VERIFY_WITH_TIMEOUT(!window.session().runs().state()->isActive, kPatience);
+    QCOMPARE(verdict(window).word, QStringLiteral("failed"));
+    QVERIFY2(verdict(window).sentence.startsWith(QStringLiteral("Rank 1 was the first to fail: it was killed")),
+             qPrintable(verdict(window).sentence));
+    QTRY_VERIFY(buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Show the Log of Rank 1")));
+    buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Show the Log of Rank 1"))->click();
+    QCOMPARE(window.runView().page(), RunView::Page::Log);
+    // It is kept as what it was.
+    QCOMPARE(window.session().runs().history().runs()[0]->run.report.outcome.firstFailure->rank, 1);
   }
 
   void lanesLeadToTheGraph() {

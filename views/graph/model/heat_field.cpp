@@ -25,8 +25,9 @@ QString tr(const char* text) { return QCoreApplication::translate("HeatField", t
 QString partText(double part) {
   if (agreementOf(part) == Agreement::Equal) return QStringLiteral("=");
   if (!std::isfinite(part)) return QStringLiteral("≠");
-  return agreementOf(part) == Agreement::Within ? QStringLiteral("%1 %").arg(QString::number(100 * part, 'g', 100 * part < 99.5 ? 2 : 3))
-                                                : QStringLiteral("%1×").arg(part, 0, 'f', part < 10 ? 1 : 0);
+  return agreementOf(part) == Agreement::Within
+             ? QStringLiteral("%1 %").arg(QString::number(100 * part, 'g', 100 * part < 99.5 ? 2 : 3))
+             : QStringLiteral("%1×").arg(part, 0, 'f', part < 10 ? 1 : 0);
 }
 
 QString gapText(HeatGap gap) {
