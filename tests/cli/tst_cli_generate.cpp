@@ -16,7 +16,11 @@ using namespace cleave::test;
 
 namespace {
 
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
+/// Of a name in both places that of families, as there.
+QString family(const QString& name) {
+  const QString folder = QStringLiteral(CLEAVE_TEST_DATA "/families/") + name;
+  return QDir(folder).exists() ? folder : QStringLiteral(CLEAVE_TEST_DATA "/decoders/") + name;
+}
 QString generation(const QString& name) {
   return QStringLiteral(CLEAVE_TEST_DATA "/generation/") + name + ".safetensors";
 }

@@ -4,7 +4,8 @@
     generations.py                 every file anew
     generations.py --only llama    one (or several: --only llama --only gpt2)
 
-NAME.safetensors has `prompt` [rows, length] and `tokens` [rows, length and what follows] of tests/data/families/NAME.
+NAME.safetensors has `prompt` [rows, length] and `tokens` [rows, length and what follows] of tests/data/families/NAME,
+or of tests/data/decoders/NAME where there is none.
 Of some prompts it is the one behind which most tokens differ, among those where no two tokens are about as likely at any
 step, so that rounding does not choose. README.md has the versions.
 """
@@ -97,9 +98,11 @@ def main():
     only = parser.parse_args().only
     torch.set_num_threads(1)
     (DATA / "generation").mkdir(exist_ok=True)
-    for folder in sorted((DATA / "families").iterdir()):
-        if not only or folder.name in only:
-            make(folder.name, folder)
+    # Of a name in both places that of families.
+    folders = {folder.name: folder for kind in ("decoders", "families") for folder in (DATA / kind).iterdir()}
+    for name, folder in sorted(folders.items()):
+        if (folder / "config.json").exists() and (not only or name in only):
+            make(name, folder)
 
 
 if __name__ == "__main__":

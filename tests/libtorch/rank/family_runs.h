@@ -1,7 +1,9 @@
 #pragma once
 /// Model folders of tests/data, planned and run as ranks that are threads: what they compute, and one step of training.
+#include "libtorch/rank/generator.h"
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/weights.h"
+#include "pipeline/generation.h"
 #include "pipeline/run.h"
 #include "pipeline/solve.h"
 #include "tests/libtorch/models/model_weights.h"
@@ -51,15 +53,20 @@ inline PlanPtr planned(const ModelPtr& model, const Wanted& wanted) {
   return need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
 }
 
-/// A rank's program with its part of the weights and the inputs.
-inline torch_rank::Program loaded(const plan::Plan& plan, const fs::path& inputs, int rank) {
-  torch_rank::Program bound = need(torch_rank::Program::bind(plan.program, at::kCPU));
+inline program::RankProgram rankProgramOf(const plan::Plan& plan) {
   program::RankProgram program;
   program.source = plan.model.source;
   program.ranks = plan.ranks;
   program.seed = plan.seed;
   program.graph = plan.program;
   program.parameters = plan.parameters;
+  return program;
+}
+
+/// A rank's program with its part of the weights and the inputs.
+inline torch_rank::Program loaded(const plan::Plan& plan, const fs::path& inputs, int rank) {
+  torch_rank::Program bound = need(torch_rank::Program::bind(plan.program, at::kCPU));
+  const program::RankProgram program = rankProgramOf(plan);
   torch_rank::WeightOptions options;
   options.places = formats::WeightPlaces::of(plan.model.source, plan.model.isExported, plan.model.weights);
   options.rank = rank;
@@ -89,6 +96,30 @@ inline Tensors computed(const plan::Plan& plan, const fs::path& inputs) {
     }
   }
   return {results[0].begin(), results[0].end()};
+}
+
+/// What rank 0 generates behind the prompt that `inputs` has as input_ids; every other rank has to generate the very
+/// same.
+inline at::Tensor generated(const plan::Plan& prompt, const plan::Plan& step, const program::Generation& asked,
+                            const fs::path& inputs) {
+  std::vector<at::Tensor> tokens(static_cast<std::size_t>(prompt.ranks));
+  const program::RankProgram decode = rankProgramOf(step);
+  const auto runOne = [&](torch_rank::Collectives& collectives) {
+    torch_rank::Program prefill = loaded(prompt, inputs, collectives.rank());
+    const auto generator = need(torch_rank::Generator::make(prefill, decode, asked));
+    needDone(generator->prepare(prompt.parameters, [] { return std::int64_t{0}; }));
+    torch_rank::LiveMemory memory;
+    tokens[static_cast<std::size_t>(collectives.rank())] = need(generator->run(collectives, memory)).tokens;
+  };
+  if (prompt.ranks == 1) {
+    runOne(*torch_rank::makeSoloCollectives());
+  } else {
+    asRanks(prompt.ranks, runOne);
+  }
+  for (const at::Tensor& other : tokens) {
+    if (!at::equal(other, tokens.front())) qFatal("ranks disagree");
+  }
+  return tokens.front();
 }
 
 /// The largest part of the tolerance that an element uses up, 1 being all of it. Logits of padding are left out where

@@ -15,7 +15,8 @@ using namespace cleave::tests;
 namespace {
 
 constexpr double kTolerance = 1e-4;
-constexpr std::int64_t kPadded = 3;  // positions of the last row
+constexpr std::int64_t kPadded = 3;      // positions of the last row
+constexpr std::int64_t kNewTokens = 12;  // of tests/data/generation
 
 /// Empty where there is none.
 fs::path folderOf(const std::string& family) {
@@ -106,6 +107,30 @@ Cell training(const std::string& family) {
     }
   }
   return yesIf(whole.after < whole.before && worst <= 1);
+}
+
+/// On which numbers of ranks the tokens are what transformers generated.
+Cell generation(const std::string& family) {
+  if (!std::holds_alternative<families::CausalHead>(configOf(family).head)) return none();
+  const fs::path file = fs::path(CLEAVE_TEST_DATA) / "generation" / (family + ".safetensors");
+  if (!fs::exists(file)) return {false, "–"};
+  const pipeline::TokenRows prompt = need(pipeline::readPrompt(file)), expected = need(pipeline::readTokens(file));
+  const auto folder = need(TemporaryFolder::make("cleave-test"));
+  needDone(pipeline::writePrompt(prompt, folder / "prompt"));
+  plan::ModelInfo info;
+  info.source = folderOf(family).string();
+  info = pipeline::ofPrompt(info, prompt, kNewTokens);
+  const ModelPtr model = need(pipeline::openModel(info.source, pipeline::captureOptionsOf(info)));
+  const auto asked = need(pipeline::generationOf(info, kNewTokens));
+  const at::Tensor wanted = at::tensor(expected.ids).view({expected.rows, expected.length});
+  Cell cell{true, ""};
+  for (const int ranks : {1, 2, 4}) {
+    const PlanPtr plan = planned(model, {.ranks = ranks});
+    const bool holds = at::equal(generated(*plan, *need(pipeline::planStep(*plan)), asked, folder / "prompt"), wanted);
+    if (holds) cell.text += fmt::format("{}{}", cell.text.empty() ? "" : ", ", ranks);
+    cell.isGood = cell.isGood && holds;
+  }
+  return cell;
 }
 
 /// Projections that hold several matrices: each rank has its part of each of them.
@@ -240,9 +265,10 @@ Cell archive(const std::string& family) {
   return cell;
 }
 
-constexpr Column kColumns[] = {{"split layers", splitLayers}, {"logits", run},          {"loss", loss},
-                               {"training", training},        {"fused", fused},         {"experts", experts},
-                               {"padding", padding},          {"half precision", half}, {".pt2", archive}};
+constexpr Column kColumns[] = {
+    {"split layers", splitLayers}, {"logits", run},  {"loss", loss},       {"generation", generation},
+    {"training", training},        {"fused", fused}, {"experts", experts}, {"padding", padding},
+    {"half precision", half},      {".pt2", archive}};
 
 /// Why a cell is not what it should be: by the column's title, and the family ("" for all).
 const std::map<std::pair<std::string, std::string>, std::string> kReasons = {
@@ -266,6 +292,7 @@ Computed by `tst_compatibility` on the models of tests/data/families; it fails w
 
 - split layers: layers that two ranks divide, of all (engine `reference` with the whole candidate set).
 - logits, loss: numbers of ranks on which they are those of transformers, within 1e-4.
+- generation: numbers of ranks on which the tokens behind a prompt, generated with a cache, are those of transformers.
 - training: a step of SGD on two ranks has the gradients, and leads to the loss, that it has and leads to unsplit; that
   loss is lower than before.
 - fused: projections that hold several matrices; each rank has its part of each.
