@@ -61,7 +61,7 @@ def make(name, folder):
     if not model.can_generate() or not type(model).__name__.endswith(("ForCausalLM", "LMHeadModel")):
         return
     # One that sees what is behind a token would have to look at all of it again.
-    if getattr(config, "is_decoder", True) is False or getattr(config, "use_bidirectional_attention", None):
+    if getattr(config, "use_bidirectional_attention", None):
         return
     if getattr(config, "max_position_embeddings", LENGTH + NEW) < LENGTH + NEW:
         print(f"{name}: has too few positions")
