@@ -48,6 +48,8 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
                                                   : Plans::tr("%1 with other figures").arg(toQ(is.profile.name)));
   if (was.isTraining != is.isTraining) parts << (is.isTraining ? Plans::tr("training") : Plans::tr("inference"));
   if (is.isTraining && was.optimizer != is.optimizer) parts << toQ(solve::toText(is.optimizer));
+  if (is.isTraining && was.checkpointsActivations != is.checkpointsActivations)
+    parts << (is.checkpointsActivations ? Plans::tr("blocks run again") : Plans::tr("no block runs again"));
   if (was.slackPercent != is.slackPercent) parts << Plans::tr("slack %1").arg(toQ(solve::slackText(is.slackPercent)));
   if (was.memoryBudget != is.memoryBudget)
     parts << (is.memoryBudget ? Plans::tr("budget %1").arg(bytesText(*is.memoryBudget))

@@ -33,6 +33,7 @@ void bring(Demands& now, const Demands& from, const Demands& to) {
   carryCost(&solve::CostSettings::profile);
   carryCost(&solve::CostSettings::isTraining);
   carryCost(&solve::CostSettings::optimizer);
+  carryCost(&solve::CostSettings::checkpointsActivations);
   carryCost(&solve::CostSettings::memoryBudget);
   carryCost(&solve::CostSettings::slackPercent);
 }
@@ -141,6 +142,12 @@ void Settings::setTraining(bool isTraining) {
 void Settings::setOptimizer(solve::Optimizer optimizer) {
   if (optimizer == m_options.cost.optimizer) return;
   m_options.cost.optimizer = optimizer;
+  emit changed();
+}
+
+void Settings::setCheckpointsActivations(bool checkpoints) {
+  if (checkpoints == m_options.cost.checkpointsActivations) return;
+  m_options.cost.checkpointsActivations = checkpoints;
   emit changed();
 }
 

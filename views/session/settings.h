@@ -42,6 +42,7 @@ class Settings : public QObject {
   void setCandidateSet(std::optional<rules::CandidateSet> candidateSet);  ///< nullopt: the engine's default
   void setTraining(bool isTraining);
   void setOptimizer(solve::Optimizer optimizer);
+  void setCheckpointsActivations(bool checkpoints);
   /// A bundled profile by name, or a file; BadInput lists the names there are.
   Result<void> setDeviceProfile(const QString& nameOrFile);
   void setMemoryBudget(std::optional<std::int64_t> bytes);  ///< of one rank; nullopt: the device's memory

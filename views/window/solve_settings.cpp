@@ -58,6 +58,7 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
       m_optimizer(new QComboBox),
       m_unit(new QComboBox),
       m_training(new QCheckBox(tr("Count a training step: forward, backward, optimizer"))),
+      m_checkpoints(new QCheckBox(tr("Blocks keep what comes into them, and run again"))),
       m_hasBudget(new QCheckBox(tr("at most"))),
       m_budget(new QDoubleSpinBox),
       m_slack(new QDoubleSpinBox),
@@ -84,6 +85,7 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
   form->addRow(QString(), m_deviceFacts);
   form->addRow(tr("&Training"), m_training);
   form->addRow(tr("&Optimizer"), m_optimizer);
+  form->addRow(tr("Chec&kpoints"), m_checkpoints);
   form->addRow(tr("Memory of a &rank"), makeBudget());
   m_slack->setRange(0, solve::kMostSlackPercent);
   m_slack->setAccessibleName(tr("Slack"));
@@ -123,6 +125,10 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
   });
   connect(m_training, &QCheckBox::clicked, this, [this](bool isOn) {
     m_settings.setTraining(isOn);
+    emit changedByUser();
+  });
+  connect(m_checkpoints, &QCheckBox::clicked, this, [this](bool isOn) {
+    m_settings.setCheckpointsActivations(isOn);
     emit changedByUser();
   });
   connect(m_optimizer, &QComboBox::activated, this, [this] {
@@ -206,6 +212,8 @@ void SolveSettings::refresh() {
   m_training->setChecked(settings.cost.isTraining);
   m_optimizer->setCurrentIndex(m_optimizer->findData(int(settings.cost.optimizer)));
   m_optimizer->setEnabled(settings.cost.isTraining);
+  m_checkpoints->setChecked(settings.cost.checkpointsActivations);
+  m_checkpoints->setEnabled(settings.cost.isTraining);
   showBudget(settings.cost.memoryBudget);
   m_slack->setValue(settings.cost.slackPercent);
   const auto show = [](QLineEdit* line, const std::vector<std::string>& patterns) {
@@ -220,8 +228,8 @@ namespace {
 const QString kGroup = QStringLiteral("solve"), kRanks = QStringLiteral("ranks"), kEngine = QStringLiteral("engine"),
               kCandidateSetKey = QStringLiteral("menu"), kSequence = QStringLiteral("sequence-parallel"),
               kDevice = QStringLiteral("device"), kTraining = QStringLiteral("training"),
-              kOptimizer = QStringLiteral("optimizer"), kBudget = QStringLiteral("memory-budget"),
-              kSlack = QStringLiteral("slack");
+              kCheckpoints = QStringLiteral("checkpoint-activations"), kOptimizer = QStringLiteral("optimizer"),
+              kBudget = QStringLiteral("memory-budget"), kSlack = QStringLiteral("slack");
 }
 
 void saveSolveSettings(const Settings& settings) {
@@ -234,6 +242,7 @@ void saveSolveSettings(const Settings& settings) {
   stored.setValue(kSequence, int(now.sequenceParallel));
   stored.setValue(kDevice, toQ(now.cost.profile.name));
   stored.setValue(kTraining, now.cost.isTraining);
+  stored.setValue(kCheckpoints, now.cost.checkpointsActivations);
   stored.setValue(kOptimizer, toQ(solve::toText(now.cost.optimizer)));
   stored.setValue(kBudget, QVariant::fromValue<qlonglong>(now.cost.memoryBudget.value_or(0)));
   stored.setValue(kSlack, toQ(fmt::format("{}", now.cost.slackPercent)));
@@ -254,6 +263,7 @@ void loadSolveSettings(Settings& settings) {
   if (const QString device = stored.value(kDevice).toString(); !device.isEmpty())
     static_cast<void>(settings.setDeviceProfile(device));
   settings.setTraining(stored.value(kTraining).toBool());
+  settings.setCheckpointsActivations(stored.value(kCheckpoints).toBool());
   if (const auto optimizer = solve::parseOptimizer(toStd(stored.value(kOptimizer).toString())))
     settings.setOptimizer(*optimizer);
   if (const auto slack = solve::parseSlack(toStd(stored.value(kSlack).toString()))) settings.setSlack(*slack);
