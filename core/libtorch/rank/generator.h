@@ -34,7 +34,7 @@ class Generator {
   Result<void> prepare(const program::ShardMap& loaded, const std::function<std::int64_t()>& bytesInUse);
   /// Runs each program once, so that what a first run takes longer is in nobody's time.
   Result<void> warmUp(Collectives& collectives, LiveMemory& memory, const Progress& progress = {});
-  /// The same tokens on every rank. A NaN among logits wins, as in torch.
+  /// Every rank has all logits, and so chooses as the others do. A NaN among them wins, as in torch.
   Result<GeneratedTokens> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {});
 
  private:
