@@ -1,5 +1,6 @@
 #pragma once
 /// Model folders of tests/data, planned and run as ranks that are threads: what they compute, and one step of training.
+#include "base/temporary_folder.h"
 #include "libtorch/rank/generator.h"
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/weights.h"
@@ -120,6 +121,22 @@ inline at::Tensor generated(const plan::Plan& prompt, const plan::Plan& step, co
     if (!at::equal(other, tokens.front())) qFatal("ranks disagree");
   }
   return tokens.front();
+}
+
+/// Whether so many ranks generate the tokens that a file of tests/data/generation has, with the model of a folder.
+inline bool generatesAs(const fs::path& folder, const fs::path& file, int ranks) {
+  const pipeline::TokenRows prompt = need(pipeline::readPrompt(file)), expected = need(pipeline::readTokens(file));
+  constexpr std::int64_t kNewTokens = 12;  // as tests/tools/generations.py asks for
+  const auto made = need(TemporaryFolder::make("cleave-test"));
+  needDone(pipeline::writePrompt(prompt, made / "prompt"));
+  plan::ModelInfo info;
+  info.source = folder.string();
+  info = pipeline::ofPrompt(info, prompt, kNewTokens);
+  const PlanPtr plan =
+      planned(need(pipeline::openModel(info.source, pipeline::captureOptionsOf(info))), {.ranks = ranks});
+  const at::Tensor tokens = generated(*plan, *need(pipeline::planStep(*plan)),
+                                      need(pipeline::generationOf(info, kNewTokens)), made / "prompt");
+  return at::equal(tokens, at::tensor(expected.ids).view({expected.rows, expected.length}));
 }
 
 /// The largest part of the tolerance that an element uses up, 1 being all of it. Logits of padding are left out where

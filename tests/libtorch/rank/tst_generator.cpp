@@ -1,8 +1,10 @@
-// Which plans a rank generates with: those of a prompt and of a step behind it that belong together.
+// What ranks that are threads generate, against transformers (tests/tools/generations.py); and with which plans: those
+// of a prompt and of a step behind it that belong together.
 #include "graph/states.h"
 #include "libtorch/bridge/types.h"
 #include "tests/libtorch/rank/family_runs.h"
 
+#include <QDir>
 #include <QTest>
 
 using namespace cleave;
@@ -27,6 +29,26 @@ PlanPtr stepBehind(const ModelPtr& prompt) { return need(pipeline::planStep(*pla
 class TestGenerator : public QObject {
   Q_OBJECT
  private slots:
+  void initTestCase() { at::set_num_threads(1); }
+
+  /// Windows, sinks, linear biases, fused projections, latent attention, kinds of rotary embeddings, ...
+  void generatesAsTransformersDoes_data() {
+    QTest::addColumn<QString>("folder");
+    QTest::addColumn<QString>("file");
+    const QDir files(CLEAVE_TEST_DATA "/generation");
+    for (const QFileInfo& file : files.entryInfoList({"*.safetensors"}, QDir::Files, QDir::Name)) {
+      // Of a name in both places that of families, as there.
+      const QString name = file.completeBaseName(), family = QStringLiteral(CLEAVE_TEST_DATA "/families/") + name;
+      const QString folder = QDir(family).exists() ? family : QStringLiteral(CLEAVE_TEST_DATA "/decoders/") + name;
+      if (name != "llama-ends") QTest::newRow(qPrintable(name)) << folder << file.filePath();
+    }
+  }
+  void generatesAsTransformersDoes() {
+    QFETCH(QString, folder);
+    QFETCH(QString, file);
+    QVERIFY(generatesAs(folder.toStdString(), file.toStdString(), 2));
+  }
+
   void plansThatDoNotBelongTogetherAreRefused_data() {
     QTest::addColumn<PlanPtr>("step");
     QTest::addColumn<std::int64_t>("tokens");
