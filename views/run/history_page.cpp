@@ -6,6 +6,7 @@
 #include <QItemSelectionModel>
 #include <QLabel>
 #include <QPushButton>
+#include <QShortcut>
 #include <QSplitter>
 #include <QTableView>
 #include <algorithm>
@@ -108,6 +109,9 @@ HistoryPage::HistoryPage(RunHistory& history, QWidget* parent)
   layout->addWidget(split);
   connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &HistoryPage::showChosen);
   connect(m_forget, &QPushButton::clicked, this, &HistoryPage::forgetChosen);
+  auto* remove = new QShortcut(QKeySequence::Delete, m_table);
+  remove->setContext(Qt::WidgetShortcut);
+  connect(remove, &QShortcut::activated, this, &HistoryPage::forgetChosen);
   connect(&history, &RunHistory::changed, this, &HistoryPage::refresh);
   refresh();
 }

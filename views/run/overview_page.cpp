@@ -12,6 +12,7 @@
 #include "views/base/theme.h"
 #include "views/run/line_chart.h"
 #include "views/run/rank_bars.h"
+#include "views/run/run_verdict.h"
 
 namespace cleave::views {
 
@@ -164,9 +165,14 @@ void OverviewPage::showRun() {
     showCharts(*run);
   }
   const bool hasEnded = run && !run->isActive && run->report;
-  m_outcome->setVisible(hasEnded);
+  const QString difference = differenceText(m_runs.firstDifference());
+  m_outcome->setVisible(hasEnded || !difference.isEmpty());
   m_outputs->setVisible(hasEnded && !run->report->outputs.empty());
-  if (hasEnded) showOutcome(*run);
+  QStringList lines = difference.split(QLatin1Char('\n'), Qt::SkipEmptyParts);
+  if (hasEnded) lines << outcomeLines(*run);
+  for (QString& line : lines) line = line.toHtmlEscaped();
+  m_outcome->setText(lines.join(QStringLiteral("<br>")));
+  if (hasEnded) showOutputs(*run->report);
 }
 
 void OverviewPage::showCharts(const RunState& run) {
@@ -188,7 +194,7 @@ void OverviewPage::resizeEvent(QResizeEvent* event) {
   if (const RunState* run = m_runs.state(); run && run->hasRanks()) showCharts(*run);
 }
 
-void OverviewPage::showOutcome(const RunState& run) {
+QStringList OverviewPage::outcomeLines(const RunState& run) {
   const pipeline::RunReport& report = *run.report;
   QStringList lines;
   if (const auto& failure = report.outcome.firstFailure)
@@ -200,9 +206,7 @@ void OverviewPage::showOutcome(const RunState& run) {
   if (const QString executed = rankResultText(run); !executed.isEmpty()) lines << executed;
   for (const auto* sentences : {&report.violations, &report.notes})
     for (const std::string& sentence : *sentences) lines << toQ(sentence);
-  for (QString& line : lines) line = line.toHtmlEscaped();
-  m_outcome->setText(lines.join(QStringLiteral("<br>")));
-  showOutputs(report);
+  return lines;
 }
 
 /// What is farthest off stands first: of training these are all parameters.

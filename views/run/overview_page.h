@@ -41,7 +41,7 @@ class OverviewPage : public QScrollArea {
 
  private:
   void showCharts(const RunState& run);
-  void showOutcome(const RunState& run);
+  static QStringList outcomeLines(const RunState& run);
   void showOutputs(const pipeline::RunReport& report);
   const Runs& m_runs;
   QWidget* m_content;

@@ -35,9 +35,13 @@ QString failedText(const pipeline::RunReport& report) {
     return std::pair(!a.within(), a.ofTolerance) < std::pair(!b.within(), b.ofTolerance);
   });
   if (worst == report.outputs.end()) return {};
-  return QObject::tr("%1 differs from %2 by up to %3, where %4 is allowed.")
+  if (worst->notANumber > 0)
+    return QObject::tr("%1 holds %2 that are no numbers, here or in %3.")
+        .arg(toQ(worst->name), countedText(static_cast<std::uint64_t>(worst->notANumber), QObject::tr("element")),
+             toQ(report.comparedWith));
+  return QObject::tr("%1 differs from %2 by up to %3, %4× the tolerance.")
       .arg(toQ(worst->name), toQ(report.comparedWith), QString::number(worst->maxAbs, 'g', 3),
-           toQ(pipeline::toleranceText(report)).section(QLatin1Char(' '), 1));
+           countText(static_cast<std::uint64_t>(std::min(worst->ofTolerance, 1e15))));
 }
 
 QString passedText(const pipeline::RunReport& report, int ranks) {
@@ -117,17 +121,15 @@ VerdictStrip::VerdictStrip(QWidget* parent)
     : QWidget(parent),
       m_word(new QLabel),
       m_sentence(new ElidedLabel),
-      m_difference(new QLabel),
+      m_difference(new ElidedLabel),
       m_buttons(new QWidget),
       m_row(new FlowLayout(0, 6)) {
   setAccessibleName(tr("Verdict"));
   m_word->setAlignment(Qt::AlignCenter);
   m_sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_sentence->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  m_difference->setWordWrap(true);
-  m_difference->setTextFormat(Qt::PlainText);
   m_difference->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  m_difference->setMinimumWidth(1);
+  m_difference->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_buttons->setLayout(m_row);
   auto* line = new QHBoxLayout;
   line->setSpacing(8);
@@ -146,7 +148,7 @@ void VerdictStrip::setVerdict(const Verdict& verdict, std::vector<RunRemedy> rem
   m_verdict = verdict;
   m_word->setText(verdict.word);
   m_sentence->setText(verdict.sentence);
-  m_difference->setText(verdict.difference);
+  m_difference->setText(verdict.difference.section(QLatin1Char('\n'), 0, 0));
   m_difference->setVisible(!verdict.difference.isEmpty());
   setAccessibleDescription(verdict.word + QStringLiteral(": ") + verdict.sentence);
   paintWord();

@@ -20,7 +20,7 @@ enum class Tone : std::uint8_t { Quiet, Working, Good, Bad };
 struct Verdict {
   QString word;        ///< "passed", "failed", "running"
   QString sentence;    ///< the rest of it
-  QString difference;  ///< where it first computed something else; empty: not looked for
+  QString difference;  ///< where it first computed something else, in several lines; empty: not looked for
   Tone tone = Tone::Quiet;
 };
 /// `difference`: of the plan shown; null: it was not looked for.
@@ -53,7 +53,7 @@ class VerdictStrip : public QWidget {
   Verdict m_verdict;
   QLabel* m_word;
   ElidedLabel* m_sentence;
-  QLabel* m_difference;
+  ElidedLabel* m_difference;
   QWidget* m_buttons;
   FlowLayout* m_row;
   QStringList m_names;  ///< of the buttons that are there

@@ -80,7 +80,7 @@ RunView::RunView(const OpenedModel& opened, const Settings& settings, const Plan
   for (const auto signal : {&Settings::demandsChanged, &Settings::changed})
     connect(&settings, signal, this, &RunView::refreshSetup);
   connect(&runs, &Runs::sampled, this, &RunView::refreshRun);
-  connect(&runs, &Runs::firstDifferenceChanged, this, &RunView::refreshVerdict);
+  connect(&runs, &Runs::firstDifferenceChanged, this, &RunView::refreshRun);
   // A run belongs to its plan: with another plan goes what came out of it.
   connect(&runs, &Runs::changed, this, &RunView::refreshAll);
   connect(&plans, &Plans::planChanged, this, &RunView::refreshAll);

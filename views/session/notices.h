@@ -16,7 +16,8 @@ enum class About {
   Model,   ///< the open model
   Plan,    ///< the branch shown
   Step,    ///< the present step of the search
-  Run,     ///< the run shown
+  Run,     ///< the run under way
+  Outcome  ///< what came of the run shown: its view says it too
 };
 
 class Notices : public QObject {

@@ -181,7 +181,7 @@ void Runs::take(const Result<pipeline::RunReport>& report) {
   }
   emit sampled();
   emit changed();
-  if (state()) m_notices.say(sentence, severity, About::Run);  // else another plan is shown: the log has it
+  if (state()) m_notices.say(sentence, severity, About::Outcome);  // else another plan is shown: the log has it
   m_jobs.end(Activity::Running, report && report->verdict != pipeline::RunVerdict::Failed, sentence);
 }
 
@@ -225,7 +225,7 @@ void Runs::takeDifference(const std::shared_ptr<const plan::Plan>& plan, const R
                             : found.error().code == ErrorCode::Cancelled ? Severity::Info
                                                                          : Severity::Failure;
   emit firstDifferenceChanged();
-  if (firstDifference()) m_notices.say(sentence, severity, About::Run);
+  if (firstDifference()) m_notices.say(sentence, severity, About::Outcome);
   m_jobs.end(Activity::Running, found.has_value(), sentence);
 }
 

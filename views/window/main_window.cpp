@@ -205,7 +205,7 @@ void MainWindow::showModel() {
 void MainWindow::connectMessages() {
   connect(&m_session.notices(), &Notices::said, this, [this](const QString& text, Severity severity, About about) {
     // What the verdict of the run says above is not said again below.
-    if (about == About::Run && severity == Severity::Good && m_run->isVisible()) return;
+    if (about == About::Outcome && m_run->isVisible()) return;
     m_message->show(text, severity, about);
   });
   // It takes its room from the lower edge of the picture, which neither moves nor rescales under the pointer.
@@ -220,10 +220,11 @@ void MainWindow::connectMessages() {
     connect(&part, signal, this, [this, gone = std::vector(gone)] { m_message->withdraw(gone); });
   };
   withdrawOn(m_session.opened(), &OpenedModel::changed,
-             {About::Moment, About::Model, About::Plan, About::Step, About::Run});
-  withdrawOn(m_session.plans(), &Plans::planChanged, {About::Moment, About::Plan, About::Step, About::Run});
+             {About::Moment, About::Model, About::Plan, About::Step, About::Run, About::Outcome});
+  withdrawOn(m_session.plans(), &Plans::planChanged,
+             {About::Moment, About::Plan, About::Step, About::Run, About::Outcome});
   withdrawOn(m_session.debugger(), &Debugger::stepChanged, {About::Step});
-  withdrawOn(m_session.runs(), &Runs::changed, {About::Run});
+  withdrawOn(m_session.runs(), &Runs::changed, {About::Run, About::Outcome});
 }
 
 void MainWindow::updateTitle() {

@@ -7,6 +7,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QPushButton>
+#include <QTableView>
 #include <QTemporaryDir>
 
 #include <csignal>
@@ -268,6 +269,11 @@ class TestWindowRun : public QObject {
     QTest::qWait(0);
     buttonNamed(history, QStringLiteral("Forget"))->click();
     QCOMPARE(window.session().runs().history().runs().size(), std::size_t(1));
+    QVERIFY(history.showRun(1));
+    auto* table = history.findChild<QTableView*>();
+    table->setFocus();
+    QTest::keyClick(table, Qt::Key_Delete);
+    QVERIFY(window.session().runs().history().runs().empty());
   }
 
   void theFirstDifferenceIsFoundSaidAndColoured() {
@@ -298,6 +304,10 @@ class TestWindowRun : public QObject {
              qPrintable(verdict(window).difference));
     QCOMPARE(verdict(window).word, QStringLiteral("failed"));
     QCOMPARE(window.session().selection().focus().node, first);
+    // However much there is to say, the window is as small as before.
+    window.resize(1024, 640);
+    QTRY_COMPARE(window.size(), QSize(1024, 640));
+    QVERIFY(isInSight(*strip, window));
     // The graph is coloured, with a legend.
     const HeatField* heat = window.graphArea().view().heat();
     QVERIFY(heat && heat->what() == ColorBy::Error);
