@@ -4,9 +4,9 @@
 #include <QEvent>
 #include <QHeaderView>
 #include <QItemSelectionModel>
+#include <QKeyEvent>
 #include <QLabel>
 #include <QPushButton>
-#include <QShortcut>
 #include <QSplitter>
 #include <QTableView>
 #include <algorithm>
@@ -109,9 +109,7 @@ HistoryPage::HistoryPage(RunHistory& history, QWidget* parent)
   layout->addWidget(split);
   connect(m_table->selectionModel(), &QItemSelectionModel::selectionChanged, this, &HistoryPage::showChosen);
   connect(m_forget, &QPushButton::clicked, this, &HistoryPage::forgetChosen);
-  auto* remove = new QShortcut(QKeySequence::Delete, m_table);
-  remove->setContext(Qt::WidgetShortcut);
-  connect(remove, &QShortcut::activated, this, &HistoryPage::forgetChosen);
+  m_table->installEventFilter(this);
   connect(&history, &RunHistory::changed, this, &HistoryPage::refresh);
   refresh();
 }
@@ -121,6 +119,14 @@ void HistoryPage::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
   constexpr int kBothWide = 760;
   m_beside->setDirection(width() >= kBothWide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+}
+
+bool HistoryPage::eventFilter(QObject* watched, QEvent* event) {
+  const bool isDelete = watched == m_table && event->type() == QEvent::KeyPress &&
+                        static_cast<QKeyEvent*>(event)->matches(QKeySequence::Delete);
+  if (!isDelete) return QWidget::eventFilter(watched, event);
+  forgetChosen();
+  return true;
 }
 
 void HistoryPage::changeEvent(QEvent* event) {

@@ -41,6 +41,7 @@ class HistoryPage : public QWidget {
   QString text() const;
 
  protected:
+  bool eventFilter(QObject* watched, QEvent* event) override;
   void changeEvent(QEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
 
