@@ -24,16 +24,41 @@ namespace {
 constexpr double kZoomOfButton = 2;
 constexpr std::size_t kMostOperators = 200;
 
-QString summary(const pipeline::Timeline& timeline, const plan::Plan& plan) {
+QString summary(const RunState& run) {
+  const pipeline::Timeline& timeline = run.report->timeline;
+  const plan::Plan& plan = *run.plan;
   const auto text = [](std::int64_t nanoseconds) {
     return toQ(solve::timeText(Femtoseconds::ofSeconds(static_cast<double>(nanoseconds) / 1e9)));
   };
-  QString sentence = QObject::tr("The step took %1; predicted on %2: %3.")
+  // A plan for training predicts a training step, whatever it is run for.
+  const bool isOfAnother = plan.costSettings.isTraining && !run.settings.training.isAsked();
+  QString sentence = (isOfAnother ? QObject::tr("The step took %1; a training step is predicted to take %3 on %2.")
+                                  : QObject::tr("The step took %1; predicted on %2: %3."))
                          .arg(text(timeline.totalNs), toQ(plan.costSettings.profile.name),
                               toQ(solve::timeText(plan.cost.femtoseconds())));
-  const std::string waited = pipeline::waitedText(timeline, plan);
-  if (!waited.empty()) sentence += QLatin1Char(' ') + capitalized(toQ(waited).simplified()) + QLatin1Char('.');
-  return sentence;
+  const QString waited = toQ(pipeline::waitedText(timeline, plan)).simplified();
+  if (waited.isEmpty()) return sentence;
+  sentence += QLatin1Char(' ') + capitalized(waited);
+  return sentence.endsWith(QLatin1Char('.')) ? sentence : sentence + QLatin1Char('.');
+}
+
+QTableWidget* makeOperatorTable() {
+  auto* table = new QTableWidget(0, 5);
+  table->setHorizontalHeaderLabels({QObject::tr("Longest"), QObject::tr("Operator"), QObject::tr("Module"),
+                                    QObject::tr("Measured"), QObject::tr("Predicted")});
+  table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
+  table->horizontalHeader()->setSectionResizeMode(2, QHeaderView::Stretch);
+  table->verticalHeader()->hide();
+  table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 6);
+  table->setShowGrid(false);
+  table->setWordWrap(false);
+  table->setTabKeyNavigation(false);
+  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table->setSelectionMode(QAbstractItemView::SingleSelection);
+  table->setAccessibleName(QObject::tr("Operators that took longest"));
+  return table;
 }
 }  // namespace
 
@@ -44,7 +69,7 @@ LanesPage::LanesPage(const Runs& runs, Selection& selection, Files& files, QWidg
       m_files(files),
       m_lanes(new LaneView),
       m_legend(new LaneLegend),
-      m_operators(new QTableWidget(0, 5)),
+      m_operators(makeOperatorTable()),
       m_waited(new QLabel),
       m_chosen(new ElidedLabel),
       m_save(new QPushButton(tr("Export Trace…"))),
@@ -80,20 +105,6 @@ LanesPage::LanesPage(const Runs& runs, Selection& selection, Files& files, QWidg
   split->setStretchFactor(1, 2);
   layout->addWidget(split, 1);
   layout->addWidget(m_chosen);
-  m_operators->setHorizontalHeaderLabels(
-      {tr("Longest"), tr("Operator"), tr("Module"), tr("Measured"), tr("Predicted")});
-  m_operators->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
-  m_operators->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
-  m_operators->horizontalHeader()->setSectionResizeMode(2, QHeaderView::Stretch);
-  m_operators->verticalHeader()->hide();
-  m_operators->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
-  m_operators->setShowGrid(false);
-  m_operators->setWordWrap(false);
-  m_operators->setTabKeyNavigation(false);
-  m_operators->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  m_operators->setSelectionBehavior(QAbstractItemView::SelectRows);
-  m_operators->setSelectionMode(QAbstractItemView::SingleSelection);
-  m_operators->setAccessibleName(tr("Operators that took longest"));
   connect(m_operators, &QTableWidget::currentCellChanged, this, [this](int row) {
     const QTableWidgetItem* item = m_operators->item(row, 0);
     if (const auto target = item ? targetOf(m_operators->model()->index(row, 0)) : std::nullopt)
@@ -125,7 +136,7 @@ void LanesPage::showRun() {
   m_lanes->setTimeline(std::shared_ptr<const pipeline::Timeline>(run->report, &run->report->timeline), run->plan);
   m_lanes->setFocusNode(m_selection.focus().node);
   m_legend->setTimeline(&run->report->timeline);
-  m_waited->setText(summary(run->report->timeline, *run->plan));
+  m_waited->setText(summary(*run));
   showOperators(*run);
 }
 
