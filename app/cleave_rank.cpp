@@ -62,10 +62,17 @@ void declare(CLI::App& app, Options& options) {
                "Fill all parameters from the plan's seed instead of reading them");
   app.add_flag("--init-missing", options.request.initMissing,
                "Fill parameters that the checkpoint lacks from the plan's seed");
+  auto* passes = app.add_option("--passes", options.request.passes,
+                                "Run the forward pass so many times and tell the median of their times")
+                     ->check(CLI::Range(1, 1'000'000))
+                     ->capture_default_str();
+  app.add_flag("--quiet", options.request.isQuiet,
+               "Sample no memory, and tell of no collective and no progress, before the end");
   app.add_flag("--times", options.request.recordsTimes,
                "Tell what this rank did when, in the last training step or in a second, warm forward pass");
   program::Training& training = options.request.training;
-  app.add_option("--train-steps", training.steps, "Train for so many steps instead of one forward pass");
+  app.add_option("--train-steps", training.steps, "Train for so many steps instead of one forward pass")
+      ->excludes(passes);
   app.add_option("--optimizer", options.optimizer, "sgd, momentum or adamw")->capture_default_str();
   app.add_option("--lr", training.learningRate, "Learning rate")->capture_default_str();
   app.add_option("--weight-decay", training.weightDecay, "Weight decay")->capture_default_str();

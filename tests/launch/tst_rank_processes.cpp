@@ -103,6 +103,50 @@ class RankProcessesTest : public QObject {
     }
   }
 
+  void manyPassesGiveWhatOneGives() {
+    const QString plan = m_folder.filePath("split.json");
+    const Finished planned = test::cli({"plan", CLEAVE_TEST_DATA "/models/llama", "--ranks", "2", "--seq", "16",
+                                        "--engine", "reference", "--json", plan});
+    QVERIFY2(planned.exitCode == 0, planned.err.constData());
+    const auto one = launch::launch(request(plan, 2), [](const RankEvent&) {});
+    LaunchRequest often = request(plan, 2);
+    often.rankArguments = {"--passes", "3"};
+    int collectives = 0, firsts = 0;
+    const auto three = launch::launch(often, [&](const RankEvent& event) {
+      const auto* done = event.message ? std::get_if<CollectiveDone>(&*event.message) : nullptr;
+      if (!done || event.rank != 0) return;
+      ++collectives;
+      firsts += done->index == 0 ? 1 : 0;
+    });
+    QVERIFY(one && one->succeeded && three && three->succeeded);
+    const RankResult &expected = *one->results[0], &result = *three->results[0];
+    QVERIFY(result.outputDigests == expected.outputDigests);
+    QCOMPARE(result.allReduce, expected.allReduce);
+    QCOMPARE(result.peak.program, expected.peak.program);
+    QCOMPARE(collectives, 3 * (expected.allReduce + expected.allGather + expected.reduceScatter));
+    QCOMPARE(firsts, 3);
+    QVERIFY(result.stepMicroseconds > 0);
+  }
+
+  void aQuietRankTellsItsPhasesAndItsResult() {
+    LaunchRequest quiet = request(m_llama2, 2);
+    quiet.rankArguments = {"--quiet"};
+    int phases = 0, samples = 0, others = 0;
+    const auto outcome = launch::launch(quiet, [&](const RankEvent& event) {
+      if (!event.message || event.rank != 0) return;
+      const Message& message = *event.message;
+      phases += std::holds_alternative<PhaseChange>(message) ? 1 : 0;
+      samples += std::holds_alternative<MemorySample>(message) ? 1 : 0;
+      others += std::holds_alternative<CollectiveDone>(message) ? 1 : 0;
+    });
+    QVERIFY(outcome && outcome->succeeded);
+    QVERIFY(outcome->results[0]->outputDigests == outcome->results[1]->outputDigests);
+    QVERIFY(outcome->results[0]->peak.program > 0 && outcome->results[0]->peak.process > 0);
+    QVERIFY(phases >= 5);
+    QVERIFY2(samples <= 1, "more than the one that the result's peak is of");
+    QCOMPARE(others, 0);
+  }
+
   /// Whatever Gloo's threads do, and when: a peak is a property of the program.
   void equalRanksMeasureTheSamePeakInEveryRun_data() {
     QTest::addColumn<QString>("dtype");

@@ -64,6 +64,8 @@ class RanksApartTest : public QObject {
         "^rank 1, code 3: .*: Rank 1 was started with another input than rank 0");
     row("no weights", "more=--skip-weights",
         "^rank 1, code 3: .*: Rank 1 was started with another setting of --skip-weights than rank 0 \\(on, not off\\)");
+    row("more passes", "more='--passes 2'",
+        "^rank 1, code 3: .*: Rank 1 was started with another number of --passes than rank 0 \\(2, not 1\\)");
     row("the model elsewhere", "plan=" + planForACopy("copy", nullptr), "^succeeded$");
     row("another whole weight", "plan=" + planForACopy("altered", "model.norm.weight"),
         "^rank 1, code 3: .*: Rank 1 holds other values of model\\.norm\\.weight than rank 0, and they should be the "

@@ -95,9 +95,7 @@ struct Judge {
     const bool isForward =
         isOf(a.made, {SpanKind::Forward, SpanKind::AllReduce, SpanKind::AllGather, SpanKind::ReduceScatter});
     if (isForward) return isSaved(a) ? MemoryKind::Saved : MemoryKind::Transient;
-    const bool isShort = a.isGone && isOf(a.freed, {SpanKind::Again, SpanKind::Backward, SpanKind::GradientSum,
-                                                    SpanKind::AllReduce, SpanKind::AllGather, SpanKind::ReduceScatter});
-    return isShort ? MemoryKind::Transient : MemoryKind::Gradients;
+    return a.isGone ? MemoryKind::Transient : MemoryKind::Gradients;
   }
   template <class Allocation>
   static bool isSaved(const Allocation& a) {

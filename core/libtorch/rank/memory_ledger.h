@@ -9,7 +9,7 @@
 /// | forward            | the same node, a collective | a communication buffer                                       |
 /// | forward            | forward                    | transient                                                     |
 /// | forward, training  | backward or later          | a saved activation                                            |
-/// | backward, the sum  | backward, the sum          | transient                                                     |
+/// | backward, the sum  | in the step                | transient                                                     |
 /// | backward, the sum  | later                      | a gradient of a parameter                                     |
 /// | optimizer          | never                      | an optimizer state                                            |
 /// | anything else      |                            | transient; outside of the step: fixed (inputs)                |

@@ -89,9 +89,10 @@ void AllocationCounter::setLedger(MemoryLedger* ledger, bool isOnCpu) {
   m_scope->reporter->ledger = ledger;
 }
 
-MemorySampler::MemorySampler(Fill fill, Sink sink)
+MemorySampler::MemorySampler(Fill fill, Sink sink, bool isQuiet)
     : m_fill(std::move(fill)),
       m_sink(std::move(sink)),
+      m_isQuiet(isQuiet),
       m_start(std::chrono::steady_clock::now()),
       m_heartbeats(kHeartbeatPeriod),
       m_thread([this](std::stop_token stop) { loop(stop); }) {}
@@ -125,11 +126,12 @@ void MemorySampler::loop(std::stop_token stop) {
     } catch (const std::exception&) {
       // Of want of memory: the thread that the rank works on meets the same and says so.
     }
-    wake.wait_for(lock, stop, kSamplePeriod, [] { return false; });
+    wake.wait_for(lock, stop, m_isQuiet ? kHeartbeatPeriod : kSamplePeriod, [] { return false; });
   }
 }
 
 void MemorySampler::report() {
+  if (m_isQuiet) return m_sink(protocol::Heartbeat{});
   if (m_heartbeats.isDue(std::chrono::steady_clock::now())) {
     m_sink(protocol::Heartbeat{});
     m_pss = proportionalSetSize();

@@ -45,14 +45,15 @@ class AllocationCounter {
   std::unique_ptr<Scope> m_scope;
 };
 
-/// Sends a sample ten times a second and a heartbeat every second from its own thread, until destroyed. A `fill` that
-/// throws (a device that has failed) leaves the sample without its figures: the rank's own error says what happened.
+/// Sends a sample ten times a second and a heartbeat every second from its own thread, until destroyed; a quiet one
+/// only the heartbeat. A `fill` that throws (a device that has failed) leaves the sample without its figures: the
+/// rank's own error says what happened.
 class MemorySampler {
  public:
   /// `fill` completes a sample that has the time and the process's memory. Called on the sampling thread.
   using Fill = std::function<void(protocol::MemorySample&)>;
   using Sink = std::function<void(const protocol::Message&)>;
-  MemorySampler(Fill fill, Sink sink);
+  MemorySampler(Fill fill, Sink sink, bool isQuiet = false);
   ~MemorySampler();
   /// Sends a sample now, from the calling thread, and answers it.
   protocol::MemorySample sampleNow();
@@ -62,6 +63,7 @@ class MemorySampler {
   void report();
   Fill m_fill;
   Sink m_sink;
+  bool m_isQuiet;
   std::chrono::steady_clock::time_point m_start;
   Throttle m_heartbeats;
   std::atomic<std::int64_t> m_pss{0};

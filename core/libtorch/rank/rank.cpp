@@ -28,7 +28,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <set>
 
 namespace cleave::torch_rank {
@@ -37,14 +36,6 @@ namespace {
 using protocol::Phase;
 
 constexpr auto kReportPeriod = std::chrono::milliseconds(50);
-
-/// Of all processes on this host until it starts again: they share the steady clock.
-std::string clockName() {
-  std::ifstream in("/proc/sys/kernel/random/boot_id");
-  std::string name;
-  std::getline(in, name);
-  return name;
-}
 
 class RankRun {
  public:
@@ -68,7 +59,8 @@ class RankRun {
       m_allocations.setLedger(&*m_ledger, m_device.is_cpu());
     }
     m_sink(protocol::Hello{protocol::kProtocolVersion, m_request.rank, ::getpid(), m_deviceName});
-    m_sampler = std::make_unique<MemorySampler>([this](protocol::MemorySample& s) { fillSample(s); }, m_sink);
+    m_sampler = std::make_unique<MemorySampler>([this](protocol::MemorySample& s) { fillSample(s); }, m_sink,
+                                                m_request.isQuiet);
     CLEAVE_TRY_VOID(readTasks());
     CLEAVE_TRY_VOID(checkDescriptors());
     CLEAVE_TRY_VOID(connect());
@@ -194,6 +186,7 @@ class RankRun {
             {"generation", fmt::format("{}", fmt::join(program::arguments(m_request.generation), " "))},
             {"setting of --skip-weights", onOrOff(m_request.skipWeights)},
             {"setting of --init-missing", onOrOff(m_request.initMissing)},
+            {"number of --passes", fmt::format("{}", m_request.passes)},
             {"setting of --times", onOrOff(m_request.recordsTimes)}};
   }
 
@@ -234,11 +227,17 @@ class RankRun {
     m_met = std::chrono::steady_clock::now();
     if (m_request.recordsTimes) CLEAVE_TRY_VOID(recordWarm());
     if (m_task->generator) CLEAVE_TRY_VOID(m_task->generator->warmUp(*m_ranks, m_live));
+    observeCollectives();
+    return {};
+  }
+
+  /// From the first of a pass, or of all training steps.
+  void observeCollectives() {
     m_collectives->resetCounts();
+    if (m_request.isQuiet) return;
     m_collectives->setObserver([this, index = std::int32_t(0)](const CollectiveRecord& record) mutable {
       m_sink(protocol::CollectiveDone{index++, std::string(record.kind), record.bytes, record.time.count()});
     });
-    return {};
   }
 
   Result<void> meet() {
@@ -269,14 +268,7 @@ class RankRun {
     protocol::StepTimes times = m_recorder.stop();
     times.clock = clockName();
     times.meetingNs = std::chrono::duration_cast<std::chrono::nanoseconds>(m_met.time_since_epoch()).count();
-    const std::vector<protocol::Span> spans = std::move(times.spans);
-    times.total = std::ssize(spans);
-    do {
-      const auto count = std::min<std::int64_t>(times.total - times.first, protocol::kMostSpansInLine);
-      times.spans.assign(spans.begin() + times.first, spans.begin() + times.first + count);
-      m_sink(times);
-      times.first += count;
-    } while (times.first < times.total);
+    tellInLines(std::move(times), m_sink);
     std::unordered_set<const void*> parameters;
     for (const graph::Node& node : m_task->program.graph->nodes) {
       if (node.kind == graph::NodeKind::Parameter)
@@ -312,7 +304,7 @@ class RankRun {
       const auto time = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
       if (isRecorded) tellTimes();
       losses.push_back(done.loss);
-      report({"training", std::ssize(losses), training.steps});
+      if (report) report({"training", std::ssize(losses), training.steps});
       m_sink(protocol::TrainingStep{std::ssize(losses), training.steps, done.loss, done.gradientNorm.value_or(0),
                                     done.gradientNorm.has_value(), time.count()});
       m_result.stepMicroseconds = time.count();
@@ -371,22 +363,35 @@ class RankRun {
 
   Result<NamedTensors> runProgram() {
     enter(Phase::Running);
-    const auto mark = [&] { return m_runtime ? m_runtime->queue.mark() : nullptr; };
+    const c10::InferenceMode noGradients;
+    std::vector<std::int64_t> times;
+    while (std::ssize(times) + 1 < m_request.passes) {
+      if (auto ran = runOnce(times); !ran) return ran;
+      observeCollectives();
+    }
+    if (m_watcher) m_task->bound->setWatcher(&*m_watcher);
     if (m_request.recordsTimes) startRecording();
+    CLEAVE_TRY(NamedTensors outputs, runOnce(times));
+    std::sort(times.begin(), times.end());
+    m_result.stepMicroseconds = times[times.size() / 2];
+    tellTimes();
+    takeCounts();
+    if (m_watcher && m_request.watchedFile) CLEAVE_TRY_VOID(m_watcher->write(*m_request.watchedFile));
+    return outputs;
+  }
+
+  /// One forward pass; its microseconds go to `times`.
+  Result<NamedTensors> runOnce(std::vector<std::int64_t>& times) {
+    const auto mark = [&] { return m_runtime ? m_runtime->queue.mark() : nullptr; };
     const auto start = std::chrono::steady_clock::now();
     const auto before = mark();
     const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
-    const c10::InferenceMode noGradients;
-    if (m_watcher) m_task->bound->setWatcher(&*m_watcher);
     CLEAVE_TRY(NamedTensors outputs, m_task->bound->run(*m_ranks, m_live, progress));
     const auto after = mark();
     CLEAVE_TRY_VOID(m_collectives->finish());
     const auto onHost = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - start);
     const auto onDevice = [&] { return std::chrono::duration_cast<std::chrono::microseconds>(after->since(*before)); };
-    m_result.stepMicroseconds = (after ? onDevice() : onHost).count();
-    tellTimes();
-    takeCounts();
-    if (m_watcher && m_request.watchedFile) CLEAVE_TRY_VOID(m_watcher->write(*m_request.watchedFile));
+    times.push_back((after ? onDevice() : onHost).count());
     return outputs;
   }
 
@@ -438,6 +443,7 @@ class RankRun {
   }
 
   Progress::Sink throttled(Phase phase) {
+    if (m_request.isQuiet) return {};
     return [this, phase, reports = Throttle(kReportPeriod)](const ProgressUpdate& update) mutable {
       if (reports.isDue(std::chrono::steady_clock::now()))
         m_sink(protocol::PhaseChange{phase, update.done, update.total});

@@ -50,6 +50,8 @@ struct RankRequest {
   /// program/watch.h: which values of the forward pass are looked at; what is seen goes to `watchedFile`.
   std::optional<std::filesystem::path> watchFile, watchedFile;
   bool skipWeights = false;        ///< fill every parameter from the seed instead of reading
+  int passes = 1;                  ///< of the program forward: outputs are those of the last, the time is their median
+  bool isQuiet = false;            ///< samples no memory, and tells of no collective and no progress, before the end
   bool recordsTimes = false;       ///< run warm, and tell what the rank did when in the (last) step
   bool initMissing = false;        ///< fill parameters the checkpoint lacks from the seed
   program::Training training;      ///< where steps are asked for: outputs are the losses and the parameters after them

@@ -1,5 +1,8 @@
 #include "libtorch/rank/step_recorder.h"
 
+#include <algorithm>
+#include <fstream>
+
 namespace cleave::torch_rank {
 namespace {
 
@@ -66,6 +69,24 @@ StepRecorder::Scope::~Scope() {
   Part& part = m_recorder->m_parts[*m_index];
   part.end = Clock::now();
   if (m_recorder->m_queue.mark) part.last = m_recorder->m_queue.mark();
+}
+
+std::string clockName() {
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  std::string name;
+  std::getline(in, name);
+  return name;
+}
+
+void tellInLines(protocol::StepTimes times, const std::function<void(const protocol::Message&)>& sink) {
+  const std::vector<protocol::Span> spans = std::move(times.spans);
+  times.total = std::ssize(spans);
+  do {
+    const auto count = std::min<std::int64_t>(times.total - times.first, protocol::kMostSpansInLine);
+    times.spans.assign(spans.begin() + times.first, spans.begin() + times.first + count);
+    sink(times);
+    times.first += count;
+  } while (times.first < times.total);
 }
 
 }  // namespace cleave::torch_rank

@@ -14,6 +14,7 @@
 #include "protocol/events.h"
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -82,5 +83,10 @@ class StepRecorder {
   std::vector<Part> m_parts;
   std::atomic<Packed> m_current{Packed{}};
 };
+
+/// Of all processes on this host until it starts again: they share the steady clock.
+std::string clockName();
+/// As many lines as it takes.
+void tellInLines(protocol::StepTimes times, const std::function<void(const protocol::Message&)>& sink);
 
 }  // namespace cleave::torch_rank

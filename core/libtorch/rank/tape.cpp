@@ -393,6 +393,8 @@ Result<void> Tape::passNode(NodeId id, Collectives& collectives) {
     const StepRecorder::Scope recorded(m_recorder, SpanKind::Backward, id);
     CLEAVE_TRY_VOID(pass(*entry, collectives));
   }
+  // All that read what it gathered have been passed.
+  for (const ValueId result : m_program.node(id).results) m_gathered.erase(result.raw());
   for (const ValueId value : m_keptUntil[id.index()]) m_kept.erase(value.raw());
   return {};
 }

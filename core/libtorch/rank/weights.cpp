@@ -7,7 +7,6 @@
 #include "libtorch/rank/fill.h"
 
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
@@ -97,9 +96,10 @@ class Loader {
   Result<void> loadOne(const Wanted& wanted) {
     const graph::Value& value = m_bound.graph().value(wanted.value);
     const std::int64_t bytes = graph::sizeInBytes(value.type);
-    // Zeros, not empty: a padded vocabulary's last rows belong to no piece.
-    const at::Tensor tensor = at::zeros(
+    const at::Tensor tensor = at::empty(
         value.type.shape, at::TensorOptions().dtype(bridge::toScalarType(value.type.dtype)).device(m_bound.device()));
+    // A padded vocabulary's last rows belong to no piece.
+    if (!wanted.isRead || elementsRead(*wanted.shards) < tensor.numel()) tensor.zero_();
     m_report.parameterBytes += bytes;
     if (!wanted.isRead) m_report.initialised.push_back(value.name);
     if (!wanted.isRead) {
@@ -111,6 +111,20 @@ class Loader {
     }
     m_loadedBytes += bytes;
     return m_bound.setTensor(wanted.value, tensor);
+  }
+
+  static graph::Shape shapeOf(const program::ParameterShards& parameter, const program::ShardPiece& piece) {
+    graph::Shape shape = parameter.storedShape();
+    if (piece.dim >= 0) shape[static_cast<std::size_t>(piece.dim)] = piece.length;
+    return shape;
+  }
+
+  /// Of all pieces together.
+  std::int64_t elementsRead(const program::ParameterShards& parameter) const {
+    std::int64_t elements = 0;
+    for (const program::ShardPiece& piece : piecesOf(parameter))
+      elements += graph::elementCount(shapeOf(parameter, piece));
+    return elements;
   }
 
   /// By the parameter's own name, and as one tensor: the checkpoint may have others, or none.
@@ -143,8 +157,7 @@ class Loader {
     const at::Tensor flat = tensor.view({-1});
     std::int64_t first = 0;
     for (const program::ShardPiece& piece : piecesOf(parameter)) {
-      graph::Shape shape = stored;
-      if (piece.dim >= 0) shape[static_cast<std::size_t>(piece.dim)] = piece.length;
+      const graph::Shape shape = shapeOf(parameter, piece);
       const std::int64_t count = graph::elementCount(shape);
       CLEAVE_TRY(const Region region, regionOf(stored, shape, piece.dim, piece.start, piece.length, 0));
       CLEAVE_TRY_VOID(readPiece(parameter, piece, region, flat.narrow(0, first, count).view(shape)));
