@@ -10,7 +10,6 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/zeros_like.h>
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/csrc/autograd/variable.h>
@@ -54,12 +53,19 @@ void ParameterGradients::reserve(ValueId parameter, const at::Tensor& like, bool
   (isPart ? sums.part : sums.complete).memory = at::empty_like(like, {}, at::MemoryFormat::Contiguous);
 }
 
-void ParameterGradients::add(ValueId parameter, const at::Tensor& gradient, bool isPart) {
+void ParameterGradients::makeRoom(ValueId parameter, bool isPart) {
+  Sums& sums = m_sums[parameter.raw()];
+  Sum& sum = isPart ? sums.part : sums.complete;
+  if (!sum.isAny) sum.memory.reset();
+}
+
+void ParameterGradients::add(ValueId parameter, at::Tensor gradient, bool isPart) {
   Sums& sums = m_sums[parameter.raw()];
   Sum& sum = isPart ? sums.part : sums.complete;
   sum.isPart = isPart;
   if (!sum.memory.defined()) {
-    sum.memory = gradient.clone(at::MemoryFormat::Contiguous);
+    sum.memory = isOwn(gradient) && gradient.is_contiguous() ? std::move(gradient)
+                                                             : gradient.clone(at::MemoryFormat::Contiguous);
   } else if (sum.isAny) {
     sum.memory.add_(gradient);
   } else {
@@ -76,13 +82,6 @@ at::Tensor ParameterGradients::of(ValueId parameter, bool isPart) const {
   if (isPart) return part.isAny && part.isPart ? part.memory : at::Tensor();
   if (complete.isAny) return complete.memory;
   return part.isAny && !part.isPart ? part.memory : at::Tensor();
-}
-
-at::Tensor ParameterGradients::orZeros(ValueId parameter, bool isPart, const at::Tensor& like) {
-  const at::Tensor found = of(parameter, isPart);
-  if (found.defined()) return found;
-  add(parameter, at::zeros_like(like), isPart);
-  return of(parameter, isPart);
 }
 
 void ParameterGradients::completeParts() {
@@ -233,7 +232,7 @@ void Tape::release(ValueId value) {
 void Tape::give(ValueId value, at::Tensor gradient) {
   if (!gradient.defined() || !m_backward.gradients.of(value)) return;
   if (m_program.node(m_program.value(value).producer).kind == graph::NodeKind::Parameter)
-    return m_parameters.add(value, gradient, false);
+    return m_parameters.add(value, std::move(gradient), false);
   at::Tensor& sum = m_gradients[value.index()];
   if (!sum.defined()) {
     sum = std::move(gradient);
@@ -264,6 +263,15 @@ Result<void> Tape::fill(ValueId value, Collectives& collectives) {
   return {};
 }
 
+/// For the gradients of the parameters that the node reads.
+void Tape::makeRoom(const Entry& entry) {
+  for (const auto& [value, end] : entry.operands) {
+    const ValueId parameter = program::behindGradientSum(m_program, value);
+    if (m_program.node(m_program.value(parameter).producer).kind == graph::NodeKind::Parameter)
+      m_parameters.makeRoom(parameter, parameter != value);
+  }
+}
+
 Result<void> Tape::passOperator(Entry& entry, Collectives& collectives) {
   torch::autograd::edge_list from, to;
   torch::autograd::variable_list gradients;
@@ -276,6 +284,7 @@ Result<void> Tape::passOperator(Entry& entry, Collectives& collectives) {
   if (from.empty()) return {};
   for (const auto& [value, end] : entry.operands) to.emplace_back(end, 0);
   CLEAVE_TRY_VOID(gatherAgain(entry.node, collectives));
+  makeRoom(entry);
   auto given = torch::autograd::Engine::get_default_engine().execute(
       from, gradients, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/false, to);
   gradients.clear();
@@ -288,7 +297,7 @@ Result<void> Tape::passSum(const graph::Node& node, at::Tensor gradient, Collect
   const ValueId operand = graph::operandAt(node, 0);
   const graph::Node& producer = m_program.node(m_program.value(operand).producer);
   if (producer.kind == graph::NodeKind::Parameter) {
-    m_parameters.add(operand, gradient, true);
+    m_parameters.add(operand, std::move(gradient), true);
     return {};
   }
   if (graph::parallelOp(m_program.opName(producer)) == ParallelOp::GatherInput) {

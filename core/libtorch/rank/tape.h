@@ -26,17 +26,19 @@
 
 namespace cleave::torch_rank {
 
-/// Gradients of parameters: added up over as many passes as there are, in memory that stays from step to step.
+/// Gradients of parameters: added up over as many passes as there are. Their memory is held from step to step, as the
+/// cost model has it, but for the moment in which another tensor is made to take its place.
 class ParameterGradients {
  public:
   /// Memory for it from here on; there is none since `clear`.
   void reserve(graph::ValueId parameter, const at::Tensor& like, bool isPart);
-  void add(graph::ValueId parameter, const at::Tensor& gradient, bool isPart);
+  /// A gradient is about to be made: where there is none yet, it may have the memory.
+  void makeRoom(graph::ValueId parameter, bool isPart);
+  /// Takes the tensor over where nobody else sees its memory.
+  void add(graph::ValueId parameter, at::Tensor gradient, bool isPart);
   /// Of this rank's part of the parameter; undefined: none since `clear`. With `isPart`: what still has to be added up
   /// over the ranks that hold the same.
   at::Tensor of(graph::ValueId parameter, bool isPart) const;
-  /// The same; zeros where there is none.
-  at::Tensor orZeros(graph::ValueId parameter, bool isPart, const at::Tensor& like);
   /// Parts are added up: they are the gradient now, or are added to it.
   void completeParts();
   void clear();
@@ -103,6 +105,7 @@ class Tape {
   Result<void> passOperator(Entry& entry, Collectives& collectives);
   Result<void> passOwn(Entry& entry, ParallelOp op, Collectives& collectives);
   Result<void> passSum(const graph::Node& node, at::Tensor gradient, Collectives& collectives);
+  void makeRoom(const Entry& entry);
   Result<void> gatherAgain(graph::NodeId node, Collectives& collectives);
   Result<void> fill(graph::ValueId gathered, Collectives& collectives);
   Result<void> runAgain(std::uint32_t block, Collectives& collectives);

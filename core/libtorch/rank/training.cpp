@@ -168,9 +168,10 @@ Result<void> Trainer::sumGradients(Collectives& collectives) {
 Result<void> Trainer::sumOf(std::span<const program::GradientSum> sums, Collectives& collectives) {
   std::vector<at::Tensor> parts;
   for (const program::GradientSum& sum : sums) {
-    // A rank whose part of the model took no part in this batch has nothing to add, and still the others wait for it.
-    const at::Tensor gradient = m_tape.gradients().orZeros(sum.parameter, true, m_bound.given(sum.parameter));
-    parts.push_back(partOf(gradient, sum).reshape(-1));
+    const at::Tensor gradient = m_tape.gradients().of(sum.parameter, true);
+    // All ranks run the same operators: what no gradient comes to here has none anywhere, and keeps none.
+    parts.push_back(
+        partOf(gradient.defined() ? gradient : at::zeros_like(m_bound.given(sum.parameter)), sum).reshape(-1));
   }
   at::Tensor bucket = at::cat(parts);
   parts.clear();
@@ -178,8 +179,10 @@ Result<void> Trainer::sumOf(std::span<const program::GradientSum> sums, Collecti
   CLEAVE_TRY(bucket, group->allReduce(std::move(bucket), Reduction::Sum));
   std::int64_t start = 0;
   for (const program::GradientSum& sum : sums) {
-    at::Tensor part = partOf(m_tape.gradients().of(sum.parameter, true), sum);
-    part.copy_(bucket.narrow(0, start, sum.elements).view(part.sizes()));
+    if (const at::Tensor gradient = m_tape.gradients().of(sum.parameter, true); gradient.defined()) {
+      at::Tensor part = partOf(gradient, sum);
+      part.copy_(bucket.narrow(0, start, sum.elements).view(part.sizes()));
+    }
     start += sum.elements;
   }
   return {};
@@ -199,7 +202,8 @@ Result<void> Trainer::sumBucket(const program::GradientBucket& bucket) {
   ParameterGradients& gradients = m_tape.gradients();
   std::vector<at::Tensor> parts;
   for (const ValueId parameter : bucket.parameters) {
-    parts.push_back(gradients.orZeros(parameter, false, m_bound.given(parameter)).reshape(-1));
+    const at::Tensor gradient = gradients.of(parameter, false);
+    parts.push_back((gradient.defined() ? gradient : at::zeros_like(m_bound.given(parameter))).reshape(-1));
   }
   at::Tensor sum = at::cat(parts);
   parts.clear();
@@ -207,8 +211,8 @@ Result<void> Trainer::sumBucket(const program::GradientBucket& bucket) {
   std::int64_t start = 0;
   for (const ValueId parameter : bucket.parameters) {
     const std::int64_t elements = m_bound.given(parameter).numel();
-    at::Tensor gradient = gradients.of(parameter, false);
-    gradient.copy_(sum.narrow(0, start, elements).view(gradient.sizes()));
+    const at::Tensor gradient = gradients.of(parameter, false);
+    if (gradient.defined()) gradient.copy_(sum.narrow(0, start, elements).view(gradient.sizes()));
     start += elements;
   }
   return {};
