@@ -88,11 +88,7 @@ Result<std::vector<at::Tensor>> Program::execute(NodeId node, Collectives& colle
   const auto take = [&](const Tape::Seen& seen) { return takeArguments(call, node, seen); };
   if (tape && tape->records(node)) return tape->record(node, call, collectives, take);
   std::vector<c10::IValue> stack = take([](ValueId, const at::Tensor& tensor) { return tensor; });
-  if (const auto* parallel = std::get_if<ParallelOp>(&call.target)) {
-    CLEAVE_TRY(at::Tensor result, runParallelOp(*parallel, stack, collectives, m_draws));
-    return std::vector<at::Tensor>{std::move(result)};
-  }
-  return bridge::call(std::get<c10::OperatorHandle>(call.target), stack);
+  return runCall(call, stack, collectives, m_draws);
 }
 
 std::string Program::describeOperands(const graph::Node& node) const {

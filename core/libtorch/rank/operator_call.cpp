@@ -70,4 +70,13 @@ Result<std::vector<std::optional<BoundCall>>> bindCalls(const graph::Graph& grap
   return calls;
 }
 
+Result<std::vector<at::Tensor>> runCall(const BoundCall& call, std::vector<c10::IValue>& arguments,
+                                        Collectives& collectives, std::uint64_t draws) {
+  if (const auto* parallel = std::get_if<ParallelOp>(&call.target)) {
+    CLEAVE_TRY(at::Tensor result, runParallelOp(*parallel, arguments, collectives, draws));
+    return std::vector<at::Tensor>{std::move(result)};
+  }
+  return bridge::call(std::get<c10::OperatorHandle>(call.target), arguments);
+}
+
 }  // namespace cleave::torch_rank

@@ -26,4 +26,8 @@ Result<std::vector<std::optional<BoundCall>>> bindCalls(const graph::Graph& grap
 /// "node 17 (aten::mm of mm_3, in model.layers.0.mlp)": how errors name a node.
 std::string nameOfNode(const graph::Graph& graph, graph::NodeId node);
 
+/// Runs it on its arguments, which it uses up; `draws` as for runParallelOp.
+Result<std::vector<at::Tensor>> runCall(const BoundCall& call, std::vector<c10::IValue>& arguments,
+                                        Collectives& collectives, std::uint64_t draws);
+
 }  // namespace cleave::torch_rank

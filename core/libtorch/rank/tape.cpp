@@ -4,7 +4,6 @@
 #include "graph/arguments.h"
 #include "graph/operators.h"
 #include "libtorch/bridge/errors.h"
-#include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
 
 #include <ATen/core/grad_mode.h>
@@ -177,13 +176,8 @@ Result<std::vector<at::Tensor>> Tape::recordOperator(Entry& entry, const BoundCa
     return operand;
   };
   std::vector<c10::IValue> stack = take(seen);
-  std::vector<at::Tensor> results;
   const c10::AutoGradMode gradients(true);
-  if (const auto* own = std::get_if<ParallelOp>(&call.target)) {
-    CLEAVE_TRY(results.emplace_back(), runParallelOp(*own, stack, collectives, m_draws));
-  } else {
-    CLEAVE_TRY(results, bridge::call(std::get<c10::OperatorHandle>(call.target), stack));
-  }
+  CLEAVE_TRY(std::vector<at::Tensor> results, runCall(call, stack, collectives, m_draws));
   const graph::Node& node = m_program.node(entry.node);
   for (std::size_t i = 0; i < results.size() && i < node.results.size(); ++i) {
     if (!results[i].defined()) continue;
@@ -373,11 +367,7 @@ Result<void> Tape::runNodeAgain(NodeId id, Collectives& collectives) {
     CLEAVE_TRY(results, record(id, call, collectives, take));
   } else {
     std::vector<c10::IValue> stack = take([](ValueId, const at::Tensor& tensor) { return tensor; });
-    if (const auto* own = std::get_if<ParallelOp>(&call.target)) {
-      CLEAVE_TRY(results.emplace_back(), runParallelOp(*own, stack, collectives, m_draws));
-    } else {
-      CLEAVE_TRY(results, bridge::call(std::get<c10::OperatorHandle>(call.target), stack));
-    }
+    CLEAVE_TRY(results, runCall(call, stack, collectives, m_draws));
   }
   for (std::size_t i = 0; i < results.size() && i < node.results.size(); ++i) {
     if (m_backward.checkpoints.isNeeded(node.results[i])) m_madeAgain[node.results[i].raw()] = std::move(results[i]);
