@@ -37,8 +37,9 @@ inline torch_rank::NamedTensors runAlone(torch_rank::Program& program) {
 }
 
 /// Runs `body` as `count` ranks, each a thread with its own Gloo connections. c10d's flight recorder is one per process
-/// and not made for that: set TORCH_FR_BUFFER_SIZE to 0 before.
+/// and not made for that: it is switched off.
 inline void asRanks(int count, const std::function<void(torch_rank::Collectives&)>& body) {
+  qputenv("TORCH_FR_BUFFER_SIZE", "0");
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address{};
   address.sin_family = AF_INET;

@@ -110,8 +110,6 @@ Q_DECLARE_METATYPE(cleave::ErrorCode)
 class CollectivesTest : public QObject {
   Q_OBJECT
  private slots:
-  void initTestCase() { qputenv("TORCH_FR_BUFFER_SIZE", "0"); }
-
   /// c10d alone would wait for ever: it heeds its timeout only between steps.
   void whoeverDoesNotAnswerIsGivenUp_data() {
     QTest::addColumn<QString>("address");

@@ -310,10 +310,7 @@ class CompatibilityTest : public QObject {
   }
 
  private slots:
-  void initTestCase() {
-    qputenv("TORCH_FR_BUFFER_SIZE", "0");
-    at::set_num_threads(1);
-  }
+  void initTestCase() { at::set_num_threads(1); }
 
   void everyCellHolds_data() {
     QTest::addColumn<std::string>("family");

@@ -106,10 +106,7 @@ class FamiliesOnRanksTest : public QObject {
   const test::Cases m_cases{"libtorch/rank/families", {{"splits", splitOnTwo}}};
 
  private slots:
-  void initTestCase() {
-    qputenv("TORCH_FR_BUFFER_SIZE", "0");
-    at::set_num_threads(1);
-  }
+  void initTestCase() { at::set_num_threads(1); }
 
   void areSplitAsWritten_data() { m_cases.list(); }
   void areSplitAsWritten() { m_cases.answer(); }

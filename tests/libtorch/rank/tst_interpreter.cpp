@@ -73,7 +73,6 @@ class ExecTest : public QObject {
   void answersAsWritten() { m_cases.answer(); }
 
   // c10d's flight recorder is one per process and not made for several ranks in it, as here.
-  void initTestCase() { qputenv("TORCH_FR_BUFFER_SIZE", "0"); }
   void init() { at::manual_seed(7); }
 
   void runsAProgramLikeATen() {

@@ -89,7 +89,6 @@ const char* const kCappedHead =
 class ExecPlansTest : public QObject {
   Q_OBJECT
  private slots:
-  void initTestCase() { qputenv("TORCH_FR_BUFFER_SIZE", "0"); }
   void init() { at::manual_seed(11); }
 
   void ranksComputeWhatOneDoes_data() {

@@ -59,8 +59,6 @@ std::vector<Tensors> gradientsOf(const plan::Plan& plan, const fs::path& inputs,
 class TestTraining : public QObject {
   Q_OBJECT
  private slots:
-  void initTestCase() { qputenv("TORCH_FR_BUFFER_SIZE", "0"); }
-
   void gradientsAreThoseOfOneFunction_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<int>("ranks");
