@@ -44,6 +44,7 @@ struct RunCommand {
   std::optional<OutputFile> reportFile;    ///< of --json FILE
   std::optional<OutputFile> timelineFile;  ///< of --timeline FILE
   std::set<std::string> said;              ///< warnings
+  double silence = std::chrono::duration<double>(launch::kSilence).count();
   bool bisects = false, padsToPlanned = false;
   bool skipWeights = false, initMissing = false, noCheck = false, ignoreMemory = false;
 
@@ -73,6 +74,7 @@ struct RunCommand {
     request.initMissing = initMissing;
     request.compareUnsplit = !noCheck;
     request.ignoreMemory = ignoreMemory;
+    request.silence = std::chrono::milliseconds(std::llround(silence * 1000));
     request.training = training;
     request.training.optimizer = plan->costSettings.optimizer;
     request.replicas = source.mesh.dp;
@@ -197,7 +199,9 @@ struct RunCommand {
   /// Shows how far the ranks are.
   static launch::Observer follower(const Progress& progress) {
     return [&progress](const launch::RankEvent& event) {
-      if (!event.line.empty()) {
+      if (!event.notice.empty()) {
+        warn({event.notice});
+      } else if (!event.line.empty()) {
         endProgress();
         std::fprintf(stderr, "rank %d: %s\n", event.rank, event.line.c_str());
       } else if (event.message) {
@@ -237,7 +241,11 @@ struct RunCommand {
     if (report.outcome.firstFailure) {
       const launch::RankExit& failure = *report.outcome.firstFailure;
       const std::string lastWords = failure.lastWords.empty() ? "" : " Its last output: " + failure.lastWords;
-      done.failure = Error{failure.code, fmt::format("Rank {} {}.{}", failure.rank, failure.what, lastWords)};
+      const char* advice = failure.isOutOfMemory
+                               ? " Give them more, or ask for less: --batch, --seq, --dtype, and with "
+                                 "--train-steps --checkpoint-activations."
+                               : "";
+      done.failure = Error{failure.code, fmt::format("Rank {} {}.{}{}", failure.rank, failure.what, lastWords, advice)};
     }
     return done;
   }
@@ -456,6 +464,11 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
       "Start although the ranks, or the unsplit run they are compared with, are predicted not to fit into memory");
   state->cluster.addTo(*command);
   state->source.generation.addTo(*command);
+  command
+      ->add_option("--silence", state->silence,
+                   "Seconds: a rank that gives no sign of life for so long has failed, and the run with it")
+      ->check(CLI::Range(1.0, 86'400.0))
+      ->capture_default_str();
   command->add_option("--timeline", state->timeline,
                       "Write what each rank did when, in the last step, in the format of chrome://tracing and "
                       "ui.perfetto.dev; - for stdout");

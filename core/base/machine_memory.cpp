@@ -34,9 +34,46 @@ std::optional<std::int64_t> numberIn(const fs::path& file) {
 /// How one version of control groups names things.
 struct GroupFiles {
   fs::path mount;
-  const char *limit, *usage;
+  const char *limit, *usage, *events;
   std::vector<const char*> cache;  ///< fields of memory.stat: what the kernel gives back when the group needs it
 };
+
+/// A process's group and those around it, the outermost first.
+struct Groups {
+  GroupFiles files;
+  std::vector<fs::path> folders;
+};
+
+Groups groupsOf(GroupFiles files, const fs::path& group) {
+  Groups groups{std::move(files), {}};
+  fs::path folder = groups.files.mount;
+  groups.folders.push_back(folder);
+  for (const fs::path& part : group.relative_path()) groups.folders.push_back(folder /= part);
+  return groups;
+}
+
+/// `process`: "self" or its number. Version 1 and 2 may be there together.
+std::vector<Groups> memoryGroups(const fs::path& root, const std::string& process) {
+  const GroupFiles second{
+      root / "sys/fs/cgroup", "memory.max", "memory.current", "memory.events", {"inactive_file", "active_file"}};
+  const GroupFiles first{root / "sys/fs/cgroup/memory",
+                         "memory.limit_in_bytes",
+                         "memory.usage_in_bytes",
+                         "memory.oom_control",
+                         {"total_inactive_file", "total_active_file"}};
+  std::vector<Groups> result;
+  std::ifstream groups(root / "proc" / process / "cgroup");
+  for (std::string line; std::getline(groups, line);) {
+    // "0::/user.slice/x" is version 2, "5:memory:/docker/x" version 1.
+    const auto controllers = line.find(':');
+    const auto path = controllers == std::string::npos ? controllers : line.find(':', controllers + 1);
+    if (path == std::string::npos) continue;
+    const std::string names = "," + line.substr(controllers + 1, path - controllers - 1) + ",";
+    if (line.starts_with("0::")) result.push_back(groupsOf(second, line.substr(path + 1)));
+    if (names.find(",memory,") != std::string::npos) result.push_back(groupsOf(first, line.substr(path + 1)));
+  }
+  return result;
+}
 
 void narrowTo(const GroupFiles& files, const fs::path& folder, MachineMemory& memory) {
   const auto limit = numberIn(folder / files.limit);
@@ -47,35 +84,45 @@ void narrowTo(const GroupFiles& files, const fs::path& folder, MachineMemory& me
   memory.available = std::min(memory.available, std::max<std::int64_t>(0, *limit - std::max<std::int64_t>(0, used)));
 }
 
-/// A group is held to the limits of its parents too.
-void narrowBy(const GroupFiles& files, const fs::path& group, MachineMemory& memory) {
-  fs::path folder = files.mount;
-  narrowTo(files, folder, memory);
-  for (const fs::path& part : group.relative_path()) narrowTo(files, folder /= part, memory);
-}
-
 }  // namespace
 
 MachineMemory machineMemory(const fs::path& root) {
   MachineMemory memory;
   memory.total = fieldOf(root / "proc/meminfo", "MemTotal:", 1024);
   memory.available = fieldOf(root / "proc/meminfo", "MemAvailable:", 1024);
-  const GroupFiles second{root / "sys/fs/cgroup", "memory.max", "memory.current", {"inactive_file", "active_file"}};
-  const GroupFiles first{root / "sys/fs/cgroup/memory",
-                         "memory.limit_in_bytes",
-                         "memory.usage_in_bytes",
-                         {"total_inactive_file", "total_active_file"}};
-  std::ifstream groups(root / "proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);) {
-    // "0::/user.slice/x" is version 2, "5:memory:/docker/x" version 1.
-    const auto controllers = line.find(':');
-    const auto path = controllers == std::string::npos ? controllers : line.find(':', controllers + 1);
-    if (path == std::string::npos) continue;
-    const std::string names = "," + line.substr(controllers + 1, path - controllers - 1) + ",";
-    if (line.starts_with("0::")) narrowBy(second, line.substr(path + 1), memory);
-    if (names.find(",memory,") != std::string::npos) narrowBy(first, line.substr(path + 1), memory);
+  // A group is held to the limits of its parents too.
+  for (const Groups& groups : memoryGroups(root, "self")) {
+    for (const fs::path& folder : groups.folders) narrowTo(groups.files, folder, memory);
   }
   return memory;
 }
+
+std::optional<MemoryGroup> memoryGroupOf(pid_t process, const fs::path& root) {
+  std::optional<MemoryGroup> result;
+  const std::int64_t machine = fieldOf(root / "proc/meminfo", "MemTotal:", 1024);
+  for (const Groups& groups : memoryGroups(root, std::to_string(process))) {
+    std::error_code error;
+    MemoryGroup group;
+    for (const fs::path& folder : groups.folders) {
+      // In a container the path may be the host's: what is seen of it here is the mount.
+      if (fs::exists(folder / groups.files.events, error)) group.folder = folder;
+      const auto limit = numberIn(folder / groups.files.limit);
+      if (limit && *limit > 0 && *limit < machine && (group.limit == 0 || *limit < group.limit)) group.limit = *limit;
+    }
+    if (group.folder.empty()) continue;
+    group.events = group.folder / groups.files.events;
+    group.oomKills = oomKillsIn(group).value_or(0);
+    result = group;
+  }
+  return result;
+}
+
+std::optional<std::int64_t> oomKillsIn(const MemoryGroup& group) {
+  std::error_code error;
+  if (!fs::exists(group.events, error)) return std::nullopt;
+  return fieldOf(group.events, "oom_kill", 1);
+}
+
+std::int64_t oomKills(const fs::path& root) { return fieldOf(root / "proc/vmstat", "oom_kill", 1); }
 
 }  // namespace cleave

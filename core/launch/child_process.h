@@ -55,6 +55,7 @@ struct ChildSpec {
 struct ChildState {
   bool exited = false;  ///< `code` is its exit code, or `signal` is what killed it
   int code = 0, signal = 0;
+  std::string wantOfMemory;   ///< why the kernel ended it with signal 9, a clause; empty: it did not
   bool stopped = false;       ///< by `signal`, and not continued since
   bool awaited = false;       ///< elsewhere: it has not connected yet
   bool disconnected = false;  ///< elsewhere: its connection has ended

@@ -20,4 +20,8 @@ void Hearing::take(int rank, protocol::Message message) {
   tell({rank, std::move(message), {}});
 }
 
+void Hearing::tellOfSlowness() {
+  if (const auto slow = watch.slowness(now())) tell({slow->rank, std::nullopt, {}, slow->text});
+}
+
 }  // namespace cleave::launch

@@ -18,6 +18,7 @@ class Hearing {
   /// The message in a line of a rank; nullopt, and the watch knows, for a line that is none.
   std::optional<protocol::Message> decoded(int rank, const std::string& line);
   void take(int rank, protocol::Message message);
+  void tellOfSlowness();
 
   RankWatch watch;
 

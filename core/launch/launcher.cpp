@@ -1,8 +1,10 @@
 #include "launch/launcher.h"
 
 #include "base/exhaustion.h"
+#include "base/throttle.h"
 #include "launch/child_process.h"
 #include "launch/hearing.h"
+#include "launch/oom_watch.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -26,7 +28,8 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto kPollPeriod = 50ms;
-constexpr auto kTermGrace = 2s;
+constexpr auto kLookPeriod = 200ms;  // at the control group of a rank
+constexpr auto kTermGrace = 1s;
 constexpr auto kStopLimit = 5s;
 constexpr std::size_t kMaxStderrLine = 4096;
 
@@ -99,6 +102,8 @@ std::vector<std::string> rankEnvironment(int rank, int ranks, int port) {
 /// A rank's process and what of its lines is not whole yet.
 struct RankProcess {
   ChildProcess process;
+  OomWatch oom;
+  Throttle looks{kLookPeriod};
   LineReader eventLines{protocol::kMaxLineBytes};
   LineReader errorLines{kMaxStderrLine};
 };
@@ -106,9 +111,7 @@ struct RankProcess {
 class Run {
  public:
   Run(const LaunchRequest& request, const Observer& observer, const Progress& progress)
-      : m_request(request),
-        m_progress(progress),
-        m_hearing(request.ranks, std::chrono::milliseconds(request.silenceMs), observer) {}
+      : m_request(request), m_progress(progress), m_hearing(request.ranks, request.silence, observer) {}
   // Whatever ends this object, also an exception of the observer: no rank outlives it.
   ~Run() { stopAll(); }
   Run(const Run&) = delete;
@@ -148,7 +151,7 @@ Result<void> Run::startRanks() {
     spec.environment = rankEnvironment(rank, m_request.ranks, socket.port);
     spec.group = m_ranks.empty() ? 0 : m_ranks.front().process.pid();
     CLEAVE_TRY(ChildProcess child, ChildProcess::start(spec));
-    m_ranks.push_back({std::move(child)});
+    m_ranks.push_back(RankProcess{.process = std::move(child), .oom = OomWatch()});
     m_hearing.watch.start(rank, m_hearing.now());
     m_hearing.tell({rank, protocol::PhaseChange{protocol::Phase::Spawned, 0, 0}, {}});
   }
@@ -191,11 +194,15 @@ void Run::listen(int rank) {
 /// ended lies in its pipes then, however long ago that was.
 void Run::observeRanks() {
   for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
-    const ChildState child = m_ranks[rank].process.poll();
+    RankProcess& of = m_ranks[rank];
+    ChildState child = of.process.poll();
+    if (!child.exited && of.looks.isDue(Clock::now())) of.oom.look(of.process.pid());
+    if (child.exited && child.signal == SIGKILL) child.wantOfMemory = of.oom.why();
     const auto askedAt = m_hearing.now();
     listen(static_cast<int>(rank));
     m_hearing.watch.judge(static_cast<int>(rank), child, askedAt, m_hearing.now());
   }
+  m_hearing.tellOfSlowness();
 }
 
 bool Run::anyRunning() {

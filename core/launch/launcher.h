@@ -3,14 +3,16 @@
 ///
 /// Each rank inherits two pipes: events (rank → launcher, see events.h) and control (launcher → rank: its end of file
 /// tells the rank to end within a second, also when the launcher was killed). Ranks are in one process group. A rank
-/// that dies, reports an error or writes nothing for longer than `silenceMs` fails the run: all others are stopped
-/// (SIGTERM, then SIGKILL) within 5 s, and the first to fail is named with its last words. A rank is judged by all that
+/// that dies, reports an error or writes nothing for longer than `silence` fails the run: all others are stopped
+/// (SIGTERM, then SIGKILL) within 5 s, and the first to fail is named with its last words. One that lives and that the
+/// others wait for is told of (RankEvent::notice), and the run goes on. A rank is judged by all that
 /// it has said: one that ended is listened to first, and the time an observer takes counts against nobody. `launch`
 /// blocks the calling thread, which also calls the observer; stop it with the progress's token.
 #include "base/progress.h"
 #include "launch/gpus.h"
 #include "protocol/events.h"
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -23,22 +25,28 @@ enum class Backend : std::uint8_t { Auto, Gloo, Nccl };
 std::string_view toText(Backend backend);
 std::optional<Backend> parseBackend(std::string_view text);
 
+/// Ten heartbeats: a rank's pulse is no work, so that a machine must be very busy to hold it up for so long.
+inline constexpr std::chrono::milliseconds kSilence{2500};
+
 struct LaunchRequest {
   std::filesystem::path rankProgram;  ///< the cleave-rank executable
   std::filesystem::path planFile;     ///< empty: they run none (rankArguments say what they do)
   int ranks = 2;
-  Backend backend = Backend::Gloo;         ///< Auto is resolved before (see resolveBackend)
-  std::vector<std::string> rankArguments;  ///< "--input", FILE, "--output", FILE, "--skip-weights", ...
-  int silenceMs = 10'000;                  ///< a rank that sends nothing for so long counts as dead
+  Backend backend = Backend::Gloo;               ///< Auto is resolved before (see resolveBackend)
+  std::vector<std::string> rankArguments;        ///< "--input", FILE, "--output", FILE, "--skip-weights", ...
+  std::chrono::milliseconds silence = kSilence;  ///< a rank that sends nothing for so long counts as dead
 };
 
 struct RankExit {
   int rank = -1;
   bool failed = false;
   ErrorCode code =
-      ErrorCode::RankFailed;  ///< of its error or its exit code: BadInput, Environment, ...; else RankFailed
-  std::string what;           ///< "was killed by signal 9", "ended with code 3", "sent nothing for 10 s"
-  std::string lastWords;      ///< its error message, or the end of its standard error
+      ErrorCode::RankFailed;   ///< of its error or its exit code: BadInput, Environment, ...; else RankFailed
+  std::string what;            ///< "was killed by signal 9", "ended with code 3", "sent nothing for 10 s"
+  std::string lastWords;       ///< its error message, or the end of its standard error
+  bool isOutOfMemory = false;  ///< the kernel ended it for want of memory
+  /// When the launcher knew of it, on its clock that stands still while an observer is busy.
+  std::chrono::steady_clock::time_point seen = {};
 };
 
 struct RunOutcome {
@@ -47,12 +55,12 @@ struct RunOutcome {
   std::vector<std::optional<protocol::RankResult>> results;  ///< by rank
 };
 
-/// Called on the launching thread, in the order the lines arrived. `line` is a line of the rank's standard error, or
-/// empty.
+/// Called on the launching thread, in the order the lines arrived. `line` is a line of the rank's standard error,
+/// `notice` a sentence of the launcher's own about it; or empty.
 struct RankEvent {
   int rank = 0;
   std::optional<protocol::Message> message;
-  std::string line;
+  std::string line, notice = {};
 };
 using Observer = std::function<void(const RankEvent&)>;
 

@@ -77,8 +77,7 @@ class Attendance {
         m_token(token),
         m_request(request),
         m_progress(progress),
-        m_hearing(request.ranks, std::chrono::milliseconds(request.silenceMs), observer,
-                  std::chrono::milliseconds(request.joinMs)),
+        m_hearing(request.ranks, request.silence, observer, std::chrono::milliseconds(request.joinMs)),
         m_guests(static_cast<std::size_t>(request.ranks)) {}
 
   Result<RunOutcome> run();
@@ -163,7 +162,7 @@ void Attendance::letIn(Stranger& stranger, const std::string& line) {
   const auto join = protocol::decodeJoin(line);
   if (!join) return note("Somebody connected who is no rank.");
   const std::string why = whyNot(*join);
-  const std::string answer = protocol::encode(protocol::Answer{!m_request.output.empty(), why});
+  const std::string answer = protocol::encode(protocol::Answer{!m_request.output.empty(), m_request.silence, why});
   const bool isSent = ::send(stranger.fd.get(), answer.data(), answer.size(), MSG_NOSIGNAL) == std::ssize(answer);
   if (!why.empty()) return note(fmt::format("Rank {} was turned away: {}", join->rank, why));
   if (!isSent) return;
@@ -173,7 +172,8 @@ void Attendance::letIn(Stranger& stranger, const std::string& line) {
   Guest& guest = m_guests[static_cast<std::size_t>(join->rank)];
   guest.fd = std::move(stranger.fd);
   guest.state.awaited = false;
-  m_hearing.watch.start(join->rank, m_hearing.now());
+  const std::string host = protocol::peerOf(guest.fd.get()).value_or("");
+  m_hearing.watch.start(join->rank, m_hearing.now(), protocol::isLoopback(host) ? "" : host);
   m_hearing.tell({join->rank, protocol::PhaseChange{protocol::Phase::Spawned, 0, 0}, {}});
   m_progress.report("ranks that have come", m_come, m_request.ranks);
 }
@@ -215,6 +215,7 @@ Result<void> Attendance::hearGuests() {
     CLEAVE_TRY_VOID(listen(rank));
     m_hearing.watch.judge(rank, m_guests[static_cast<std::size_t>(rank)].state, askedAt, m_hearing.now());
   }
+  m_hearing.tellOfSlowness();
   return {};
 }
 

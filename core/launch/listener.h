@@ -8,8 +8,8 @@
 ///     CLEAVE_TRY(auto outcome, listener.attend({.ranks = 4}, observer, progress));
 ///
 /// A rank whose connection ends before its result has failed at once; one that is silent, as behind a cut cable, after
-/// `silenceMs`. A failure, a stop, or the end of this process closes all connections, and with its connection each rank
-/// ends: at once where the network works, else when its own side has waited in vain (protocol::kPeerGone).
+/// `silence`. A failure, a stop, or the end of this process closes all connections, and with its connection each rank
+/// ends: at once where the network works, else when its own side has waited in vain for as long.
 ///
 /// What comes in is foreign: a connection has 5 s for its first line of 1 KiB, at most 64 may be about it at a time
 /// (the oldest goes for a newer one), lines have 64 KiB, files of outputs the given size. A stranger, a rank that is
@@ -22,8 +22,8 @@ namespace cleave::launch {
 
 struct AttendRequest {
   int ranks = 2;
-  int silenceMs = 10'000;  ///< as of LaunchRequest
-  int joinMs = 60'000;     ///< for the other ranks once the first has come, and for each to say its first word
+  std::chrono::milliseconds silence = kSilence;  ///< as of LaunchRequest
+  int joinMs = 60'000;  ///< for the other ranks once the first has come, and for each to say its first word
   /// Rank 0's outputs become this file, those of a rank r that deviate `deviation` with ".r" behind; empty: not wanted.
   std::filesystem::path output, deviation;
   std::int64_t maxOutputBytes = 0;                      ///< of each

@@ -1,6 +1,9 @@
 #include "launch/rank_watch.h"
 
 #include "base/exhaustion.h"
+#include "base/quantities.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cstring>
@@ -29,17 +32,32 @@ std::optional<std::string> wantIn(const std::deque<std::string>& lines) {
   return std::nullopt;
 }
 
+/// "rank 3", "ranks 1, 2 and 3"
+std::string namesOf(const std::vector<int>& ranks) {
+  const std::size_t last = ranks.size() - 1;
+  if (last == 0) return fmt::format("rank {}", ranks.front());
+  return fmt::format("ranks {} and {}",
+                     fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(last), ", "), ranks[last]);
+}
+
 }  // namespace
 
 RankWatch::RankWatch(int ranks, std::chrono::milliseconds silence, std::chrono::milliseconds startGrace)
     : m_silence(silence), m_startGrace(startGrace), m_ranks(static_cast<std::size_t>(ranks)) {}
 
-void RankWatch::start(int rank, Time now) { at(rank).lastHeard = now; }
+void RankWatch::start(int rank, Time now, std::string host) {
+  at(rank).lastHeard = now;
+  at(rank).host = std::move(host);
+}
 
 void RankWatch::hear(int rank, const protocol::Message& message) {
   at(rank).hasSpoken = true;
   if (const auto* error = std::get_if<protocol::RankError>(&message)) at(rank).error = *error;
   if (const auto* result = std::get_if<protocol::RankResult>(&message)) at(rank).result = *result;
+  if (const auto* phase = std::get_if<protocol::PhaseChange>(&message)) at(rank).phase = phase->phase;
+  if (const auto* sample = std::get_if<protocol::MemorySample>(&message)) at(rank).memory = *sample;
+  if (const auto* beat = std::get_if<protocol::Heartbeat>(&message))
+    at(rank).waited = std::chrono::microseconds(beat->waitedUs);
 }
 
 void RankWatch::hearNonsense(int rank, std::string why) {
@@ -53,9 +71,25 @@ void RankWatch::hearLine(int rank, std::string line) {
   if (lines.size() > kLastLines) lines.pop_front();
 }
 
-void RankWatch::heard(int rank, Time now) { at(rank).lastHeard = now; }
+void RankWatch::heard(int rank, Time now) {
+  at(rank).lastHeard = now;
+  auto& beats = at(rank).beats;
+  if (const auto waited = std::exchange(at(rank).waited, std::nullopt)) beats.push_back({now, *waited});
+  while (beats.size() > 2 && now - beats[1].at >= kSlow) beats.pop_front();
+}
+
+/// "it held 58 MiB when it last said so, 40 MiB of them parameters and 12 MiB activations"
+std::string RankWatch::ofMemory(const Rank& rank, const ChildState& state) const {
+  std::string text =
+      fmt::format("was ended by the kernel for want of memory (signal {}): {}", state.signal, state.wantOfMemory);
+  if (rank.memory.rss == 0) return text;
+  return text + fmt::format(", and it held {} when it last said so, {} of parameters and {} of activations",
+                            bytesText(rank.memory.rss), bytesText(rank.memory.weights),
+                            bytesText(rank.memory.activations));
+}
 
 std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& state, Time askedAt) const {
+  if (!state.wantOfMemory.empty()) return ofMemory(rank, state);
   if (state.exited && state.signal != 0)
     return fmt::format("was killed by signal {} ({})", state.signal, strsignal(state.signal));
   if (!rank.protocolError.empty()) return "broke the protocol";
@@ -71,6 +105,7 @@ std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& s
   }
   const auto limit = rank.hasSpoken ? m_silence : std::max(m_silence, m_startGrace);
   if (askedAt - rank.lastHeard > limit) {
+    rank.isSilent = !state.awaited;
     return fmt::format("{} {:g} s", state.awaited ? "has not come within" : "sent nothing for",
                        std::chrono::duration<double>(limit).count());
   }
@@ -85,7 +120,7 @@ void RankWatch::noteFailure(int rank, std::string what, ErrorCode code, Time now
     return;
   }
   if (m_failures.empty()) m_firstFailureAt = now;
-  m_failures.push_back({rank, true, code, std::move(what), {}});
+  m_failures.push_back({.rank = rank, .failed = true, .code = code, .what = std::move(what), .seen = now});
 }
 
 void RankWatch::judge(int rank, const ChildState& state, Time askedAt, Time now) {
@@ -94,9 +129,10 @@ void RankWatch::judge(int rank, const ChildState& state, Time askedAt, Time now)
   ErrorCode code = state.exited ? protocol::errorCodeOf(state.code) : ErrorCode::RankFailed;
   if (at(rank).error)
     code = at(rank).error->code;
-  else if (wantIn(at(rank).lastLines))
+  else if (wantIn(at(rank).lastLines) || !state.wantOfMemory.empty())
     code = ErrorCode::Environment;
   noteFailure(rank, std::move(*what), code, now);
+  if (!state.wantOfMemory.empty()) std::ranges::find(m_failures, rank, &RankExit::rank)->isOutOfMemory = true;
 }
 
 bool RankWatch::hasFailedByItself(const RankExit& failure) const {
@@ -146,14 +182,66 @@ RankExit RankWatch::firstFailure() const {
   if (own == m_failures.end() && !silent.empty()) {
     std::string complaint = lastWords(at(first.rank));
     if (complaint.ends_with('.')) complaint.pop_back();
-    first = {silent.front(),
-             true,
-             ErrorCode::RankFailed,
-             fmt::format("did not answer rank {}, which gave up: {}", first.rank, complaint),
-             {}};
+    first = {.rank = silent.front(),
+             .failed = true,
+             .code = ErrorCode::RankFailed,
+             .what = fmt::format("did not answer rank {}, which gave up: {}", first.rank, complaint),
+             .seen = first.seen};
   }
+  first.what += whySilent(first.rank);
   first.lastWords = lastWords(at(first.rank));
   return first;
+}
+
+/// What may be behind it: ranks of one host that fall silent together do not do so each by itself.
+std::string RankWatch::whySilent(int silent) const {
+  const Rank& rank = at(silent);
+  if (!rank.isSilent || rank.host.empty()) return {};
+  std::vector<int> alike;
+  int there = 0;
+  for (int other = 0; other < std::ssize(m_ranks); ++other) {
+    if (other == silent || at(other).host != rank.host || at(other).result) continue;
+    ++there;
+    if (at(other).lastHeard - rank.lastHeard <= 2 * protocol::kHeartbeatPeriod) alike.push_back(other);
+  }
+  if (there == 0) return fmt::format(": it was stopped, or {} or the network to it is down", rank.host);
+  if (std::ssize(alike) == there)
+    return fmt::format(", nor did {}: {}, or the network to it, is down", namesOf(alike), rank.host);
+  return fmt::format(" while others on {} did: it was stopped, or its host is too busy for it", rank.host);
+}
+
+/// Of the last kSlow: how much of it the rank was in collectives, 0 to 1; nullopt for one that is through, or that says
+/// nothing: that is not slow but silent.
+std::optional<double> RankWatch::waitingShare(const Rank& rank, Time now) const {
+  if (rank.result || rank.error || rank.stoppedSince || rank.beats.size() < 2) return std::nullopt;
+  const Beat &first = rank.beats.front(), &last = rank.beats.back();
+  if (now - last.at > 2 * protocol::kHeartbeatPeriod || last.at - first.at < kSlow * 2 / 3) return std::nullopt;
+  return std::chrono::duration<double>(last.waited - first.waited) / (last.at - first.at);
+}
+
+std::optional<RankWatch::Notice> RankWatch::slowness(Time now) {
+  constexpr double kMuch = 0.6, kDifference = 0.35;
+  constexpr int kMoreSeldom = 4;
+  std::vector<double> shares;
+  for (const Rank& rank : m_ranks) {
+    const auto share = waitingShare(rank, now);
+    if (!share) return std::nullopt;
+    shares.push_back(*share);
+  }
+  const auto least = std::ranges::min_element(shares);
+  const double own = std::exchange(*least, 2);
+  const double others = std::ranges::min(shares);
+  if (shares.size() == 1 || others < kMuch || others - own < kDifference) return std::nullopt;
+  const int slow = static_cast<int>(least - shares.begin());
+  if (m_slow == slow && now - m_toldOfSlow < m_untilNext) return std::nullopt;
+  m_untilNext = m_slow == slow ? m_untilNext * kMoreSeldom : kSlow * kMoreSeldom;
+  m_slow = slow;
+  m_toldOfSlow = now;
+  return Notice{slow,
+                fmt::format("Rank {} is slow: {} waited in collectives for {:.0f} % of the last {:g} s, and it for "
+                            "{:.0f} % (phase: {}).",
+                            slow, shares.size() == 2 ? "the other" : "each of the others", 100 * others,
+                            std::chrono::duration<double>(kSlow).count(), 100 * own, protocol::toText(at(slow).phase))};
 }
 
 }  // namespace cleave::launch

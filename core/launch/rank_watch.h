@@ -18,6 +18,8 @@ namespace cleave::launch {
 
 /// Reading LibTorch from a cold disk takes longer than any silence afterwards.
 inline constexpr std::chrono::milliseconds kStartGrace{60'000};
+/// So long is looked at to tell a slow rank from one that is just behind.
+inline constexpr std::chrono::milliseconds kSlow{500};
 
 class RankWatch {
  public:
@@ -25,8 +27,9 @@ class RankWatch {
   /// `startGrace`: how long a rank may take until its first word.
   RankWatch(int ranks, std::chrono::milliseconds silence, std::chrono::milliseconds startGrace = kStartGrace);
 
-  /// The rank's process is there, or its connection awaited: it must not be silent for too long from here on.
-  void start(int rank, Time now);
+  /// The rank's process is there, or its connection awaited: it must not be silent for too long from here on. `host`:
+  /// where it connected from; empty: this one.
+  void start(int rank, Time now, std::string host = {});
   void hear(int rank, const protocol::Message& message);
   /// A line that is no message; `why` says what is wrong with it.
   void hearNonsense(int rank, std::string why);
@@ -37,24 +40,45 @@ class RankWatch {
   /// `state` is what the kernel said, and `askedAt` when, before the rank's pipes were read to their end.
   void judge(int rank, const ChildState& state, Time askedAt, Time now);
 
+  /// A sentence about a rank that lives and that others have waited for in a collective for some time: a first one
+  /// after kSlow, further ones ever more seldom as long as it lasts.
+  struct Notice {
+    int rank = 0;
+    std::string text;
+  };
+  std::optional<Notice> slowness(Time now);
+
   /// Ranks have failed, and waiting longer would not say better which of them was the first.
   bool isSettled(Time now) const;
   RunOutcome outcome() const;
 
  private:
+  struct Beat {
+    Time at{};
+    std::chrono::microseconds waited{};  ///< in collectives since the rank began
+  };
   struct Rank {
     std::deque<std::string> lastLines;
     std::optional<protocol::RankError> error;
     std::optional<protocol::RankResult> result;
     std::string protocolError;
+    std::deque<Beat> beats;                           ///< of the last kSlow, and the one before
+    std::optional<std::chrono::microseconds> waited;  ///< what it said last, until `heard`
+    protocol::Phase phase = protocol::Phase::Spawned;
+    protocol::MemorySample memory;  ///< the last
+    std::string host;
     Time lastHeard{};
     std::optional<Time> stoppedSince;
     bool hasSpoken = false;
+    bool isSilent = false;  ///< it sent nothing for too long
   };
   Rank& at(int rank) { return m_ranks[static_cast<std::size_t>(rank)]; }
   const Rank& at(int rank) const { return m_ranks[static_cast<std::size_t>(rank)]; }
   std::optional<std::string> whatFailed(Rank& rank, const ChildState& state, Time askedAt) const;
+  std::string ofMemory(const Rank& rank, const ChildState& state) const;
+  std::string whySilent(int silent) const;
   void noteFailure(int rank, std::string what, ErrorCode code, Time now);
+  std::optional<double> waitingShare(const Rank& rank, Time now) const;
   bool hasFailedByItself(const RankExit& failure) const;
   std::vector<int> waitedFor() const;
   static std::string lastWords(const Rank& rank);
@@ -64,6 +88,9 @@ class RankWatch {
   std::vector<Rank> m_ranks;
   std::vector<RankExit> m_failures;  ///< in the order they were seen, at most one a rank
   Time m_firstFailureAt{};
+  std::optional<int> m_slow;                ///< that `slowness` told of last
+  Time m_toldOfSlow{};                      ///< when
+  std::chrono::milliseconds m_untilNext{};  ///< how long it says nothing of the same rank
 };
 
 }  // namespace cleave::launch

@@ -27,7 +27,8 @@ Result<launch::RunOutcome> attendRanks(const RunRequest& request, const RankFile
   CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(*request.plan)));
   CLEAVE_TRY(const auto program, program::readRankProgram(files.plan));
   const std::string digest = fmt::format("{:016x}", program::digestOf(program));
-  launch::AttendRequest attended{.ranks = request.mesh().ranks(), .joinMs = request.attended->joinMs};
+  launch::AttendRequest attended{
+      .ranks = request.mesh().ranks(), .silence = request.silence, .joinMs = request.attended->joinMs};
   attended.notice = request.attended->notice;
   if (request.wantsOutputs()) {
     attended.output = files.output;

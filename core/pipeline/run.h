@@ -33,8 +33,9 @@ struct RunRequest {
   bool recordsTimes = true;    ///< RunReport::timeline: a forward pass runs twice, warm the second time
   bool compareUnsplit = true;  ///< without `expect`: against a run of the unsplit program in one process
   bool ignoreMemory = false;   ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
-  std::filesystem::path rankProgram;  ///< empty: the one installed with this program
-  std::optional<Attended> attended;   ///< the split run's ranks are not started here; `backend` is not Auto then
+  std::chrono::milliseconds silence = launch::kSilence;  ///< a rank that says nothing for so long has failed
+  std::filesystem::path rankProgram;                     ///< empty: the one installed with this program
+  std::optional<Attended> attended;  ///< the split run's ranks are not started here; `backend` is not Auto then
   program::Mesh mesh() const { return {.dp = replicas, .tp = plan->ranks}; }
   bool wantsOutputs() const { return output || expect || compareUnsplit; }
   bool comparesUnsplit() const { return compareUnsplit && !expect; }

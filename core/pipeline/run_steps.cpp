@@ -193,6 +193,7 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
   launch.planFile = files.plan;
   launch.ranks = plan.ranks * request.replicas;
   launch.backend = backend;
+  launch.silence = request.silence;
   // Of training the outputs are all parameters: not gathered where nobody wants them.
   if (request.wantsOutputs() || !request.training.isAsked())
     launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};

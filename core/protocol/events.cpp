@@ -72,7 +72,9 @@ void fields(V&& v, MemorySample& m) {
   v("rss", m.rss), v("peak_rss", m.peakRss), v("pss", m.pss), v("node", m.programNode);
 }
 template <class V>
-void fields(V&&, Heartbeat&) {}
+void fields(V&& v, Heartbeat& m) {
+  v("waited_us", m.waitedUs);
+}
 template <class V>
 void fields(V&& v, CollectiveDone& m) {
   v("index", m.index), v("kind", m.kind), v("bytes", m.bytes), v("microseconds", m.microseconds);

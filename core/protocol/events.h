@@ -7,7 +7,7 @@
 /// | hello       | version, rank, pid, device                                                        |
 /// | phase       | phase (connecting, loading, warm-up, running, gathering, done), done, total       |
 /// | memory      | by category, bytes; at least 10 times a second                                    |
-/// | heartbeat   | once a second                                                                     |
+/// | heartbeat   | four times a second: how long it has been in collective calls                     |
 /// | collective  | index in the plan, kind, bytes, microseconds                                      |
 /// | measurement | what, amount, threads, repeats, median, lowest, highest (cleave-rank --calibrate) |
 /// | step        | number of a training step from 1, loss, norm of its gradients, microseconds       |
@@ -25,6 +25,7 @@
 #include "base/result.h"
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -77,7 +78,11 @@ struct PeakMemory {
 };
 /// Of all that a rank did until this sample.
 PeakMemory peakOf(const MemorySample& sample);
-struct Heartbeat {};
+/// Four a second, from a thread that waits for nothing else: a rank that sends none is stopped, gone or out of reach.
+struct Heartbeat {
+  std::int64_t waitedUs = 0;  ///< microseconds until now in collective calls, for others or for the network
+};
+inline constexpr std::chrono::milliseconds kHeartbeatPeriod{250};
 /// One executed collective: `index` counts them within a run of the program, in the plan's order. `kind` is the plan's
 /// name.
 struct CollectiveDone {

@@ -20,6 +20,7 @@ using Clock = std::chrono::steady_clock;
 using Json = nlohmann::ordered_json;
 
 constexpr JsonLimits kLimits{.bytes = kMaxJoinBytes, .depth = 2, .elements = 16};
+constexpr std::chrono::milliseconds kMostSilence = std::chrono::hours(24);
 constexpr std::size_t kLeastToken = 16, kMostToken = 128, kMostWords = 400;
 
 Result<std::string> typeOf(const JsonObject& line) { return line.text("type", std::string()); }
@@ -92,7 +93,11 @@ Result<Join> decodeJoin(std::string_view line) {
 }
 
 std::string encode(const Answer& answer) {
-  if (answer.refusal.empty()) return jsonText(Json{{"type", "welcome"}, {"wants_outputs", answer.wantsOutputs}}) + "\n";
+  if (answer.refusal.empty()) {
+    return jsonText(Json{
+               {"type", "welcome"}, {"wants_outputs", answer.wantsOutputs}, {"silence_ms", answer.silence.count()}}) +
+           "\n";
+  }
   return jsonText(Json{{"type", "refused"}, {"why", answer.refusal.substr(0, kMostWords)}}) + "\n";
 }
 
@@ -103,6 +108,8 @@ Result<Answer> decodeAnswer(std::string_view line) {
   Answer answer;
   if (type == "welcome") {
     CLEAVE_TRY(answer.wantsOutputs, object.flag("wants_outputs", false));
+    CLEAVE_TRY(const std::int64_t silence, object.integer("silence_ms", {1, kMostSilence.count()}, kPeerGone.count()));
+    answer.silence = std::chrono::milliseconds(silence);
     return answer;
   }
   if (type != "refused") return fail(ErrorCode::BadInput, "The listener neither welcomes nor refuses.");
@@ -155,6 +162,7 @@ Result<Joined> joinRun(const HostPort& listener, const Join& join, std::chrono::
   if (!answer->refusal.empty())
     return fail(ErrorCode::BadUsage, "The listener at {} turned rank {} away: {}", toText(listener), join.rank,
                 answer->refusal);
+  giveUpOnSilence(connection->get(), answer->silence);
   return Joined{std::move(*connection), answer->wantsOutputs};
 }
 

@@ -6,7 +6,7 @@
 /// | from     | line                                                                 |
 /// |----------|----------------------------------------------------------------------|
 /// | rank     | {"type":"join","version":2,"token":"8c5f…","rank":2,"ranks":4}       |
-/// | listener | {"type":"welcome","wants_outputs":true}                              |
+/// | listener | {"type":"welcome","wants_outputs":true,"silence_ms":2500}            |
 /// |          | or {"type":"refused","why":"Rank 2 is here already."}, and the end   |
 ///
 /// The token is the run's, and made by the listener: it keeps out strangers and ranks of other runs. It goes over the
@@ -30,7 +30,9 @@ Result<Join> decodeJoin(std::string_view line);
 
 struct Answer {
   bool wantsOutputs = false;  ///< the rank sends what it would write for `--output` and `--deviation`
-  std::string refusal;        ///< why not; empty: welcome
+  /// Either side gives the other up that has said, or acknowledged, nothing for so long.
+  std::chrono::milliseconds silence = kPeerGone;
+  std::string refusal;  ///< why not; empty: welcome
 };
 std::string encode(const Answer& answer);
 Result<Answer> decodeAnswer(std::string_view line);

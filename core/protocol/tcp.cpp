@@ -46,6 +46,16 @@ Result<Addresses> lookUp(const HostPort& at, int type) {
 }
 
 /// A datagram socket that is connected sends nothing, but the system chooses the way.
+std::optional<std::string> numericEnd(int socket, int (*nameOf)(int, sockaddr*, socklen_t*)) {
+  sockaddr_storage end{};
+  socklen_t size = sizeof end;
+  auto* address = reinterpret_cast<sockaddr*>(&end);
+  if (nameOf(socket, address, &size) != 0) return std::nullopt;
+  std::array<char, NI_MAXHOST> text{};
+  if (::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return std::nullopt;
+  return text.data();
+}
+
 std::optional<std::string> addressOfTheWayTo(const std::string& host) {
   const auto addresses = lookUp({host, 9}, SOCK_DGRAM);
   if (!addresses) return std::nullopt;
@@ -69,7 +79,7 @@ void giveUpOnSilentPeers(int fd) {
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
   set(fd, IPPROTO_TCP, TCP_KEEPINTVL, kBetweenS);
   set(fd, IPPROTO_TCP, TCP_KEEPCNT, kProbes);
-  set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<unsigned>(kPeerGone.count()));
+  giveUpOnSilence(fd, kPeerGone);
 }
 
 void setBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK); }
@@ -103,6 +113,10 @@ Result<int> portIn(std::string_view text, std::string_view whole, std::string_vi
 
 }  // namespace
 
+void giveUpOnSilence(int socket, std::chrono::milliseconds limit) {
+  set(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<unsigned>(limit.count()));
+}
+
 Result<HostPort> parseHostPort(std::string_view text, std::string_view what, std::optional<int> defaultPort) {
   HostPort at{{}, defaultPort.value_or(0)};
   std::string_view rest = text;
@@ -134,15 +148,9 @@ bool isLoopback(std::string_view address) {
   return address == "localhost" || address == "::1" || address.starts_with("127.");
 }
 
-std::optional<std::string> addressOf(int socket) {
-  sockaddr_storage own{};
-  socklen_t size = sizeof own;
-  auto* address = reinterpret_cast<sockaddr*>(&own);
-  if (::getsockname(socket, address, &size) != 0) return std::nullopt;
-  std::array<char, NI_MAXHOST> text{};
-  if (::getnameinfo(address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST) != 0) return std::nullopt;
-  return text.data();
-}
+std::optional<std::string> addressOf(int socket) { return numericEnd(socket, ::getsockname); }
+
+std::optional<std::string> peerOf(int socket) { return numericEnd(socket, ::getpeername); }
 
 std::optional<std::string> ownAddressTowards(const std::string& host) {
   auto own = addressOfTheWayTo(host);

@@ -28,6 +28,9 @@ bool isLoopback(std::string_view address);
 /// The numeric address that a socket of this host is bound to.
 std::optional<std::string> addressOf(int socket);
 
+/// The numeric address of the other end of a connection.
+std::optional<std::string> peerOf(int socket);
+
 /// The address of this host that packets to `host` leave from: the one that `host` can answer to. Where `host` is this
 /// host's own name, that of a network rather than the loopback device's, if there is any. Nothing is sent; nullopt when
 /// there is no way to it. A host that has no network but loopback answers 127.0.0.1.
@@ -41,5 +44,7 @@ Result<UniqueFd> listenOn(HostPort& at);
 /// write fails) when it has acknowledged nothing for `kPeerGone`. Environment says what the last try found.
 Result<UniqueFd> connectTo(const HostPort& at, std::chrono::milliseconds limit);
 inline constexpr std::chrono::milliseconds kPeerGone{10'000};
+/// From here on the peer is given up when it has acknowledged nothing of what was sent for so long.
+void giveUpOnSilence(int socket, std::chrono::milliseconds limit);
 
 }  // namespace cleave::protocol

@@ -1,6 +1,7 @@
 /// Two hosts, as far as a network can tell: two network namespaces with a cable (veth) between them. Ranks on both
 /// compute over Gloo and report to one of them, also when the cable is cut.
 #include "tests/support/machines.h"
+#include "tests/support/seeds.h"
 
 #include <QTemporaryDir>
 
@@ -106,19 +107,36 @@ class TestTwoHosts : public QObject {
   }
   void aCutCableIsSeenAndLeavesNoRank() {
     QFETCH(QString, phase);
-    ListenedRun run(m_big, 4, {"--nodes", "2", "--skip-weights", "--no-check"}, "10.77.0.1", m_hosts->onA());
-    startRanks(run, {"--skip-weights"});
-    QVERIFY(run.listener->says(phase));
-    QCOMPARE(m_hosts->cut(), QString());
-    const int code = run.listener->exitCode(60'000);
-    QVERIFY2(code == 5, qPrintable(QString::number(code) + run.listener->err()));
-    static const QRegularExpression kWhat("Rank [23] sent nothing for 10 s");
-    QVERIFY2(kWhat.match(run.listener->err()).hasMatch(), qPrintable(run.listener->err()));
-    for (const auto& rank : run.ranks) {
-      QVERIFY(rank->exitCode(40'000) > 0);
-      QVERIFY2(rank->err().contains("has ended or is out of reach"), qPrintable(rank->err()));
+    QElapsedTimer sinceTheCut;
+    qint64 seen = 0, gone = 0;
+    for (std::uint64_t round = 0; round < rounds(1); ++round) {
+      ListenedRun run(m_big, 4, {"--nodes", "2", "--skip-weights", "--no-check"}, "10.77.0.1", m_hosts->onA());
+      startRanks(run, {"--skip-weights"});
+      QVERIFY(run.listener->says(phase));
+      QCOMPARE(m_hosts->cut(), QString());
+      sinceTheCut.start();
+      const int code = run.listener->exitCode(60'000);
+      seen = std::max(seen, sinceTheCut.elapsed());
+      QVERIFY2(code == 5, qPrintable(QString::number(code) + run.listener->err()));
+      static const QRegularExpression kWhat(
+          "Rank (2 sent nothing for 2.5 s, nor did rank 3|3 sent nothing for 2.5 s, nor did rank 2): 10.77.0.2, or the "
+          "network to it, is down");
+      QVERIFY2(kWhat.match(run.listener->err()).hasMatch(), qPrintable(run.listener->err().right(400)));
+      for (const auto& rank : run.ranks) {
+        QVERIFY(rank->exitCode(40'000) > 0);
+        // Its neighbour may have ended a moment before for the same reason.
+        QVERIFY2(rank->err().contains("has ended or is out of reach") || rank->err().contains("losed by peer"),
+                 qPrintable(rank->err()));
+      }
+      QVERIFY(waitUntil([&] { return ranksBelow(m_folder.path()).empty(); }, 1000));
+      gone = std::max(gone, sinceTheCut.elapsed());
+      QCOMPARE(m_hosts->mend(), QString());
     }
-    QCOMPARE(m_hosts->mend(), QString());
+    qInfo("%d rounds: seen after at most %lld ms, all gone after at most %lld ms", static_cast<int>(rounds(1)), seen,
+          gone);
+    const int slack = rounds(1) > 1 ? 1 : 4;  // a machine that tests does other work as well
+    QVERIFY(seen <= slack * 3'500);           // the end of the program included
+    QVERIFY(gone <= slack * 5'000);
   }
 };
 

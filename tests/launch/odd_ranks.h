@@ -38,7 +38,7 @@ class OddRanks {
     result.rankProgram = script.toStdString();
     result.planFile = plan.toStdString();
     result.ranks = ranks;
-    result.silenceMs = 60'000;
+    result.silence = std::chrono::seconds(60);
     return result;
   }
 

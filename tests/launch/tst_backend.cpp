@@ -2,6 +2,7 @@
 #include "base/machine_memory.h"
 #include "base/output_file.h"
 #include "launch/launcher.h"
+#include "launch/oom_watch.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -119,6 +120,57 @@ class BackendTest : public QObject {
     const MachineMemory memory = machineMemory(root.path().toStdString());
     QTEST(static_cast<qint64>(memory.total), "total");
     QTEST(static_cast<qint64>(memory.available), "available");
+  }
+
+  /// What the kernel ended for want of memory is counted in the process's own group.
+  void aKillIsTakenForOneOfTheKernelWhereItsGroupCountsOne_data() {
+    QTest::addColumn<QList<QByteArray>>("files");
+    QTest::addColumn<QByteArray>("counter");  // a file
+    QTest::addColumn<QByteArray>("counted");
+    QTest::addColumn<QString>("why");
+    const QByteArray meminfo = "MemTotal: 1048576 kB\nMemAvailable: 524288 kB\n";
+    const QList<QByteArray> second = {"proc/meminfo",
+                                      meminfo,
+                                      "proc/7/cgroup",
+                                      "0::/a/b\n",
+                                      "sys/fs/cgroup/a/memory.max",
+                                      "67108864\n",
+                                      "sys/fs/cgroup/a/b/memory.max",
+                                      "max\n",
+                                      "sys/fs/cgroup/a/b/memory.events",
+                                      "oom 3\noom_kill 2\n"};
+    QTest::newRow("version 2, its parent's limit")
+        << second << QByteArray("sys/fs/cgroup/a/b/memory.events") << QByteArray("oom 4\noom_kill 3\n")
+        << "the processes of its control group may have 64 MiB together";
+    QTest::newRow("version 2, nothing new")
+        << second << QByteArray("sys/fs/cgroup/a/b/memory.events") << QByteArray("oom 4\noom_kill 2\n") << "";
+    QTest::newRow("version 1 of a container, whose path is the host's")
+        << QList<QByteArray>{"proc/meminfo",
+                             meminfo,
+                             "proc/7/cgroup",
+                             "5:memory:/docker/x\n",
+                             "sys/fs/cgroup/memory/memory.limit_in_bytes",
+                             "33554432\n",
+                             "sys/fs/cgroup/memory/memory.oom_control",
+                             "under_oom 0\noom_kill 0\n"}
+        << QByteArray("sys/fs/cgroup/memory/memory.oom_control") << QByteArray("under_oom 0\noom_kill 1\n")
+        << "the processes of its control group may have 32 MiB together";
+    QTest::newRow("no groups") << QList<QByteArray>{"proc/meminfo", meminfo, "proc/vmstat",
+                                                    "nr_free_pages 7\noom_kill 4\n"}
+                               << QByteArray("proc/vmstat") << QByteArray("oom_kill 5\n") << "this machine has 1 GiB";
+  }
+  void aKillIsTakenForOneOfTheKernelWhereItsGroupCountsOne() {
+    QFETCH(QList<QByteArray>, files);
+    QFETCH(QByteArray, counter);
+    QFETCH(QByteArray, counted);
+    QTemporaryDir root;
+    for (int i = 0; i + 1 < files.size(); i += 2) write(root, files[i].constData(), files[i + 1].constData());
+    OomWatch watch(root.path().toStdString());
+    watch.look(7);
+    QCOMPARE(watch.why(), std::string());
+    watch.look(7);
+    write(root, counter.constData(), counted.constData());
+    QTEST(QString::fromStdString(watch.why()), "why");
   }
 
   void thisMachineHasMemory() {

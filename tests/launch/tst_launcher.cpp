@@ -13,6 +13,7 @@
 using namespace cleave;
 using namespace cleave::launch;
 using namespace cleave::protocol;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -188,7 +189,7 @@ sleep 0.1; kill -9 $$)"),
     LaunchRequest chatty = request(
         kHello + "\nfor i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 0.1; echo '{\"type\":\"heartbeat\"}' >&3; done\n" +
         kResult);
-    chatty.silenceMs = 500;
+    chatty.silence = 500ms;
     bool hasSlept = false;
     const auto outcome = launch::launch(chatty, [&](const RankEvent& event) {
       if (hasSlept || event.rank != 1 || !event.message || !std::holds_alternative<Hello>(*event.message)) return;
@@ -203,7 +204,7 @@ sleep 0.1; kill -9 $$)"),
   void theObserversTimeOnOneRankCountsAgainstNoOther() {
     LaunchRequest chatty =
         request(kHello + "\n" + kResult + "\nfor i in $(seq 40); do sleep 0.1; echo \"line $i\" >&2; done");
-    chatty.silenceMs = 1500;
+    chatty.silence = 1500ms;
     bool hasSlept = false;
     const auto outcome = launch::launch(chatty, [&](const RankEvent& event) {
       if (hasSlept || event.rank != 0 || event.line != "line 3") return;
@@ -260,7 +261,7 @@ exit 5)",
     LaunchRequest silent = request(kHello +
                                    "\nif [ $RANK = 1 ]; then sleep 60; fi\n"
                                    "while sleep 0.1; do echo '{\"type\":\"heartbeat\"}' >&3; done");
-    silent.silenceMs = 500;
+    silent.silence = 500ms;
     Recorded recorded;
     const auto outcome = launchAndCheckNothingIsLeft(silent, recorded);
     QCOMPARE(outcome.firstFailure->rank, 1);

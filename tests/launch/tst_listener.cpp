@@ -256,7 +256,7 @@ class TestListener : public QObject {
   }
 
   void aSilentRankIsGivenUp() {
-    Attended run({.ranks = 2, .silenceMs = 300});
+    Attended run({.ranks = 2, .silence = 300ms});
     const UniqueFd silent = run.rank(1), other = run.rank(0);
     send(silent, Hello{});
     while (true) {
@@ -268,7 +268,7 @@ class TestListener : public QObject {
   }
 
   void aRankThatNeverComesIsGivenUp() {
-    Attended run({.ranks = 2, .silenceMs = 100, .joinMs = 300});
+    Attended run({.ranks = 2, .silence = 100ms, .joinMs = 300});
     const UniqueFd other = run.rank(0);
     while (::send(other.get(), "{\"type\":\"heartbeat\"}\n", 21, MSG_NOSIGNAL) >= 0) std::this_thread::sleep_for(20ms);
     QCOMPARE(run.said(), "rank 1: has not come within 0.3 s: ");

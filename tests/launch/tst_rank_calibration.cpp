@@ -21,7 +21,7 @@ LaunchRequest request(int ranks) {
   result.rankProgram = CLEAVE_BIN_DIR "/cleave-rank";
   result.ranks = ranks;
   result.rankArguments = {"--calibrate"};
-  result.silenceMs = 60'000;
+  result.silence = std::chrono::seconds(60);
   return result;
 }
 

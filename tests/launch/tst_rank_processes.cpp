@@ -61,7 +61,7 @@ class RankProcessesTest : public QObject {
     result.rankProgram = CLEAVE_BIN_DIR "/cleave-rank";
     result.planFile = plan.toStdString();
     result.ranks = ranks;
-    result.silenceMs = 60'000;
+    result.silence = std::chrono::seconds(60);
     return result;
   }
 

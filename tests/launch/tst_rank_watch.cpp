@@ -10,11 +10,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kSilence = 10s;
+constexpr auto kPatience = 10s;
 
 /// Ranks that run, unless said otherwise, and a time that only passes when told to.
 struct Story {
-  explicit Story(int ranks) : watch(ranks, kSilence), states(static_cast<std::size_t>(ranks)) {
+  explicit Story(int ranks) : watch(ranks, kPatience), states(static_cast<std::size_t>(ranks)) {
     for (int rank = 0; rank < ranks; ++rank) {
       watch.start(rank, now);
       says(rank, Hello{kProtocolVersion, rank, 100 + rank, "cpu"});
@@ -38,6 +38,7 @@ struct Story {
   QString what() const { return QString::fromStdString(watch.outcome().firstFailure->what); }
 
   RankWatch::Time now{};
+  std::map<std::size_t, std::chrono::milliseconds> waited;  ///< by rank, in collectives
   RankWatch watch;
   std::vector<ChildState> states;
 };
@@ -51,7 +52,7 @@ class TestRankWatch : public QObject {
  private slots:
   void aRankMayBeSilentForSoLongAndNoLonger() {
     Story story(2);
-    story.pass(kSilence, /*silent=*/1);
+    story.pass(kPatience, /*silent=*/1);
     QVERIFY(story.watch.outcome().succeeded);
     story.pass(100ms, 1);
     QVERIFY(!story.watch.outcome().succeeded);
@@ -60,7 +61,7 @@ class TestRankWatch : public QObject {
   }
 
   void aRankThatHasNotSpokenYetIsStillLoadingItsLibraries() {
-    RankWatch watch(1, kSilence);
+    RankWatch watch(1, kPatience);
     const RankWatch::Time start{};
     watch.start(0, start);
     watch.judge(0, {}, start + 60s, start + 60s);
@@ -121,7 +122,7 @@ class TestRankWatch : public QObject {
     Story story(1);
     story.says(0, RankResult{});
     story.state(0).exited = true;
-    story.pass(kSilence * 10);
+    story.pass(kPatience * 10);
     QVERIFY(story.watch.outcome().succeeded);
   }
 
@@ -138,7 +139,7 @@ class TestRankWatch : public QObject {
   }
 
   void aRankThatIsAwaitedHasATimeToCome() {
-    RankWatch watch(1, kSilence, 20s);
+    RankWatch watch(1, kPatience, 20s);
     const RankWatch::Time start{};
     const ChildState awaited{.awaited = true};
     watch.start(0, start);
@@ -146,6 +147,91 @@ class TestRankWatch : public QObject {
     QVERIFY(watch.outcome().succeeded);
     watch.judge(0, awaited, start + 21s, start + 21s);
     QCOMPARE(QString::fromStdString(watch.outcome().firstFailure->what), "has not come within 20 s");
+  }
+
+  /// A heartbeat says how long a rank has waited in collectives: one that others wait for does not.
+  void aRankThatAllOthersWaitForIsSlow() {
+    Story story(3);
+    const auto pass = [&](std::chrono::milliseconds time, std::vector<int> waiting) {
+      QStringList told;
+      for (auto left = time; left > 0ms; left -= 250ms) {
+        story.now += 250ms;
+        for (int rank = 0; rank < 3; ++rank) {
+          if (std::ranges::count(waiting, rank) > 0) story.waited[static_cast<std::size_t>(rank)] += 240ms;
+          story.says(rank, Heartbeat{std::chrono::microseconds(story.waited[static_cast<std::size_t>(rank)]).count()});
+        }
+        if (const auto notice = story.watch.slowness(story.now))
+          told << QStringLiteral("%1: %2").arg(notice->rank).arg(QString::fromStdString(notice->text));
+      }
+      return told;
+    };
+    QCOMPARE(pass(2s, {}), QStringList());         // all compute
+    QCOMPARE(pass(2s, {0, 1, 2}), QStringList());  // all wait for the network
+    QCOMPARE(pass(2s, {0}), QStringList());        // one is done early
+    story.says(1, PhaseChange{Phase::Running, 0, 0});
+    const QStringList told = pass(2s, {0, 2});
+    QCOMPARE(told.size(), 1);
+    QCOMPARE(told.front(),
+             "1: Rank 1 is slow: each of the others waited in collectives for 96 % of the last 0.5 s, and "
+             "it for 0 % (phase: running).");
+    QCOMPARE(pass(12s, {0, 2}).size(), 2);  // ever more seldom
+    story.says(1, RankResult{});
+    QCOMPARE(pass(60s, {0, 2}), QStringList());  // it is through
+  }
+
+  /// One that says nothing is not slow.
+  void aSilentRankIsNotSlow() {
+    Story story(2);
+    for (int beat = 0; beat < 40; ++beat) {
+      story.now += 250ms;
+      story.says(0, Heartbeat{beat * 250'000});
+      if (beat < 2) story.says(1, Heartbeat{});
+      QVERIFY(!story.watch.slowness(story.now));
+    }
+  }
+
+  void ranksOfAHostThatFallSilentTogether_data() {
+    QTest::addColumn<int>("speaking");  // how many ranks of the host go on
+    QTest::addColumn<QString>("what");
+    QTest::newRow("all of it")
+        << 0 << "sent nothing for 10 s, nor did ranks 2 and 3: 10.0.0.2, or the network to it, is down";
+    QTest::newRow("one of it") << 2
+                               << "sent nothing for 10 s while others on 10.0.0.2 did: it was stopped, or its host is "
+                                  "too busy for it";
+  }
+  void ranksOfAHostThatFallSilentTogether() {
+    QFETCH(int, speaking);
+    QFETCH(QString, what);
+    Story story(4);
+    for (int rank = 0; rank < 4; ++rank) story.watch.start(rank, story.now, rank == 0 ? "10.0.0.1" : "10.0.0.2");
+    for (int tenth = 0; tenth < 106; ++tenth) {
+      story.now += 100ms;
+      story.says(0, Heartbeat{});
+      for (int rank = 4 - speaking; rank < 4; ++rank) story.says(rank, Heartbeat{});
+      for (int rank = 0; rank < 4; ++rank) story.watch.judge(rank, {}, story.now, story.now);
+    }
+    QVERIFY(story.watch.isSettled(story.now));
+    QCOMPARE(story.watch.outcome().firstFailure->rank, 1);
+    QCOMPARE(story.what(), what);
+  }
+
+  void aRankOfAHostOfItsOwnMayBeStoppedOrOutOfReach() {
+    Story story(2);
+    story.watch.start(1, story.now, "10.0.0.2");
+    story.pass(10'100ms, 1);
+    QCOMPARE(story.what(), "sent nothing for 10 s: it was stopped, or 10.0.0.2 or the network to it is down");
+  }
+
+  void aRankThatTheKernelEndedIsNamedWithItsMemory() {
+    Story story(2);
+    story.says(1, MemorySample{.weights = 40 << 20, .activations = 12 << 20, .rss = 58 << 20});
+    story.state(1) = {.exited = true, .signal = 9, .wantOfMemory = "its group may have 60 MiB"};
+    story.pass(100ms);
+    QVERIFY(story.watch.outcome().firstFailure->isOutOfMemory);
+    QCOMPARE(story.watch.outcome().firstFailure->code, ErrorCode::Environment);
+    QCOMPARE(story.what(),
+             "was ended by the kernel for want of memory (signal 9): its group may have 60 MiB, and it held "
+             "58 MiB when it last said so, 40 MiB of parameters and 12 MiB of activations");
   }
 
   void keepsTheLastLinesAndWhatTheySayOfTheMachine() {

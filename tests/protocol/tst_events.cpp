@@ -31,7 +31,7 @@ std::vector<Message> samples() {
   return {Hello{kProtocolVersion, 3, 4711, "cpu"},
           PhaseChange{Phase::WarmUp, 2, 7},
           memory,
-          Heartbeat{},
+          Heartbeat{12'345},
           CollectiveDone{5, "all_gather", 1024, 88},
           Measurement{Measured::ReduceScatter, 1 << 20, 4, 12, 1.25e-3, 1e-3, 2.5e-3},
           TrainingStep{3, 10, 2.5, 0.75, true, 1234},

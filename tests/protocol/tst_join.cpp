@@ -69,8 +69,9 @@ class TestJoin : public QObject {
     const Join join{7, "0123456789abcdef", 3, 4};
     const auto read = decodeJoin(encode(join));
     QVERIFY(read && read->version == 7 && read->token == join.token && read->rank == 3 && read->ranks == 4);
-    QVERIFY(decodeAnswer(encode(Answer{true, {}}))->wantsOutputs);
-    QCOMPARE(decodeAnswer(encode(Answer{true, "No."}))->refusal, "No.");
+    const auto welcome = decodeAnswer(encode(Answer{.wantsOutputs = true, .silence = std::chrono::seconds(7)}));
+    QVERIFY(welcome && welcome->wantsOutputs && welcome->silence == std::chrono::seconds(7));
+    QCOMPARE(decodeAnswer(encode(Answer{.wantsOutputs = true, .refusal = "No."}))->refusal, "No.");
   }
 
   void whatIsNotSaidSoIsRefused() {

@@ -58,8 +58,8 @@ void RunMonitor::apply(const launch::RankEvent& event) {
   if (event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
   const std::int64_t atMs = now();
   RankView& view = m_ranks[static_cast<std::size_t>(event.rank)];
-  if (!event.line.empty()) {
-    view.log << toQ(event.line);
+  if (const std::string& words = event.notice.empty() ? event.line : event.notice; !words.empty()) {
+    view.log << toQ(words);
     if (view.log.size() > kLogLines) view.log.removeFirst();
   }
   if (event.message) applyMessage(view, *event.message, atMs);

@@ -47,7 +47,7 @@ struct RankView {
   std::int64_t collectives = 0;
   std::optional<protocol::RankResult> result;
   QString error;    ///< its own error message
-  QStringList log;  ///< the end of its standard error
+  QStringList log;  ///< the end of its standard error, and what the launcher noticed of it
 
   /// "loading 43 %", "running", "failed", "stopped (running)".
   QString state() const;

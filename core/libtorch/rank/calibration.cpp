@@ -58,8 +58,8 @@ struct Sampling {
 
 class CalibrationRun {
  public:
-  CalibrationRun(const RankRequest& request, const EventSink& sink, const Progress& progress)
-      : m_request(request), m_sink(sink), m_progress(progress) {}
+  CalibrationRun(const RankRequest& request, const EventSink& sink, CallTime& calls, const Progress& progress)
+      : m_request(request), m_sink(sink), m_calls(calls), m_progress(progress) {}
 
   Result<protocol::RankResult> run() {
     CLEAVE_TRY(m_runtime, takeRuntime(m_request));
@@ -71,6 +71,7 @@ class CalibrationRun {
     raiseDescriptorLimit();
     m_sink(protocol::PhaseChange{Phase::Connecting, 0, 0});
     CLEAVE_TRY(m_collectives, meetOthers(m_request, m_runtime, {{"plan", "calibration"}}));
+    m_collectives->setCallTime(&m_calls);
     const c10::InferenceMode noGradients;
     m_sink(protocol::PhaseChange{Phase::WarmUp, 0, 0});
     CLEAVE_TRY_VOID(slowest(0));
@@ -213,6 +214,7 @@ class CalibrationRun {
 
   const RankRequest& m_request;
   const EventSink& m_sink;
+  CallTime& m_calls;
   const Progress& m_progress;
   AllocationCounter m_allocations;  // as in a run: it costs a little, too
   std::optional<NcclRuntime> m_runtime;
@@ -226,8 +228,9 @@ class CalibrationRun {
 
 Result<protocol::RankResult> calibrateRank(const RankRequest& request, const EventSink& sink,
                                            const Progress& progress) {
-  CalibrationRun rank(request, sink, progress);
-  return tellingOfFailure(sink, [&] { return rank.run(); });
+  CallTime calls;
+  CalibrationRun rank(request, sink, calls, progress);
+  return runAlive(sink, calls, [&] { return rank.run(); });
 }
 
 }  // namespace cleave::torch_rank

@@ -1,6 +1,7 @@
 #include "libtorch/rank/collectives.h"
 
 #include "base/quantities.h"
+#include "base/throttle.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/within_time.h"
 #include "protocol/tcp.h"
@@ -23,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBreakOffLimit{2'000};
 constexpr std::chrono::milliseconds kLookUpLimit{500};
 constexpr std::chrono::microseconds kPollPeriod{50};
+// Asking a communicator after its health is a call into NCCL.
+constexpr std::chrono::milliseconds kHealthPeriod{100};
 
 // c10d's Gloo reduces these; a half-precision sum over many ranks is done in float32, which is also more exact.
 at::ScalarType reducibleType(at::ScalarType type) {
@@ -133,14 +136,16 @@ Result<void> Collectives::carryOut(SpanKind span, const at::Tensor& whole, std::
         },
         ErrorCode::RankFailed);
   };
+  if (!m_queue.mark) noteCall(/*isBegun=*/true);
   // A device that fails is this rank's own fault, not that of a peer: only the call itself may blame one.
   auto result = !m_queue.mark ? callOut() : bridge::translated([&]() -> Result<void> {
     tellReached();
     auto before = m_queue.mark();
     CLEAVE_TRY_VOID(callOut());
-    m_queued.push_back({kind, bytes, std::move(before), m_queue.mark()});
+    m_queued.push_back({.kind = kind, .bytes = bytes, .before = std::move(before), .after = m_queue.mark()});
     return {};
   });
+  if (!m_queue.mark) noteCall(/*isBegun=*/false);
   if (!result) {
     return fail(result.error().code, "{} of {} failed on rank {} of {}: {}", kind, counted(bytes, "byte"),
                 root().m_rank, root().m_worldSize, result.error().message);
@@ -155,19 +160,57 @@ void Collectives::tell(const CollectiveRecord& record) const {
   if (root().m_observer) root().m_observer(record);
 }
 
+void Collectives::noteCall(bool isBegun) {
+  CallTime* const calls = root().m_callTime;
+  if (!calls) return;
+  if (isBegun)
+    calls->begin();
+  else
+    calls->end();
+}
+
 void Collectives::tellReached() {
+  if (!m_queued.empty() && !m_queued.front().isBegun && m_queued.front().before->isReached()) {
+    m_queued.front().isBegun = true;
+    noteCall(/*isBegun=*/true);
+  }
   while (!m_queued.empty() && m_queued.front().after->isReached()) {
     const Queued call = std::move(m_queued.front());
     m_queued.pop_front();
+    noteCall(/*isBegun=*/false);
     tell({call.kind, call.bytes,
           std::chrono::duration_cast<std::chrono::microseconds>(call.after->since(*call.before))});
   }
 }
 
+void Collectives::tellAllReached() {
+  tellReached();
+  for (const auto& [which, group] : m_parts) group->tellAllReached();
+}
+
+Result<void> Collectives::checkAllHealth() const {
+  if (m_queue.checkHealth) {
+    CLEAVE_TRY_VOID(bridge::translated(
+        [&]() -> Result<void> {
+          m_queue.checkHealth();
+          return {};
+        },
+        ErrorCode::RankFailed));
+  }
+  for (const auto& [which, group] : m_parts) CLEAVE_TRY_VOID(group->checkAllHealth());
+  return {};
+}
+
+/// A peer that is gone keeps the device waiting for ever, and nobody but its communicator knows.
 Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
   const auto end = m_queue.mark();
   const auto deadline = Clock::now() + limit;
+  Throttle checks(kHealthPeriod, Clock::now());
   while (!end->isReached()) {
+    if (checks.isDue(Clock::now())) {
+      tellAllReached();
+      CLEAVE_TRY_VOID(checkAllHealth());
+    }
     if (Clock::now() > deadline) {
       tellReached();
       const std::string what =
@@ -179,13 +222,7 @@ Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
     std::this_thread::sleep_for(kPollPeriod);
   }
   tellReached();
-  if (!m_queue.checkHealth) return {};
-  return bridge::translated(
-      [&]() -> Result<void> {
-        m_queue.checkHealth();
-        return {};
-      },
-      ErrorCode::RankFailed);
+  return checkAllHealth();
 }
 
 Result<void> Collectives::finish(std::chrono::milliseconds limit) {
@@ -266,12 +303,14 @@ Result<Collectives*> Collectives::part(const Part& wanted) {
 }
 
 Result<void> Collectives::barrier() {
+  if (!m_queue.mark) noteCall(/*isBegun=*/true);
   auto result = bridge::translated(
       [&]() -> Result<void> {
         waitForAll();
         return {};
       },
       ErrorCode::RankFailed);
+  if (!m_queue.mark) noteCall(/*isBegun=*/false);
   if (!result) {
     return fail(result.error().code, "Waiting for the other ranks failed on rank {} of {}: {}", m_rank, m_worldSize,
                 result.error().message);
@@ -293,6 +332,11 @@ std::string whySilent(const GroupAddress& group) {
   if (!group.agentStore.empty()) return "nobody answers there. Does torchrun run on that host?";
   if (group.rank == 0) return "not all of them came. Was every rank started, and is that address this host's?";
   return "nobody answers there. Does rank 0 run on that host, and is the port its own?";
+}
+
+bool isPortTaken(std::string_view ofStore) {
+  return ofStore.find("EADDRINUSE") != std::string_view::npos ||
+         ofStore.find("ddress already in use") != std::string_view::npos;
 }
 
 /// What differs from rank 0, in a sentence; empty: nothing.
@@ -359,6 +403,12 @@ Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) 
   if (store && *store) {
     CLEAVE_TRY_VOID(checkAlike(***store, group));
     return **store;
+  }
+  if (store && options.isServer && isPortTaken(store->error().message)) {
+    return fail(ErrorCode::Environment,
+                "Rank {} of {} cannot wait for the others: {}:{} is taken by another process. Give all ranks another "
+                "MASTER_PORT.",
+                group.rank, group.worldSize, group.masterAddress, group.masterPort);
   }
   return fail(ErrorCode::Environment, "Rank {} of {} cannot meet the others at {}:{} within {:g} s: {}", group.rank,
               group.worldSize, group.masterAddress, group.masterPort,

@@ -10,6 +10,7 @@
 ///     CLEAVE_TRY(at::Tensor whole, collectives->allReduce(std::move(partial), Reduction::Sum));
 ///     CLEAVE_TRY_VOID(collectives->finish());
 #include "base/result.h"
+#include "libtorch/rank/pulse.h"
 #include "libtorch/rank/step_recorder.h"
 
 #include <ATen/core/Tensor.h>
@@ -83,6 +84,9 @@ class Collectives {
   void setObserver(std::function<void(const CollectiveRecord&)> observer) { m_observer = std::move(observer); }
   /// Is told of every call but barriers, those of its parts too; null: nobody is. It must outlive this.
   void setRecorder(StepRecorder* recorder) { m_recorder = recorder; }
+  /// Is told when a call of this group or a part of it begins and ends; on a device when a call or `finish` sees it.
+  /// Null: nobody is. It must outlive this.
+  void setCallTime(CallTime* calls) { m_callTime = calls; }
 
  protected:
   // What a backend does; tensors are contiguous. They may throw; the message is translated.
@@ -113,12 +117,16 @@ class Collectives {
     std::string_view kind;
     std::int64_t bytes = 0;
     std::unique_ptr<DeviceMark> before, after;
+    bool isBegun = false;  ///< the device has come to it
   };
   template <class Call>
   Result<void> carryOut(SpanKind kind, const at::Tensor& whole, std::int64_t CollectiveCounts::*count, Call&& call);
   void tell(const CollectiveRecord& record) const;
   Result<void> waitForQueue(std::chrono::milliseconds limit);
   void tellReached();
+  void tellAllReached();
+  Result<void> checkAllHealth() const;
+  void noteCall(bool isBegun);
   int m_rank, m_worldSize;
   DeviceQueue m_queue;
   std::chrono::milliseconds m_callTimeout;
@@ -126,6 +134,7 @@ class Collectives {
   CollectiveCounts m_counts;
   std::function<void(const CollectiveRecord&)> m_observer;
   StepRecorder* m_recorder = nullptr;
+  CallTime* m_callTime = nullptr;
   Collectives* m_root = nullptr;  ///< null: this is no part of another group
   int m_stride = 1;               ///< of its ranks in the whole group
   std::map<Part, std::unique_ptr<Collectives>> m_parts;

@@ -47,9 +47,12 @@ void fillDevice(protocol::MemorySample& sample, const std::optional<NcclRuntime>
   sample.deviceFree = std::max<std::int64_t>(0, machine - sample.rss);
 }
 
-Result<protocol::RankResult> tellingOfFailure(const EventSink& sink,
-                                              const std::function<Result<protocol::RankResult>()>& body) {
-  auto result = bridge::translated(body);
+Result<protocol::RankResult> runAlive(const EventSink& sink, const CallTime& calls,
+                                      const std::function<Result<protocol::RankResult>()>& body) {
+  auto result = [&] {
+    const Pulse pulse(sink, calls);
+    return bridge::translated(body);
+  }();
   if (result) return result;
   sink(protocol::PhaseChange{protocol::Phase::Failed, 0, 0});
   const Error& error = result.error();

@@ -1,9 +1,10 @@
 #pragma once
-/// What every rank does whatever it then computes: it takes its device, meets the others, and tells of its failure.
-/// LibTorch inside.
+/// What every rank does whatever it then computes: it takes its device, meets the others, gives signs of life, and
+/// tells of its failure. LibTorch inside.
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/memory_probe.h"
 #include "libtorch/rank/nccl/nccl_runtime.h"
+#include "libtorch/rank/pulse.h"
 #include "libtorch/rank/rank.h"
 
 #include <memory>
@@ -26,8 +27,8 @@ Result<std::unique_ptr<Collectives>> meetOthers(const RankRequest& request, cons
 void fillDevice(protocol::MemorySample& sample, const std::optional<NcclRuntime>& runtime,
                 const AllocationCounter& allocations);
 
-/// What `body` answers, or throws; of a failure the sink hears last.
-Result<protocol::RankResult> tellingOfFailure(const EventSink& sink,
-                                              const std::function<Result<protocol::RankResult>()>& body);
+/// What `body` answers, or throws; meanwhile the sink hears the rank's pulse, and of a failure last of all.
+Result<protocol::RankResult> runAlive(const EventSink& sink, const CallTime& calls,
+                                      const std::function<Result<protocol::RankResult>()>& body);
 
 }  // namespace cleave::torch_rank

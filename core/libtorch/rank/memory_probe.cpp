@@ -23,7 +23,7 @@ namespace {
 
 // A little under 100 ms: at least ten samples in every second, whatever the scheduler does.
 constexpr auto kSamplePeriod = std::chrono::milliseconds(80);
-constexpr auto kHeartbeatPeriod = std::chrono::milliseconds(1000);
+constexpr auto kSharePeriod = std::chrono::milliseconds(1000);
 
 /// The figure behind "Name:" in a /proc file that counts in kB, in bytes.
 std::int64_t kilobyteField(const char* file, std::string_view name) {
@@ -92,10 +92,9 @@ void AllocationCounter::setLedger(MemoryLedger* ledger, bool isOnCpu) {
 MemorySampler::MemorySampler(Fill fill, Sink sink, bool isQuiet)
     : m_fill(std::move(fill)),
       m_sink(std::move(sink)),
-      m_isQuiet(isQuiet),
       m_start(std::chrono::steady_clock::now()),
-      m_heartbeats(kHeartbeatPeriod),
-      m_thread([this](std::stop_token stop) { loop(stop); }) {}
+      m_shares(kSharePeriod),
+      m_thread(isQuiet ? std::jthread() : std::jthread([this](std::stop_token stop) { loop(stop); })) {}
 
 MemorySampler::~MemorySampler() = default;
 
@@ -126,16 +125,12 @@ void MemorySampler::loop(std::stop_token stop) {
     } catch (const std::exception&) {
       // Of want of memory: the thread that the rank works on meets the same and says so.
     }
-    wake.wait_for(lock, stop, m_isQuiet ? kHeartbeatPeriod : kSamplePeriod, [] { return false; });
+    wake.wait_for(lock, stop, kSamplePeriod, [] { return false; });
   }
 }
 
 void MemorySampler::report() {
-  if (m_isQuiet) return m_sink(protocol::Heartbeat{});
-  if (m_heartbeats.isDue(std::chrono::steady_clock::now())) {
-    m_sink(protocol::Heartbeat{});
-    m_pss = proportionalSetSize();
-  }
+  if (m_shares.isDue(std::chrono::steady_clock::now())) m_pss = proportionalSetSize();
   sampleNow();
 }
 

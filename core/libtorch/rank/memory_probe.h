@@ -45,9 +45,8 @@ class AllocationCounter {
   std::unique_ptr<Scope> m_scope;
 };
 
-/// Sends a sample ten times a second and a heartbeat every second from its own thread, until destroyed; a quiet one
-/// only the heartbeat. A `fill` that throws (a device that has failed) leaves the sample without its figures: the
-/// rank's own error says what happened.
+/// Sends a sample ten times a second from its own thread, until destroyed; a quiet one none by itself. A `fill` that
+/// throws (a device that has failed) leaves the sample without its figures: the rank's own error says what happened.
 class MemorySampler {
  public:
   /// `fill` completes a sample that has the time and the process's memory. Called on the sampling thread.
@@ -63,9 +62,8 @@ class MemorySampler {
   void report();
   Fill m_fill;
   Sink m_sink;
-  bool m_isQuiet;
   std::chrono::steady_clock::time_point m_start;
-  Throttle m_heartbeats;
+  Throttle m_shares;  ///< the proportional set size is asked for seldom
   std::atomic<std::int64_t> m_pss{0};
   std::jthread m_thread;
 };

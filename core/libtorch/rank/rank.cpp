@@ -39,8 +39,8 @@ constexpr auto kReportPeriod = std::chrono::milliseconds(50);
 
 class RankRun {
  public:
-  RankRun(const RankRequest& request, const EventSink& sink, const Progress& progress)
-      : m_request(request), m_sink(sink), m_progress(progress) {}
+  RankRun(const RankRequest& request, const EventSink& sink, CallTime& calls, const Progress& progress)
+      : m_request(request), m_sink(sink), m_calls(calls), m_progress(progress) {}
 
   Result<protocol::RankResult> run() {
     auto result = runAll();
@@ -193,6 +193,7 @@ class RankRun {
   Result<void> connect() {
     enter(Phase::Connecting);
     CLEAVE_TRY(m_collectives, meetOthers(m_request, m_runtime, alike()));
+    m_collectives->setCallTime(&m_calls);
     CLEAVE_TRY(m_ranks, m_collectives->neighbours(m_mesh.tp));
     if (m_mesh.isReplicated()) {
       CLEAVE_TRY(m_replicas.counterparts, m_collectives->counterparts(m_mesh.tp));
@@ -461,6 +462,7 @@ class RankRun {
 
   const RankRequest& m_request;
   const EventSink& m_sink;
+  CallTime& m_calls;
   const Progress& m_progress;
   StepRecorder m_recorder;
   std::optional<MemoryLedger> m_ledger;  ///< where times are recorded
@@ -488,8 +490,9 @@ class RankRun {
 }  // namespace
 
 Result<protocol::RankResult> runRank(const RankRequest& request, const EventSink& sink, const Progress& progress) {
-  RankRun rank(request, sink, progress);
-  return tellingOfFailure(sink, [&] { return rank.run(); });
+  CallTime calls;
+  RankRun rank(request, sink, calls, progress);
+  return runAlive(sink, calls, [&] { return rank.run(); });
 }
 
 }  // namespace cleave::torch_rank

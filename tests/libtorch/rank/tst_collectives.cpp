@@ -311,6 +311,8 @@ class CollectivesTest : public QObject {
                               << "Rank 0 of 1 gave up: all_reduce of 16 bytes was not through after 0.2 s.";
     QTest::newRow("communication broke") << "broke" << 5
                                          << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
+    QTest::newRow("a peer is gone, and the device waits for it")
+        << "broke and hangs" << 5 << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
     // Its own fault: a peer must not be looked for.
     QTest::newRow("the device failed") << "failed" << 4
                                        << "Rank 0 of 1 gave up: CUDA error: an illegal memory access was encountered.";
@@ -326,7 +328,10 @@ class CollectivesTest : public QObject {
     device.isStuck = what == "hangs";
     device.isBroken = what == "broke";
     device.hasFailed = what == "failed";
-    const auto finished = collectives->finish(200ms);
+    device.isStuck = device.isStuck || what == "broke and hangs";
+    device.isBroken = device.isBroken || what == "broke and hangs";
+    // What breaks off is known long before the time is over.
+    const auto finished = collectives->finish(device.isBroken ? 600s : 200ms);
     QVERIFY(!finished);
     QCOMPARE(exitCode(finished.error().code), code);
     QCOMPARE(QString::fromStdString(finished.error().message), complaint);

@@ -196,15 +196,14 @@ class ExecTest : public QObject {
   }
 
   void aDeviceThatFailsDoesNotEndTheSampling() {
-    std::atomic<int> samples = 0, heartbeats = 0;
+    std::atomic<int> samples = 0;
     {
       MemorySampler sampler(
           [](protocol::MemorySample&) { throw std::runtime_error("CUDA error: unspecified launch failure"); },
           [&](const protocol::Message& message) {
             if (const auto* sample = std::get_if<protocol::MemorySample>(&message)) samples += sample->rss > 0;
-            if (std::holds_alternative<protocol::Heartbeat>(message)) ++heartbeats;
           });
-      QTRY_VERIFY(samples > 2 && heartbeats > 0);
+      QTRY_VERIFY(samples > 2);
     }
   }
 

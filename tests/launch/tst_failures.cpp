@@ -1,0 +1,350 @@
+/// Real ranks that fail at moments nobody chose: killed, stopped, without memory, with a shard that is none, with a
+/// port that is taken, slow. Each failure is seen in time, named rightly, and leaves no process behind.
+///
+///     QTEST_FUNCTION_TIMEOUT=3600000 CLEAVE_RANDOM_SCALE=50 tst_failures     a hundred of each, held to the limits
+///
+/// Else two of each, held to four times the limits: a machine that tests does other work as well.
+#include "launch/listener.h"
+#include "tests/launch/odd_ranks.h"
+#include "tests/support/machines.h"
+#include "tests/support/safetensors_edit.h"
+#include "tests/support/seeds.h"
+
+#include <QDir>
+
+#include <atomic>
+#include <random>
+#include <thread>
+
+#include <signal.h>
+#include <unistd.h>
+
+using namespace cleave;
+using namespace cleave::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr int kRanks = 4;
+constexpr milliseconds kSeenWithin = 1s, kSilentSeenWithin = 3s, kGoneWithin = 5s;
+constexpr milliseconds kWithStart = 3s;  // seen, where the harm is there before the programs start
+
+milliseconds since(Clock::time_point start, Clock::time_point end = Clock::now()) {
+  return std::chrono::duration_cast<milliseconds>(end - start);
+}
+
+/// How it ended, counted from the harm.
+struct Ended {
+  QString words;
+  milliseconds seen{}, gone{};
+};
+
+/// Keeps the worst of many rounds and holds it to the limits.
+class Worst {
+ public:
+  void add(const Ended& ended) {
+    m_seen = std::max(m_seen, ended.seen);
+    m_gone = std::max(m_gone, ended.gone);
+    ++m_rounds;
+  }
+  void hold(milliseconds seenWithin, milliseconds goneWithin = kGoneWithin) const {
+    qInfo("%d rounds: seen after at most %lld ms, all gone after at most %lld ms", m_rounds,
+          static_cast<long long>(m_seen.count()), static_cast<long long>(m_gone.count()));
+    const int slack = m_rounds > 2 ? 1 : 4;
+    QVERIFY(m_seen <= slack * seenWithin);
+    QVERIFY(m_gone <= slack * goneWithin);
+  }
+
+ private:
+  milliseconds m_seen{}, m_gone{};
+  int m_rounds = 0;
+};
+
+/// A control group of its own with so much memory, of either version.
+class MemoryGroupFolder {
+ public:
+  explicit MemoryGroupFolder(const QString& name) {
+    const bool isFirst = QFile::exists("/sys/fs/cgroup/memory/memory.limit_in_bytes");
+    m_path = (isFirst ? "/sys/fs/cgroup/memory/" : "/sys/fs/cgroup/") + name;
+    m_limit = isFirst ? "/memory.limit_in_bytes" : "/memory.max";
+    m_events = isFirst ? "/memory.oom_control" : "/memory.events";
+    if (!QDir().mkdir(m_path))
+      whyNot = "no control group can be made in /sys/fs/cgroup";
+    else if (!limitTo(1LL << 40))
+      whyNot = "a control group of its own has no limit of memory here";
+  }
+  ~MemoryGroupFolder() { ::rmdir(qPrintable(m_path)); }
+  /// Of a group that nobody is in.
+  bool limitTo(qint64 bytes) const {
+    QFile file(m_path + m_limit);
+    return file.open(QIODevice::WriteOnly) && file.write(QByteArray::number(bytes)) > 0 && file.flush();
+  }
+  /// How many processes the kernel has ended in it.
+  int kills() const {
+    QFile file(m_path + m_events);
+    if (!file.open(QIODevice::ReadOnly)) return 0;
+    const QByteArray text = file.readAll();
+    const qsizetype at = text.indexOf("oom_kill ");
+    return text.mid(at + 9, text.indexOf('\n', at) - at - 9).toInt();
+  }
+  QString join() const { return "echo $$ > " + m_path + "/cgroup.procs"; }
+
+  QString whyNot;  ///< there is none, a sentence
+
+ private:
+  QString m_path, m_limit, m_events;
+};
+
+}  // namespace
+
+class FailuresTest : public QObject {
+  Q_OBJECT
+  OddRanks m_ranks;
+  QString m_plan, m_largePlan;  ///< of training steps
+  std::mt19937_64 m_random;
+
+  int below(int end) { return static_cast<int>(m_random() % static_cast<std::uint64_t>(end)); }
+
+  /// Trains longer than anybody waits.
+  launch::LaunchRequest endless(const QString& preparation = {}, int odd = 0) const {
+    launch::LaunchRequest request = m_ranks.request(m_plan, kRanks, odd, preparation);
+    request.silence = launch::kSilence;
+    request.rankArguments = {"--skip-weights", "--train-steps", "100000"};
+    return request;
+  }
+
+  /// Takes more than 250 MiB a rank.
+  launch::LaunchRequest tooLarge(const QString& preparation, int odd) const {
+    launch::LaunchRequest request = m_ranks.request(m_largePlan, kRanks, odd, preparation);
+    request.silence = launch::kSilence;
+    request.rankArguments = {"--skip-weights", "--train-steps", "3"};
+    return request;
+  }
+
+  using Harm = std::function<void(pid_t, const std::stop_token&)>;
+  static Harm signalled(int signal, milliseconds delay) {
+    return [=](pid_t process, const std::stop_token& stop) {
+      std::this_thread::sleep_for(delay);
+      if (!stop.stop_requested()) ::kill(process, signal);
+    };
+  }
+
+  /// Runs until it ends. The harm is done when `harm`, which begins as soon as the rank has a process, returns.
+  Ended harmed(const launch::LaunchRequest& request, int victim, const Harm& harm) const {
+    std::atomic<Clock::time_point> harmedAt = Clock::time_point{};
+    std::jthread harming([&](const std::stop_token& stop) {
+      pid_t process = 0;
+      while (process == 0 && !stop.stop_requested()) {
+        std::this_thread::sleep_for(1ms);
+        process = processOf(victim);
+      }
+      harm(process, stop);
+      harmedAt = Clock::now();
+    });
+    const auto outcome = launch::launch(request, [](const launch::RankEvent&) {});
+    const auto end = Clock::now();
+    harming.request_stop();
+    harming.join();
+    Ended ended{inWords(outcome)};
+    if (outcome && outcome->firstFailure) ended.seen = since(harmedAt, outcome->firstFailure->seen);
+    ended.gone = since(harmedAt, end);
+    return ended;
+  }
+
+  /// Of the rank; 0: it has none yet.
+  pid_t processOf(int rank) const {
+    for (const qint64 pid : ranksBelow(m_ranks.path(""))) {
+      const QByteArray own = "RANK=" + QByteArray::number(rank);
+      QFile environment(QStringLiteral("/proc/%1/environ").arg(pid));
+      if (environment.open(QIODevice::ReadOnly) && environment.readAll().split('\0').contains(own))
+        return static_cast<pid_t>(pid);
+    }
+    return 0;
+  }
+
+  void leavesNobody() const { QVERIFY(ranksBelow(m_ranks.path("")).empty()); }
+
+ private slots:
+  void initTestCase() {
+    m_random.seed(seed());
+    m_plan =
+        m_ranks.makePlan("plan.json", {QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), "--ranks",
+                                       QString::number(kRanks), "--seq", "16", "--train", "--engine", "reference"});
+    m_largePlan = m_ranks.makePlan("large.json", {makeBigModel(m_ranks.path("")), "--ranks", QString::number(kRanks),
+                                                  "--seq", "64", "--train", "--engine", "reference"});
+  }
+  void cleanup() { leavesNobody(); }
+
+  /// Wherever it is: in the forward, in the backward, in a collective, in the optimizer.
+  void aKilledRankIsNamed() {
+    Worst worst;
+    for (std::uint64_t round = 0; round < rounds(2); ++round) {
+      const int victim = below(kRanks);
+      const Ended ended = harmed(endless(), victim, signalled(SIGKILL, milliseconds(below(3000))));
+      QVERIFY2(ended.words.startsWith(QStringLiteral("rank %1, code 5: was killed by signal 9").arg(victim)),
+               qPrintable(ended.words));
+      leavesNobody();
+      worst.add(ended);
+    }
+    worst.hold(kSeenWithin);
+  }
+
+  void aStoppedRankIsNamed() {
+    Worst worst;
+    for (std::uint64_t round = 0; round < rounds(2); ++round) {
+      const int victim = below(kRanks);
+      const Ended ended = harmed(endless(), victim, signalled(SIGSTOP, milliseconds(below(3000))));
+      QVERIFY2(ended.words.startsWith(QStringLiteral("rank %1, code 5: was stopped by signal 19").arg(victim)),
+               qPrintable(ended.words));
+      leavesNobody();
+      worst.add(ended);
+    }
+    worst.hold(kSilentSeenWithin);
+  }
+
+  /// The kernel ends it, and tells nobody.
+  void aRankWithoutMemoryIsNamedWithItsLimit() {
+    const MemoryGroupFolder group(QStringLiteral("cleave-test-%1").arg(::getpid()));
+    if (!group.whyNot.isEmpty()) QSKIP(qPrintable(group.whyNot));
+    Worst worst;
+    for (std::uint64_t round = 0; round < rounds(2); ++round) {
+      const int victim = below(kRanks);
+      QVERIFY(group.limitTo(std::int64_t{60 + below(200)} << 20));  // from too little to start to too little to compute
+      const int before = group.kills();
+      const Ended ended = harmed(tooLarge(group.join(), victim), victim, [&](pid_t, const std::stop_token& stop) {
+        while (group.kills() == before && !stop.stop_requested()) std::this_thread::sleep_for(1ms);
+      });
+      const QString expected = QStringLiteral(
+                                   "rank %1, code 4: was ended by the kernel for want of memory (signal 9): the "
+                                   "processes of its control group may have ")
+                                   .arg(victim);
+      QVERIFY2(ended.words.startsWith(expected), qPrintable(ended.words));
+      leavesNobody();
+      worst.add(ended);
+    }
+    worst.hold(kSeenWithin);
+  }
+
+  void aShardThatIsNoneIsNamed() {
+    Worst worst;
+    const QString source = QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), folder = m_ranks.path("damaged");
+    QDir(folder).mkpath(".");
+    for (std::uint64_t round = 0; round < rounds(2); ++round) {
+      const int victim = below(kRanks);
+      for (const QString& file : QDir(source).entryList(QDir::Files)) {
+        QByteArray bytes = readBytes(source + "/" + file);
+        if (file.endsWith(".safetensors")) bytes.truncate(below(static_cast<int>(bytes.size())));
+        writeBytes(folder + "/" + file, bytes);
+      }
+      QByteArray plan = readBytes(m_plan);
+      const QByteArray from = "\"source\":\"" + source.toUtf8() + "\"";
+      QVERIFY(plan.contains(from));
+      plan.replace(from, "\"source\":\"" + folder.toUtf8() + "\"");
+      writeBytes(m_ranks.path("damaged.json"), plan);
+      launch::LaunchRequest request = endless("plan=" + m_ranks.path("damaged.json"), victim);
+      request.rankArguments = {"--train-steps", "100000"};
+      const Ended ended = harmed(request, victim, [](pid_t, const std::stop_token&) {});
+      QVERIFY2(ended.words.startsWith(QStringLiteral("rank %1, code 3: ").arg(victim)), qPrintable(ended.words));
+      leavesNobody();
+      worst.add(ended);
+    }
+    worst.hold(kWithStart);
+  }
+
+  /// Of ranks that torchrun or Slurm starts: nobody holds the port for them.
+  void aPortThatIsTakenIsNamed() {
+    Worst worst;
+    for (std::uint64_t round = 0; round < rounds(2); ++round) {
+      const QString plan = makeSplitPlan(m_ranks.path("apart.json"), QStringLiteral(CLEAVE_TEST_DATA "/models/llama"),
+                                         2, {"--seq", "16"});
+      ListenedRun run(plan, 2, {"--no-check"});
+      auto meeting = launch::Listener::open({"127.0.0.1", run.meeting()});  // says nothing to whoever comes
+      QVERIFY(meeting);
+      const auto start = Clock::now();
+      for (const int rank : {1, 0}) run.startRank(rank);
+      Ended ended{};
+      QCOMPARE(run.listener->exitCode(), exitCode(ErrorCode::Environment));
+      ended.seen = since(start);
+      for (const auto& rank : run.ranks) QVERIFY(rank->exitCode() > 0);
+      ended.gone = since(start);
+      const QString said = run.listener->err();
+      QVERIFY2(said.contains(QStringLiteral("Rank 0 ")) &&
+                   said.contains(QStringLiteral("127.0.0.1:%1 is taken").arg(run.meeting())),
+               qPrintable(said));
+      leavesNobody();
+      worst.add(ended);
+    }
+    worst.hold(kWithStart);
+  }
+
+  /// It is told of, and the run goes on.
+  void aSlowRankIsNamedAndStays() {
+    Worst worst;
+    for (std::uint64_t round = 0; round < rounds(2); ++round) {
+      const int victim = below(kRanks);
+      std::atomic<pid_t> process = 0;
+      std::atomic<Clock::time_point> slowSince = Clock::time_point{};
+      std::jthread slowing([&, delay = milliseconds(500 + below(1000))](const std::stop_token& stop) {
+        while (process == 0 && !stop.stop_requested()) std::this_thread::sleep_for(1ms);
+        std::this_thread::sleep_for(delay);
+        slowSince = Clock::now();
+        while (!stop.stop_requested()) {
+          ::kill(process, SIGSTOP);
+          std::this_thread::sleep_for(95ms);
+          ::kill(process, SIGCONT);
+          std::this_thread::sleep_for(5ms);
+        }
+      });
+      std::stop_source stop;
+      Ended ended{};
+      int named = -1;
+      launch::LaunchRequest request = tooLarge({}, victim);  // it computes, rather than that it waits
+      request.rankArguments.back() = "100000";
+      const auto outcome = launch::launch(
+          request,
+          [&](const launch::RankEvent& event) {
+            const auto* hello = event.message ? std::get_if<protocol::Hello>(&*event.message) : nullptr;
+            if (hello && event.rank == victim) process = static_cast<pid_t>(hello->pid);
+            if (event.notice.empty() || slowSince.load() == Clock::time_point{} || named >= 0) return;
+            named = event.rank;
+            ended.words = QString::fromStdString(event.notice);
+            ended.seen = since(slowSince);
+            stop.request_stop();
+          },
+          Progress(stop.get_token()));
+      slowing.request_stop();
+      slowing.join();
+      QVERIFY(!outcome);
+      QVERIFY2(outcome.error().code == ErrorCode::Cancelled, outcome.error().message.c_str());
+      QVERIFY2(named == victim, qPrintable(ended.words));
+      QVERIFY2(ended.words.startsWith(QStringLiteral("Rank %1 is slow: ").arg(victim)), qPrintable(ended.words));
+      leavesNobody();
+      worst.add(ended);
+    }
+    worst.hold(kSeenWithin);
+  }
+
+  void aKilledLauncherLeavesNobody() {
+    Worst worst;
+    for (std::uint64_t round = 0; round < rounds(2); ++round) {
+      const QString temporary = m_ranks.path(QStringLiteral("launcher-%1").arg(round));
+      QDir().mkpath(temporary);
+      Program launcher({CLEAVE_BIN_DIR "/cleave-cli", "run", CLEAVE_TEST_DATA "/models/llama", "--ranks", "2", "--seq",
+                        "16", "--backend", "gloo", "--no-check", "--train-steps", "100000"},
+                       {{"TMPDIR", temporary}});
+      QVERIFY(waitUntil([&] { return ranksBelow(temporary).size() == 2; }));
+      std::this_thread::sleep_for(milliseconds(below(2000)));
+      ::kill(static_cast<pid_t>(launcher.pid()), SIGKILL);
+      const auto start = Clock::now();
+      QVERIFY(waitUntil([&] { return ranksBelow(temporary).empty(); }));
+      worst.add({{}, {}, since(start)});
+    }
+    worst.hold(kSeenWithin, kSeenWithin);
+  }
+};
+
+QTEST_GUILESS_MAIN(FailuresTest)
+#include "tst_failures.moc"
