@@ -84,7 +84,10 @@ class Builder {
     const std::size_t line = 1 + static_cast<std::size_t>(std::count(read.begin(), read.end(), '\n'));
     const std::size_t lineStart = read.rfind('\n');
     const std::size_t column = lineStart == std::string_view::npos ? read.size() : read.size() - lineStart - 1;
-    return stop(fmt::format("is not valid JSON at line {}, column {}: {}", line, column, reasonOf(error.what())));
+    const std::string_view none = notANumber(position);
+    return stop(fmt::format("is not valid JSON at line {}, column {}: {}", line, column,
+                            none.empty() ? reasonOf(error.what())
+                                         : fmt::format("{} is {}, for which JSON has no number", nextValue(), none)));
   }
 
   Result<json> take() {
@@ -98,6 +101,21 @@ class Builder {
     const std::string* key = nullptr;  ///< of the member being read
     json* slot = nullptr;              ///< where its value goes
   };
+
+  /// What Python writes for a number that is none, if that is where reading stopped.
+  std::string_view notANumber(std::size_t position) const {
+    const std::size_t last = std::max<std::size_t>(1, position) - 1;
+    for (const std::string_view text : {"NaN", "Infinity"}) {
+      if (!m_text.substr(std::min(last, m_text.size())).starts_with(text)) continue;
+      return last > 0 && m_text[last - 1] == '-' ? m_text.substr(last - 1, text.size() + 1) : text;
+    }
+    return {};
+  }
+
+  std::string nextValue() const {
+    const bool isMember = !m_frames.empty() && m_frames.back().value->is_object() && m_frames.back().key;
+    return isMember ? path() : "a value";
+  }
 
   bool stop(std::string reason) {
     m_failure = std::move(reason);

@@ -13,11 +13,14 @@ constexpr RefusedKey kByRanks[] = {{"slow_but_exact"}};
 // ---- GPT-2
 
 constexpr HeadClass kGpt2Heads[] = {{"GPT2LMHeadModel", CausalHead{}}};
+constexpr NumberKey kGpt2Dropout{"resid_pdrop", 0.1};
 
 // ---- OPT
 
 constexpr HeadClass kOptHeads[] = {{"OPTForCausalLM", CausalHead{}}};
 constexpr FlagKey kOptBias{"enable_bias", true};
+
+constexpr NumberKey kOptDropout{"dropout", 0.1};
 
 constexpr std::string_view kOptKeys[] = {"do_layer_norm_before", "_remove_final_layer_norm"};
 
@@ -34,6 +37,7 @@ Result<void> chooseOpt(Family& family, ConfigReader& config) {
 
 constexpr HeadClass kGptNeoxHeads[] = {{"GPTNeoXForCausalLM", CausalHead{.name = "embed_out"}}};
 constexpr FlagKey kGptNeoxBias{"attention_bias", true};
+constexpr NumberKey kHiddenDropout{"hidden_dropout", 0.0};  // of Falcon and BLOOM too
 
 constexpr OtherName kGptNeoxNames[] = {{"lm_head.", "embed_out."}};
 
@@ -62,6 +66,12 @@ Result<void> chooseFalcon(Family& family, ConfigReader& config) {
   CLEAVE_TRY(const bool isParallel, fields.flag("parallel_attn", true));
   CLEAVE_TRY(const std::int64_t norms, fields.integer("num_ln_in_parallel_attn", {1, 2}, isNew ? 2 : 1));
   if (isAlibi) family.position = Alibi{.isRounded = true};
+  Dropouts& dropouts = family.dropouts;
+  if (isParallel) {
+    dropouts.sum = dropouts.mlpOutput;
+    dropouts.mlpOutput = dropouts.attentionOutput = {};
+  }
+  if (!isAlibi) dropouts.attention = {};  // transformers drops none of its weights then
   SelfAttention& attention = std::get<SelfAttention>(family.attention);
   if (isNew) {
     attention.qkv = FusedPerHead{"self_attention.query_key_value"};
@@ -86,8 +96,10 @@ constexpr HeadClass kBloomHeads[] = {{"BloomForCausalLM", CausalHead{}}};
 constexpr ModuleClass kBloomClasses[] = {{"mlp.gelu_impl", "Gelu"}};
 
 constexpr HeadClass kPhiHeads[] = {{"PhiForCausalLM", CausalHead{.hasBias = kAlways}}};
+constexpr NumberKey kPhiDropout{"resid_pdrop", 0.0};
 constexpr HeadClass kStarcoder2Heads[] = {{"Starcoder2ForCausalLM", CausalHead{}}};
 constexpr FlagKey kStarcoder2Bias{"use_bias", true};
+constexpr NumberKey kStarcoder2Dropout{"residual_dropout", 0.0};
 
 }  // namespace
 
@@ -125,6 +137,10 @@ constinit const Family kGpt2{
             .activation = {"activation_function", "gelu_new"},
             .activationName = "mlp.act"},
     .block = PreNorm{"ln_1", "ln_2"},
+    .dropouts = {.embeddings = {"drop", {"embd_pdrop", 0.1}},
+                 .attention = {"attn_pdrop", 0.1},
+                 .attentionOutput = {"attn.resid_dropout", kGpt2Dropout},
+                 .mlpOutput = {"mlp.dropout", kGpt2Dropout}},
     .refused = kCrossAttention,
 };
 
@@ -155,6 +171,7 @@ constinit const Family kOpt{
             .activation = {"activation_function", "relu"},
             .activationName = "activation_fn"},
     .block = PreNorm{"self_attn_layer_norm", "final_layer_norm"},
+    .dropouts = {.attentionOutput = {"", kOptDropout}, .mlpOutput = {"", kOptDropout}, .layer = {"layerdrop", 0.0}},
     .choose = chooseOpt,
     .choosesBy = kOptKeys,
 };
@@ -188,6 +205,9 @@ constinit const Family kGptNeox{
             .activation = {"hidden_act", "gelu"},
             .activationName = "mlp.act"},
     .block = ParallelResidual{"input_layernorm", "post_attention_layernorm"},
+    .dropouts = {.embeddings = {"emb_dropout", kHiddenDropout},
+                 .attentionOutput = {"post_attention_dropout", kHiddenDropout},
+                 .mlpOutput = {"post_mlp_dropout", kHiddenDropout}},
     .otherNames = kGptNeoxNames,
     .choose = chooseGptNeox,
     .choosesBy = kGptNeoxKeys,
@@ -219,6 +239,7 @@ constinit const Family kFalcon{
             .activation = {"activation", "gelu"},
             .activationName = "mlp.act"},
     .block = ParallelResidual{},
+    .dropouts = {.attentionOutput = {"", {"attention_dropout", 0.0}}, .mlpOutput = {"", kHiddenDropout}},
     .choose = chooseFalcon,
     .choosesBy = kFalconKeys,
 };
@@ -252,6 +273,7 @@ constinit const Family kBloom{
             .activation = {"", "gelu_pytorch_tanh"},
             .activationName = "mlp.gelu_impl"},
     .block = PreNorm{.isResidualNormed = {"apply_residual_connection_post_layernorm", false}},
+    .dropouts = {.attentionOutput = {"self_attention", kHiddenDropout}, .mlpOutput = {"mlp", kHiddenDropout}},
     .classes = kBloomClasses,
     .refused = kByRanks,
 };
@@ -278,6 +300,9 @@ constinit const Family kPhi{
             .activation = {"hidden_act", "gelu_new"},
             .activationName = "mlp.activation_fn"},
     .block = ParallelResidual{},
+    .dropouts = {.embeddings = {"embed_dropout", {"embd_pdrop", 0.0}},
+                 .attentionOutput = {"resid_dropout", kPhiDropout},
+                 .mlpOutput = {"resid_dropout", kPhiDropout}},
 };
 
 constinit const Family kStarcoder2{
@@ -300,6 +325,9 @@ constinit const Family kStarcoder2{
             .hasBias = kStarcoder2Bias,
             .activation = {"hidden_act", "gelu_pytorch_tanh"},
             .activationName = "mlp.act"},
+    .dropouts = {.embeddings = {"", {"embedding_dropout", 0.0}},
+                 .attentionOutput = {"self_attn", kStarcoder2Dropout},
+                 .mlpOutput = {"mlp", kStarcoder2Dropout}},
 };
 
 }  // namespace cleave::families

@@ -10,7 +10,8 @@ constexpr HeadClass kBertHeads[] = {
                                    .norm = "cls.predictions.transform.LayerNorm",
                                    .decoder = "cls.predictions.decoder",
                                    .bias = "cls.predictions.bias"}},
-    {"BertForSequenceClassification", ClassifierHead{.dense = "bert.pooler.dense", .output = "classifier"}},
+    {"BertForSequenceClassification",
+     ClassifierHead{.dense = "bert.pooler.dense", .output = "classifier", .dropout = "dropout"}},
 };
 constexpr HeadClass kRobertaHeads[] = {
     {"RobertaForMaskedLM", MaskedHead{.dense = "lm_head.dense",
@@ -18,7 +19,10 @@ constexpr HeadClass kRobertaHeads[] = {
                                       .decoder = "lm_head.decoder",
                                       .bias = "lm_head.bias",
                                       .hasOwnActivation = true}},
-    {"RobertaForSequenceClassification", ClassifierHead{.dense = "classifier.dense", .output = "classifier.out_proj"}},
+    {"RobertaForSequenceClassification", ClassifierHead{.dense = "classifier.dense",
+                                                        .output = "classifier.out_proj",
+                                                        .dropout = "classifier.dropout",
+                                                        .dropsInput = true}},
 };
 constexpr ModuleClass kClasses[] = {
     {"embeddings", "Embeddings"},
@@ -32,6 +36,7 @@ constexpr ModuleClass kClasses[] = {
 /// Checkpoints that were converted from TensorFlow.
 constexpr OtherName kNames[] = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}};
 constexpr RefusedKey kRefused[] = {{"is_decoder"}, {"add_cross_attention"}};
+constexpr NumberKey kEncoderDropout{"hidden_dropout_prob", 0.1};
 
 /// Older versions of transformers had attention by the distance of positions too.
 constexpr std::string_view kPositions = "position_embedding_type";
@@ -81,6 +86,10 @@ constexpr Family encoder(std::string_view modelType, std::string_view prefix, st
               .activation = {"hidden_act", "gelu"},
               .activationName = "intermediate.intermediate_act_fn"},
       .block = PostNorm{"attention.output.LayerNorm", "output.LayerNorm"},
+      .dropouts = {.embeddings = {"embeddings.dropout", kEncoderDropout},
+                   .attention = {"attention_probs_dropout_prob", 0.1},
+                   .attentionOutput = {"attention.output.dropout", kEncoderDropout},
+                   .mlpOutput = {"output.dropout", kEncoderDropout}},
       .classes = kClasses,
       .otherNames = kNames,
       .refused = kRefused,

@@ -54,6 +54,7 @@ struct Family {
   Mlp mlp = {};
   Experts experts = {};
   Block block = PreNorm{};
+  Dropouts dropouts = {};
   std::span<const ModuleClass> classes = {};
   std::span<const OtherName> otherNames = {};
   std::span<const RefusedKey> refused = {};

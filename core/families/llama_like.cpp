@@ -15,6 +15,7 @@ constexpr HeadClass kQwen3Heads[] = {{"Qwen3ForCausalLM", CausalHead{}}};
 constexpr HeadClass kSmolLm3Heads[] = {{"SmolLM3ForCausalLM", CausalHead{}}};
 constexpr HeadClass kGraniteHeads[] = {{"GraniteForCausalLM", CausalHead{.divisor = {"logits_scaling", 1.0}}}};
 constexpr HeadClass kPhi3Heads[] = {{"Phi3ForCausalLM", CausalHead{}}};
+constexpr NumberKey kPhi3Dropout{"resid_pdrop", 0.0};
 constexpr HeadClass kCohereHeads[] = {{"CohereForCausalLM", CausalHead{.multiplier = {"logit_scale", 0.0625}}}};
 
 }  // namespace
@@ -131,6 +132,8 @@ constinit const Family kPhi3{
     .position = Rope{.fraction = {"partial_rotary_factor", 1.0}, .takesOneMore = true},
     .attention = SelfAttention{.qkv = FusedBlocks{"self_attn.qkv_proj"}, .windows = {.rule = WindowRule::EveryLayer}},
     .mlp = {.kind = FusedGatedMlp{}, .size = {"intermediate_size", 8192}, .activationName = "mlp.activation_fn"},
+    .dropouts = {.attentionOutput = {"resid_attn_dropout", kPhi3Dropout},
+                 .mlpOutput = {"resid_mlp_dropout", kPhi3Dropout}},
 };
 
 constinit const Family kCohere{

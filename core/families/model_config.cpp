@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 
 namespace cleave::families {
 namespace {
@@ -39,6 +40,7 @@ class Reader {
     CLEAVE_TRY_VOID(std::visit([&](auto& part) { return readPart(part); }, family.attention));
     CLEAVE_TRY_VOID(readPart(family.mlp));
     CLEAVE_TRY_VOID(std::visit([&](auto& part) { return readPart(part); }, family.block));
+    CLEAVE_TRY_VOID(readPart(family.dropouts));
     CLEAVE_TRY_VOID(std::visit([&](auto& part) { return readPart(part); }, m_config.head));
     CLEAVE_TRY_VOID(layers());
     return std::move(m_config);
@@ -214,6 +216,20 @@ class Reader {
     return {};
   }
 
+  Result<void> readPart(Dropouts& dropouts) {
+    for (NumberKey* key : {&dropouts.embeddings.probability, &dropouts.attention, &dropouts.attentionOutput.probability,
+                           &dropouts.mlpOutput.probability, &dropouts.sum.probability, &dropouts.layer})
+      CLEAVE_TRY_VOID(readProbability(*key));
+    return {};
+  }
+
+  Result<void> readProbability(NumberKey& key) {
+    using Limits = std::numeric_limits<double>;
+    CLEAVE_TRY_VOID(m_keys.read(key, {Limits::lowest(), Limits::max()}));
+    if (key.value >= 0 && key.value < 1) return {};
+    return m_fields.wrong(key.name, "a probability, from 0 on and below 1");
+  }
+
   Result<void> readPart(CausalHead& head) {
     CLEAVE_TRY_VOID(m_keys.read(head.hasBias));
     CLEAVE_TRY_VOID(m_keys.read(head.multiplier, kAnyNumbers));
@@ -222,6 +238,9 @@ class Reader {
   }
   /// transformers writes the names of the labels, not their number.
   Result<void> readPart(ClassifierHead& head) {
+    if (!m_fields.has(head.dropoutProbability.name))
+      head.dropoutProbability = m_config.family.dropouts.embeddings.probability;
+    CLEAVE_TRY_VOID(readProbability(head.dropoutProbability));
     CLEAVE_TRY_VOID(m_keys.read(head.labels, kSizes));
     if (m_fields.has("id2label")) {
       CLEAVE_TRY(const JsonObject labels, m_fields.object("id2label"));

@@ -248,6 +248,24 @@ struct Experts {
   std::string_view sharedGate = {};  ///< a sigmoid gate of the shared MLP
 };
 
+// ---- dropout
+
+/// Elements become 0 with a probability, where a model is trained with it (libtorch/models/model.h). `name`: the
+/// torch.nn.Dropout, or the module whose code drops without one. A probability of 0: there is none.
+struct Dropout {
+  std::string_view name = {};
+  NumberKey probability = {};
+};
+
+/// Where a family drops; the name of that of embeddings is relative to the model, the others to the block.
+struct Dropouts {
+  Dropout embeddings = {};
+  NumberKey attention{"attention_dropout", 0.0};  ///< of what softmax makes of the scores
+  Dropout attentionOutput = {}, mlpOutput = {};
+  Dropout sum = {};      ///< of what attention and MLP of a ParallelResidual give together (Falcon)
+  NumberKey layer = {};  ///< of a whole layer to be left out, which Cleave does not do (OPT)
+};
+
 // ---- blocks
 
 /// x + f(norm(x)), twice.
@@ -293,6 +311,9 @@ struct MaskedHead {
 struct ClassifierHead {
   std::string_view dense, output;
   IntegerKey labels{"num_labels", 2};
+  std::string_view dropout = {};                       ///< module in front of `output`
+  bool dropsInput = false;                             ///< and it is in front of `dense` too
+  NumberKey dropoutProbability{"classifier_dropout"};  ///< absent or null: that of the embeddings
 };
 using Head = std::variant<CausalHead, MaskedHead, ClassifierHead>;
 

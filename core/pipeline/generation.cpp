@@ -139,7 +139,7 @@ Result<void> checkPrompt(const plan::Plan& plan, const TokenRows& prompt) {
 plan::ModelInfo ofPrompt(plan::ModelInfo info, const TokenRows& prompt, std::int64_t newTokens) {
   info.batch = prompt.rows;
   info.sequence = prompt.length;
-  info.hasMask = info.hasTokenTypes = info.hasLoss = false;
+  info.hasMask = info.hasTokenTypes = info.hasLoss = info.hasDropout = false;
   info.logitsToKeep = 1;
   info.cacheUse = graph::CacheUse::Fills;
   info.cachePositions = prompt.length + newTokens;

@@ -76,6 +76,8 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   info.hasMask = options.mask;
   info.hasTokenTypes = options.tokenTypes;
   info.hasLoss = options.loss && !info.isExported;
+  info.hasDropout = options.dropout;
+  info.dropouts = captured.dropouts;
   info.logitsToKeep = options.logitsToKeep;
   info.cacheUse = options.cacheUse;
   info.cachePositions = options.cachePositions;
@@ -172,6 +174,7 @@ torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info) {
   options.mask = info.hasMask;
   options.tokenTypes = info.hasTokenTypes;
   options.loss = info.hasLoss;
+  options.dropout = info.hasDropout;
   options.logitsToKeep = info.logitsToKeep;
   options.cacheUse = info.cacheUse;
   options.cachePositions = info.cachePositions;

@@ -24,6 +24,7 @@ Result<SolveOptions> solveOptionsOf(const plan::Plan& plan) {
   options.rulesOff = std::move(demands.rulesOff);
   options.redistributable = std::move(demands.redistributable);
   options.cost = plan.costSettings;
+  options.trainsWithDropout = plan.model.hasDropout;
   options.seed = plan.seed;
   options.record = false;
   return options;

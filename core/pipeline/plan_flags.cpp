@@ -41,6 +41,7 @@ PlanFlags PlanFlags::of(const std::string& model, const torch_capture::CaptureOp
   flags.mask = onOff(capture.mask);
   flags.tokenTypes = onOff(capture.tokenTypes);
   flags.loss = onOff(capture.loss);
+  flags.dropout = onOff(solve.dropsOut());
   flags.seed = solve.seed;
   for (const solve::Pin& pin : solve.pins) flags.pins.push_back(pin.text);
   flags.rulesOff = solve.rulesOff;
@@ -82,6 +83,7 @@ std::vector<std::string> PlanFlags::arguments() const {
   addAll("--redistribute", redistributable);
   if (isTraining) words.emplace_back("--train");
   if (checkpointsActivations) words.emplace_back("--checkpoint-activations");
+  add("--dropout", dropout, kDefaults.dropout);
   add("--optimizer", optimizer, kDefaults.optimizer);
   add("--device-profile", device, kDefaults.device);
   add("--memory-budget", memoryBudget, kDefaults.memoryBudget);
@@ -137,6 +139,11 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_flag("--train", isTraining, "Cost of a training step: backward, gradients, optimizer states");
   command.add_flag("--checkpoint-activations", checkpointsActivations,
                    "With --train: blocks keep what comes into them and run again before their backward pass");
+  command
+      .add_option("--dropout", dropout,
+                  "With --train or --train-steps: on trains a model folder with the dropout of its config.json, as "
+                  "transformers' model.train() does")
+      ->capture_default_str();
   command.add_option("--optimizer", optimizer, "With --train: none, sgd, momentum or adamw")->capture_default_str();
   command
       .add_option("--device-profile", device,
@@ -189,12 +196,20 @@ Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
   CLEAVE_TRY(options.mask, onOff("--mask", mask));
   CLEAVE_TRY(options.tokenTypes, onOff("--token-types", tokenTypes));
   CLEAVE_TRY(options.loss, onOff("--loss", loss));
+  CLEAVE_TRY(options.dropout, wantsDropout());
   if (!dtype.empty()) {
     options.dtype = graph::parseDType(dtype);
     if (!options.dtype)
       return fail(ErrorCode::BadUsage, "--dtype is \"{}\": write float32, bfloat16, float16 or float64.", dtype);
   }
   return options;
+}
+
+Result<bool> PlanFlags::wantsDropout() const {
+  CLEAVE_TRY(const bool isOn, onOff("--dropout", dropout));
+  if (!isOn || isTraining) return isOn;
+  return fail(ErrorCode::BadUsage,
+              "--dropout on is for training: plan with --train, or run with --train-steps, or leave it out.");
 }
 
 Result<formats::AskedSizes> PlanFlags::askedSizes() const {
@@ -256,6 +271,7 @@ Result<SolveOptions> PlanFlags::solveOptions() const {
   options.rulesOff = rulesOff;
   options.redistributable = redistributable;
   CLEAVE_TRY(options.cost, costSettings());
+  CLEAVE_TRY(options.trainsWithDropout, wantsDropout());
   for (const std::string& text : pins) {
     CLEAVE_TRY(auto pin, solve::Pin::parse(text));
     options.pins.push_back(std::move(pin));

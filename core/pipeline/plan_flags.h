@@ -18,7 +18,7 @@ struct PlanFlags {
   std::string model;
   int ranks = 2;
   std::string engine = std::string(solve::toText(SolveOptions().engine)), candidateSet, sequenceParallel = "off", dtype,
-              mask = "off", tokenTypes = "off", loss = "on";
+              mask = "off", tokenTypes = "off", loss = "on", dropout = "off";
   std::optional<std::int64_t> batch, sequence;
   std::int64_t logitsToKeep = 0;
   std::vector<std::string> sizes;  ///< of an exported program: "s70=16"
@@ -47,6 +47,7 @@ struct PlanFlags {
 
  private:
   Result<formats::AskedSizes> askedSizes() const;
+  Result<bool> wantsDropout() const;
   Result<solve::CostSettings> costSettings() const;
 };
 

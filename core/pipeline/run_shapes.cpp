@@ -38,6 +38,7 @@ Result<void> checkPadding(const plan::Plan& planned, const Model& asked) {
   CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(asked.folder));
   if (!config.family.isCausal || !std::holds_alternative<families::CausalHead>(config.head))
     return refuse(fmt::format("every token of {} sees all others, padding too", asked.info.architecture));
+  if (planned.model.hasDropout) return refuse("dropout would drop other elements of a padded batch");
   if (planned.model.logitsToKeep != 0) return refuse("--logits-to-keep would keep those of the padding");
   if (const std::string other = otherConstantAt(*planned.graph, *asked.aten); !other.empty())
     return refuse(fmt::format("{} is another one there", other));

@@ -6,6 +6,7 @@
 #include "pipeline/folder_check.h"
 #include "pipeline/generation.h"
 #include "pipeline/plan_again.h"
+#include "plan/headline.h"
 
 #include <algorithm>
 
@@ -162,6 +163,8 @@ Result<RunReport> beginReport(const RunRequest& request) {
   CLEAVE_TRY_VOID(program::checkReplicated(report.mesh, info.source, info.isExported));
   CLEAVE_TRY_VOID(checkTraining(request));
   if (!why.empty()) report.notes.push_back(why);
+  if (const std::string isOff = plan::dropoutOffText(*request.plan); request.training.isAsked() && !isOff.empty())
+    report.notes.push_back(isOff);
   const FolderCheck folder = checkFolder(request);
   if (!folder.holds()) return fail(ErrorCode::BadInput, "{}", folder.text);
   noteCasts(report, request);

@@ -33,12 +33,16 @@ struct SolveOptions {
   std::vector<solve::Pin> pins;
   std::vector<std::string> rulesOff, redistributable;  ///< see solve::Problem
   solve::CostSettings cost;                            ///< its profile from `deviceProfile`
+  bool trainsWithDropout = false;                      ///< a folder, with the dropout of its config: see `dropsOut`
   std::shared_ptr<solve::SolveCache> cache;            ///< kept between solves of one model; may be null
   std::uint64_t seed = 0;
   bool record = true;  ///< keep a trace
   solve::RecorderLimits limits;
   /// Called on the solving thread as soon as the recording exists, so that a view can look at it while it grows.
   std::function<void(std::shared_ptr<const solve::Trace>)> onTrace;
+
+  /// CaptureOptions::dropout of a folder that is solved with these.
+  bool dropsOut() const { return cost.isTraining && trainsWithDropout; }
 };
 
 struct Solved {

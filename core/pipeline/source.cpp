@@ -251,6 +251,7 @@ Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress) 
                      .rulesOff = problem->rulesOff,
                      .redistributable = problem->redistributable,
                      .cost = plan.costSettings,
+                     .trainsWithDropout = plan.model.hasDropout,
                      .cache = nullptr,
                      .seed = plan.seed,
                      .record = true,

@@ -37,6 +37,12 @@ std::string notKeptText(const Plan& plan) {
                      bytesText(plan.cost.bytes()), fmt::join(parts, ", "));
 }
 
+std::string dropoutOffText(const Plan& plan) {
+  const ModelInfo& model = plan.model;
+  if (model.hasDropout || model.dropouts.empty()) return {};
+  return fmt::format("Dropout is off: config.json has {}; --dropout on trains with it.", model.dropouts);
+}
+
 std::string idleSequenceText(const Plan& plan) {
   if (plan.sequenceParallel != rules::SequenceParallel::On || plan.ranks == 1) return {};
   if (std::any_of(plan.layers.begin(), plan.layers.end(),

@@ -14,6 +14,10 @@ std::string predictedText(const Plan& plan);
 /// nothing more.
 std::string notKeptText(const Plan& plan);
 
+/// "Dropout is off: config.json has attn_pdrop 0.1; --dropout on trains with it."; empty: it is on, or a training step
+/// of the model drops nothing.
+std::string dropoutOffText(const Plan& plan);
+
 /// Where sequence parallelism is on and the plan splits no sequence: that, and why where it is known. Else empty.
 std::string idleSequenceText(const Plan& plan);
 

@@ -87,6 +87,8 @@ struct ModelInfo {
   graph::DType dtype = graph::DType::Float32;
   std::int64_t batch = 1, sequence = 128;
   bool hasMask = false, hasTokenTypes = false, hasLoss = true;
+  bool hasDropout = false;  ///< of a folder: that of its training; an exported program has what it was exported with
+  std::string dropouts;     ///< of a folder: config.json's probabilities above 0, "attn_pdrop 0.1"; empty: none
   std::int64_t logitsToKeep = 0;
   graph::CacheUse cacheUse = graph::CacheUse::None;  ///< of a prefill or a decode step (graph/states.h)
   std::int64_t cachePositions = 0;                   ///< that the cache has room for; 0: there is none

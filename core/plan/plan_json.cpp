@@ -13,11 +13,13 @@
 /// Layout of a plan file, schema "cleave.plan/1". Sizes in elements or bytes, times in milliseconds.
 ///
 ///   schema, made_by                              the version of Cleave whose sentences these are; may be absent
-///   model {source, architecture, model_type, dtype, batch, sequence, mask, token_types, loss, logits_to_keep,
-///          has_weights, exported, sizes {symbol: size}, weights, quantization}
-///                                                token_types only where there are some; exported, sizes and weights
-///                                                only of exported programs (.pt2); quantization only where parameters
-///                                                are stored packed (graph.packed: their bytes): it is not run then
+///   model {source, architecture, model_type, dtype, batch, sequence, mask, token_types, loss, dropout,
+///          dropout_probabilities, logits_to_keep, has_weights, exported, sizes {symbol: size}, weights, quantization}
+///                                                token_types and dropout only where they are true;
+///                                                dropout_probabilities ("attn_pdrop 0.1") only where config.json has
+///                                                some above 0; exported, sizes and weights only of exported programs
+///                                                (.pt2); quantization only where parameters are stored packed
+///                                                (graph.packed: their bytes): it is not run then
 ///   ranks, engine, menu, sequence_parallel, seed
 ///   checkpointed [module]                        training: blocks that run again (graph/checkpoints.h); may be absent
 ///   cost {collectives, collective_bytes          of one forward step, as the program performs them
@@ -69,6 +71,8 @@ void writeModel(JsonWriter& json, const ModelInfo& model) {
   json.key("mask").value(model.hasMask);
   if (model.hasTokenTypes) json.key("token_types").value(true);
   json.key("loss").value(model.hasLoss);
+  if (model.hasDropout) json.key("dropout").value(true);
+  if (!model.dropouts.empty()) json.key("dropout_probabilities").value(model.dropouts);
   json.key("logits_to_keep").value(model.logitsToKeep);
   if (model.cacheUse != graph::CacheUse::None) {
     json.key("cache").value(graph::toText(model.cacheUse));

@@ -74,6 +74,8 @@ class PlanReader {
     CLEAVE_TRY(m_plan.model.hasMask, model.flag("mask"));
     CLEAVE_TRY(m_plan.model.hasTokenTypes, model.flag("token_types", false));
     CLEAVE_TRY(m_plan.model.hasLoss, model.flag("loss"));
+    CLEAVE_TRY(m_plan.model.hasDropout, model.flag("dropout", false));
+    CLEAVE_TRY(m_plan.model.dropouts, model.text("dropout_probabilities", ""));
     CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", {0, program::kMaxSize}));
     if (model.has("cache")) {
       CLEAVE_TRY(m_plan.model.cacheUse, model.word("cache", graph::parseCacheUse));

@@ -133,7 +133,12 @@ std::string nothingCheckpointed(const Plan& plan) {
   return "Nothing is checkpointed: the model has no list of blocks that keep more than what comes into them.";
 }
 
-std::string dropout(const graph::Graph& graph) {
+/// Dropout that nobody asked for; where somebody did, that there is none.
+std::string dropout(const Plan& plan) {
+  if (plan.model.hasDropout)
+    return plan.model.dropouts.empty() ? "Dropout changes nothing: no probability of it in config.json is above 0."
+                                       : "";
+  const graph::Graph& graph = *plan.graph;
   const std::string dropping =
       countedOperators(graph, [&](const graph::Node& node) { return graph::isDropout(graph, node); });
   if (dropping.empty()) return {};
@@ -154,8 +159,7 @@ std::vector<std::string> warningsFor(const Plan& plan) {
         "CLEAVE_TEST_BROKEN_RULE breaks the rule of `{}` on purpose: the split model may compute something else.",
         broken));
   if (const std::string sentence = overBudget(plan); !sentence.empty()) warnings.push_back(sentence);
-  for (std::string& sentence :
-       std::array{randomNumbers(*plan.graph), dropout(*plan.graph), nothingCheckpointed(plan)}) {
+  for (std::string& sentence : std::array{randomNumbers(*plan.graph), dropout(plan), nothingCheckpointed(plan)}) {
     if (!sentence.empty()) warnings.push_back(std::move(sentence));
   }
   if (plan.ranks == 1) return warnings;

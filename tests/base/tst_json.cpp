@@ -47,7 +47,9 @@ class BoundedJsonTest : public QObject {
     row("trailing text", "{} {}", "is not valid JSON at line 1, column 4");
     row("trailing comma", "{\"a\":1,}", "is not valid JSON at line 1, column 8");
     row("comment", "{} // done", "is not valid JSON");
-    row("NaN", "{\"a\": NaN}", "is not valid JSON at line 1, column 7");
+    row("NaN", "{\"a\": NaN}", "is not valid JSON at line 1, column 7: a is NaN, for which JSON has no number");
+    row("-Infinity", "{\"a\": {\"b\": -Infinity}}", ": a.b is -Infinity, for which JSON has no number");
+    row("Infinity in a list", "[1, Infinity]", ": a value is Infinity, for which JSON has no number");
     row("Infinity", "{\"a\": -Infinity}", "is not valid JSON at line 1");
     row("number too large", "{\"a\": 1e999}", "has the number \"1e999\", which is too large");
     row("integer beyond 64 bits", "{\"a\": 18446744073709551616}",

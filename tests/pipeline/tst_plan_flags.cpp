@@ -81,6 +81,7 @@ SolveOptions randomSolve(Dice& dice, const std::vector<solve::DeviceProfile>& de
       {solve::Optimizer::None, solve::Optimizer::Sgd, solve::Optimizer::Momentum, solve::Optimizer::AdamW});
   if (dice.coin()) solve.cost.memoryBudget = (1ll << dice.upTo(40)) + dice.upTo(1000);
   if (dice.coin()) solve.cost.slackPercent = dice.upTo(100'000) / 1000.0;
+  solve.trainsWithDropout = dice.coin();
   solve.seed = static_cast<std::uint64_t>(dice.upTo(1 << 30)) << dice.upTo(30);
   return solve;
 }
@@ -116,11 +117,11 @@ class TestPlanFlags : public QObject {
       QVERIFY2(captured->batch == capture.batch && captured->sequence == capture.sequence &&
                    captured->mask == capture.mask && captured->tokenTypes == capture.tokenTypes &&
                    captured->loss == capture.loss && captured->logitsToKeep == capture.logitsToKeep &&
-                   captured->dtype == capture.dtype,
+                   captured->dtype == capture.dtype && captured->dropout == solve.dropsOut(),
                line.c_str());
       QVERIFY2(solved->ranks == solve.ranks && solved->engine == solve.engine &&
                    solved->candidateSet == solve.candidateSet && solved->sequenceParallel == solve.sequenceParallel &&
-                   solved->seed == solve.seed,
+                   solved->seed == solve.seed && solved->dropsOut() == solve.dropsOut(),
                line.c_str());
       QVERIFY2(textsOf(solved->pins) == textsOf(solve.pins) && solved->rulesOff == solve.rulesOff &&
                    solved->redistributable == solve.redistributable,

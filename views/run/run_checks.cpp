@@ -104,6 +104,9 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings&
   add(true, needText(*plan, settings.training));
   if (const std::string notKept = plan::notKeptText(*plan); !notKept.empty() && !settings.training.isAsked())
     add(true, toQ(notKept));
+  if (settings.training.isAsked() && !plan->model.hasDropout && !plan->model.dropouts.empty())
+    add(true, QObject::tr("Dropout is off: config.json has %1, which Solve › Settings › Dropout trains with.")
+                  .arg(toQ(plan->model.dropouts)));
   for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, settings)) add(memory.fits(), toQ(memory.text));
   add(true, QObject::tr("Planned: %1.").arg(countsText(plannedCollectives(*plan))));
   for (const std::string& warning : plan->warnings) add(false, prose(warning));

@@ -236,6 +236,7 @@ QStringList Runs::arguments(const RunSettings& settings) const {
   const bool isShownPlan = !solvesFirst(settings) && !m_plans.branches().empty();
   pipeline::SolveOptions options = isShownPlan ? m_plans.options() : m_settings.options();
   options.ranks = settings.ranks;
+  if (m_opened.model()->exported) options.trainsWithDropout = false;
   if (settings.training.isAsked()) {
     options.cost.isTraining = true;
     options.cost.optimizer = settings.training.optimizer;

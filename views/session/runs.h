@@ -5,6 +5,7 @@
 ///     runs.run({.ranks = 2});                 // solves first when the plan is for another number of ranks
 ///     connect(&runs, &Runs::sampled, ...);    // runs.state()->monitor->snapshot()
 #include <QTimer>
+#include <utility>
 
 #include "pipeline/bisect.h"
 #include "pipeline/report.h"
@@ -75,7 +76,8 @@ class Runs : public QObject {
 
   // For the session.
   void runOnceSolved(const RunSettings& settings) { m_afterSolve = settings; }
-  void dropWanted() { m_afterSolve.reset(); }  ///< what waits for a solve does not run after all
+  /// What waits for a solve does not run after all.
+  std::optional<RunSettings> dropWanted() { return std::exchange(m_afterSolve, std::nullopt); }
   void goOnAfterSolve(const QString& solved);  ///< `solved`: how it went
   void forget();                               ///< another model is open; everyone is told by `announce`
   void announce() { emit changed(); }

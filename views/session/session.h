@@ -50,7 +50,7 @@ class Session : public QObject {
   /// A model with capture options of its own; for tests.
   void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {.cutsSequence = true});
   void openSample(const pipeline::Sample& sample);
-  /// Captures the open model again with other options.
+  /// Captures the open model again with other options; whether with dropout, the settings say.
   void recapture(const torch_capture::CaptureOptions& options) { recapture(options, m_settings.options()); }
   /// The same for so many ranks, and runs what comes of it.
   void recaptureAndRun(const torch_capture::CaptureOptions& options, const RunSettings& run);
@@ -75,6 +75,8 @@ class Session : public QObject {
   static Worker::Completion loadPlan(Session* session, const QString& path, const Progress& progress);
   static Worker::Completion loadTrace(Session* session, const QString& path, const Progress& progress);
   void recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings);
+  /// The settings want the model with the dropout that it was captured without, or without it.
+  bool isCapturedOtherwise() const;
   void failOpen(const Error& error);
   void takeOpened(const Arrival& arrival);
   void checkOpened(const QString& path);

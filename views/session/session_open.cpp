@@ -73,6 +73,11 @@ void Session::recaptureAndRun(const torch_capture::CaptureOptions& options, cons
   m_runs.runOnceSolved(run);
 }
 
+bool Session::isCapturedOtherwise() const {
+  const pipeline::Model& model = *m_opened.model();
+  return model.folder.config && model.info.hasDropout != m_settings.options().dropsOut();
+}
+
 void Session::postOpen(const QString& path, Load load) {
   m_jobs.cancel();
   m_runs.dropWanted();
@@ -115,11 +120,14 @@ Worker::Completion Session::loadModel(Session* session, const QString& path,
                                       const torch_capture::CaptureOptions& options,
                                       const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
                                       bool isBorrowed, const Progress& progress) {
-  auto opened = pipeline::openModel(toStd(path), options, progress);
+  torch_capture::CaptureOptions asked = options;
+  const auto source = pipeline::recognise(toStd(path));
+  asked.dropout = settings.dropsOut() && source && !source->isExported;
+  auto opened = pipeline::openModel(toStd(path), asked, progress);
   if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
   return [=, model = *opened] {
     // What was not asked for is as it was exported, or as the model has it.
-    torch_capture::CaptureOptions captured = model->exported ? pipeline::captureOptionsOf(model->info) : options;
+    torch_capture::CaptureOptions captured = model->exported ? pipeline::captureOptionsOf(model->info) : asked;
     if (captured.cutsSequence && !model->exported) captured.sequence = model->info.sequence;
     captured.cutsSequence = false;
     session->takeOpened({path, model, captured, settings, isBorrowed, sample});

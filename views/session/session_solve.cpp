@@ -45,6 +45,12 @@ void Session::solve() {
   if (!m_opened.model()) return;
   if (m_jobs.activity() == Activity::Running)
     return m_notices.say(tr("Ranks are running: stop them before solving again."), Severity::Warning, About::Run);
+  if (isCapturedOtherwise()) {
+    const auto waiting = m_runs.dropWanted();
+    recapture(m_opened.captureOptions());  // and solves then
+    if (waiting) m_runs.runOnceSolved(*waiting);
+    return;
+  }
   // A search that replaces a running one must not be mistaken for the trace to go back to.
   if (m_jobs.activity() != Activity::Solving) m_traceBefore = m_debugger.trace();
   m_liveTrace.reset();

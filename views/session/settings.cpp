@@ -30,6 +30,7 @@ void bring(Demands& now, const Demands& from, const Demands& to) {
   carry(&Demands::candidateSet);
   carry(&Demands::sequenceParallel);
   carry(&Demands::ranks);
+  carry(&Demands::trainsWithDropout);
   carryCost(&solve::CostSettings::profile);
   carryCost(&solve::CostSettings::isTraining);
   carryCost(&solve::CostSettings::optimizer);
@@ -64,7 +65,8 @@ bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions
   const auto isSamePin = [](const solve::Pin& one, const solve::Pin& other) { return one.text == other.text; };
   return a.ranks == b.ranks && a.engine == b.engine && candidateSetOf(a) == candidateSetOf(b) &&
          a.sequenceParallel == b.sequenceParallel && std::ranges::equal(a.pins, b.pins, isSamePin) &&
-         a.rulesOff == b.rulesOff && a.redistributable == b.redistributable && a.cost == b.cost && a.seed == b.seed;
+         a.rulesOff == b.rulesOff && a.redistributable == b.redistributable && a.cost == b.cost && a.seed == b.seed &&
+         a.dropsOut() == b.dropsOut();
 }
 
 Settings::Settings(const OpenedModel& opened, QUndoStack& undo, QObject* parent)
@@ -151,6 +153,12 @@ void Settings::setCheckpointsActivations(bool checkpoints) {
   emit changed();
 }
 
+void Settings::setTrainsWithDropout(bool trainsWithDropout) {
+  if (trainsWithDropout == m_options.trainsWithDropout) return;
+  m_options.trainsWithDropout = trainsWithDropout;
+  emit changed();
+}
+
 Result<void> Settings::setDeviceProfile(const QString& nameOrFile) {
   CLEAVE_TRY(const auto profile, pipeline::deviceProfile(toStd(nameOrFile)));
   if (const QFileInfo file(nameOrFile); toQ(profile.name) != nameOrFile && file.exists())
@@ -174,8 +182,9 @@ void Settings::setSlack(double percent) {
 }
 
 Demands Demands::of(const pipeline::SolveOptions& options) {
-  return {options.pins,         options.rulesOff,         options.redistributable, options.engine,
-          options.candidateSet, options.sequenceParallel, options.ranks,           options.cost};
+  return {options.pins,   options.rulesOff,     options.redistributable,
+          options.engine, options.candidateSet, options.sequenceParallel,
+          options.ranks,  options.cost,         options.trainsWithDropout};
 }
 
 void Settings::apply(const Demands& demands) {
@@ -187,6 +196,7 @@ void Settings::apply(const Demands& demands) {
   m_options.sequenceParallel = demands.sequenceParallel;
   m_options.ranks = demands.ranks;
   m_options.cost = demands.cost;
+  m_options.trainsWithDropout = demands.trainsWithDropout;
   emit changed();
   emit demandsChanged();
   solve();

@@ -22,6 +22,7 @@ struct Demands {
   rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
   int ranks = 2;
   solve::CostSettings cost;
+  bool trainsWithDropout = false;
   static Demands of(const pipeline::SolveOptions& options);
 };
 
@@ -43,6 +44,7 @@ class Settings : public QObject {
   void setTraining(bool isTraining);
   void setOptimizer(solve::Optimizer optimizer);
   void setCheckpointsActivations(bool checkpoints);
+  void setTrainsWithDropout(bool trainsWithDropout);
   /// A bundled profile by name, or a file; BadInput lists the names there are.
   Result<void> setDeviceProfile(const QString& nameOrFile);
   void setMemoryBudget(std::optional<std::int64_t> bytes);  ///< of one rank; nullopt: the device's memory

@@ -181,6 +181,8 @@ Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& 
     demands.cost.isTraining = value == QLatin1String("on");
   } else if (key == QLatin1String("checkpoint")) {
     demands.cost.checkpointsActivations = value == QLatin1String("on");
+  } else if (key == QLatin1String("dropout")) {
+    demands.trainsWithDropout = value == QLatin1String("on");
   } else if (key == QLatin1String("optimizer")) {
     demands.cost.optimizer = *solve::parseOptimizer(toStd(value));
   } else if (key == QLatin1String("profile")) {

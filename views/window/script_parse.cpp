@@ -71,7 +71,7 @@ constexpr Syntax kSyntaxes[] = {
     {"solve", Arguments::KeyValues,
      "solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] "
      "[budget=SIZE|none] [slack=PERCENT] "
-     "[train=on|off] [optimizer=O] [checkpoint=on|off] [pin=SPEC]",
+     "[train=on|off] [optimizer=O] [checkpoint=on|off] [dropout=on|off] [pin=SPEC]",
      nullptr},
     {"colour", Arguments::One, "colour by=axis|regret|time|memory|traffic|error",
      "^by=(axis|regret|time|memory|traffic|error)$"},
@@ -124,7 +124,7 @@ bool isSolveArgument(const KeyValue& pair) {
   if (key == QLatin1String("engine")) return solve::parseEngine(toStd(value)).has_value();
   if (key == QLatin1String("sequence_parallel")) return rules::parseSequenceParallel(toStd(value)).has_value();
   if (key == QLatin1String("menu")) return isOneOf(value, {"optimum", "full", "auto"});
-  if (key == QLatin1String("train") || key == QLatin1String("checkpoint")) return isOneOf(value, {"on", "off"});
+  if (isOneOf(key, {"train", "checkpoint", "dropout"})) return isOneOf(value, {"on", "off"});
   if (key == QLatin1String("optimizer")) return solve::parseOptimizer(toStd(value)).has_value();
   if (key == QLatin1String("profile")) return !value.isEmpty();
   if (key == QLatin1String("budget")) return value == QLatin1String("none") || parseBytes(toStd(value));

@@ -59,6 +59,7 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
       m_unit(new QComboBox),
       m_training(new QCheckBox(tr("Count a training step: forward, backward, optimizer"))),
       m_checkpoints(new QCheckBox(tr("Blocks keep what comes into them, and run again"))),
+      m_dropout(new QCheckBox(tr("Train with the dropout of config.json"))),
       m_hasBudget(new QCheckBox(tr("at most"))),
       m_budget(new QDoubleSpinBox),
       m_slack(new QDoubleSpinBox),
@@ -86,6 +87,7 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
   form->addRow(tr("&Training"), m_training);
   form->addRow(tr("&Optimizer"), m_optimizer);
   form->addRow(tr("Chec&kpoints"), m_checkpoints);
+  form->addRow(tr("Dro&pout"), m_dropout);
   form->addRow(tr("Memory of a &rank"), makeBudget());
   m_slack->setRange(0, solve::kMostSlackPercent);
   m_slack->setAccessibleName(tr("Slack"));
@@ -129,6 +131,10 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
   });
   connect(m_checkpoints, &QCheckBox::clicked, this, [this](bool isOn) {
     m_settings.setCheckpointsActivations(isOn);
+    emit changedByUser();
+  });
+  connect(m_dropout, &QCheckBox::clicked, this, [this](bool isOn) {
+    m_settings.setTrainsWithDropout(isOn);
     emit changedByUser();
   });
   connect(m_optimizer, &QComboBox::activated, this, [this] {
@@ -214,6 +220,14 @@ void SolveSettings::refresh() {
   m_optimizer->setEnabled(settings.cost.isTraining);
   m_checkpoints->setChecked(settings.cost.checkpointsActivations);
   m_checkpoints->setEnabled(settings.cost.isTraining);
+  const pipeline::Model* model = m_opened.model().get();
+  m_dropout->setChecked(settings.trainsWithDropout);
+  m_dropout->setEnabled(settings.cost.isTraining && !(model && model->exported));
+  m_dropout->setToolTip(model && model->exported ? tr("An exported program has the dropout that it was exported with.")
+                        : model && model->info.dropouts.empty()
+                            ? tr("The config of this model has none: no probability in it is above 0.")
+                        : model ? tr("Of this model: %1.").arg(toQ(model->info.dropouts))
+                                : QString());
   showBudget(settings.cost.memoryBudget);
   m_slack->setValue(settings.cost.slackPercent);
   const auto show = [](QLineEdit* line, const std::vector<std::string>& patterns) {
@@ -228,8 +242,9 @@ namespace {
 const QString kGroup = QStringLiteral("solve"), kRanks = QStringLiteral("ranks"), kEngine = QStringLiteral("engine"),
               kCandidateSetKey = QStringLiteral("menu"), kSequence = QStringLiteral("sequence-parallel"),
               kDevice = QStringLiteral("device"), kTraining = QStringLiteral("training"),
-              kCheckpoints = QStringLiteral("checkpoint-activations"), kOptimizer = QStringLiteral("optimizer"),
-              kBudget = QStringLiteral("memory-budget"), kSlack = QStringLiteral("slack");
+              kCheckpoints = QStringLiteral("checkpoint-activations"), kDropout = QStringLiteral("dropout"),
+              kOptimizer = QStringLiteral("optimizer"), kBudget = QStringLiteral("memory-budget"),
+              kSlack = QStringLiteral("slack");
 }
 
 void saveSolveSettings(const Settings& settings) {
@@ -243,6 +258,7 @@ void saveSolveSettings(const Settings& settings) {
   stored.setValue(kDevice, toQ(now.cost.profile.name));
   stored.setValue(kTraining, now.cost.isTraining);
   stored.setValue(kCheckpoints, now.cost.checkpointsActivations);
+  stored.setValue(kDropout, now.trainsWithDropout);
   stored.setValue(kOptimizer, toQ(solve::toText(now.cost.optimizer)));
   stored.setValue(kBudget, QVariant::fromValue<qlonglong>(now.cost.memoryBudget.value_or(0)));
   stored.setValue(kSlack, toQ(fmt::format("{}", now.cost.slackPercent)));
@@ -264,6 +280,7 @@ void loadSolveSettings(Settings& settings) {
     static_cast<void>(settings.setDeviceProfile(device));
   settings.setTraining(stored.value(kTraining).toBool());
   settings.setCheckpointsActivations(stored.value(kCheckpoints).toBool());
+  settings.setTrainsWithDropout(stored.value(kDropout).toBool());
   if (const auto optimizer = solve::parseOptimizer(toStd(stored.value(kOptimizer).toString())))
     settings.setOptimizer(*optimizer);
   if (const auto slack = solve::parseSlack(toStd(stored.value(kSlack).toString()))) settings.setSlack(*slack);

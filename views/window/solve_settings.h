@@ -34,7 +34,7 @@ class SolveSettings : public QDialog {
   Settings& m_settings;
   Notices& m_notices;
   QComboBox *m_candidateSet, *m_device, *m_optimizer, *m_unit;
-  QCheckBox *m_training, *m_checkpoints, *m_hasBudget;
+  QCheckBox *m_training, *m_checkpoints, *m_dropout, *m_hasBudget;
   QDoubleSpinBox* m_budget;
   QDoubleSpinBox* m_slack;
   QLineEdit *m_rulesOff, *m_redistributable;

@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/stopwatch.h"
+#include "families/dropouts.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/types.h"
 #include "libtorch/capture/forward_source.h"
@@ -88,7 +89,7 @@ void runForward(Recorder& recorder, const families::ModelConfig& config, const C
   if (options.cacheUse == graph::CacheUse::Reads)
     inputs.cachePosition = recorder.addInput(std::string(graph::kCachePosition), {DType::Int64, {1}});
   const models::ModelOptions asked{bridge::toScalarType(dtype), options.logitsToKeep, options.cacheUse,
-                                   options.cachePositions};
+                                   options.cachePositions, options.dropout};
   RecordingHost host(recorder, progress);
   const Recorder::Recording recording(recorder);
   const auto outputs = models::runModel(config, inputs, asked, host);
@@ -140,6 +141,7 @@ Result<void> checkOptionsFor(const families::ModelConfig& config, const CaptureO
     return fail(ErrorCode::BadInput, "{}: {} models have no token types: leave token_type_ids out.", where,
                 config.family.modelType);
   }
+  if (options.dropout) CLEAVE_TRY_VOID(families::checkDropouts(config, where));
   CLEAVE_TRY_VOID(checkCache(config, options, where));
   const bool isCausal = std::holds_alternative<families::CausalHead>(config.head);
   if (options.logitsToKeep != 0 && !isCausal) {
@@ -219,6 +221,7 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
   model.dtype = options.dtype.value_or(config.dtype);
   model.batch = options.batch;
   model.sequence = options.sequence;
+  model.dropouts = families::dropoutsInWords(config);
   BuiltModel source(config, options, model.dtype);
   return record(source, std::move(model), where, progress);
 }

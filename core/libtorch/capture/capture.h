@@ -23,6 +23,7 @@ struct CaptureOptions {
   bool mask = false;                  ///< with an `attention_mask` input
   bool tokenTypes = false;            ///< with a `token_type_ids` input
   bool loss = true;                   ///< with `labels` and the loss
+  bool dropout = false;               ///< of a model folder: with the dropout of training
   std::int64_t logitsToKeep = 0;      ///< 0: all positions
   /// Of causal models: a prefill of `sequence` positions, or one step of generation (`sequence` is 1), with a cache
   /// that has room for `cachePositions`.
@@ -44,6 +45,7 @@ struct CapturedModel {
   graph::DType dtype = graph::DType::Float32;
   std::int64_t batch = 1, sequence = 128;  ///< as captured (CaptureOptions::cutsSequence); 0: the inputs of an exported
                                            ///< program have no such size
+  std::string dropouts;                    ///< probabilities above 0 of a folder's config (families/dropouts.h)
   formats::SymbolSizes sizes;              ///< of an exported program
   double captureMs = 0, decomposeMs = 0;
 };

@@ -24,6 +24,7 @@ Result<void> checkExportedOptions(const formats::ExportedProgram& program, const
   };
   if (options.dtype) return settled("--dtype", "its element types");
   if (options.mask) return settled("--mask", "its inputs");
+  if (options.dropout) return settled("--dropout", "its dropout");
   if (options.tokenTypes) return settled("--token-types", "its inputs");
   if (options.cacheUse != graph::CacheUse::None) {
     return fail(ErrorCode::BadUsage,

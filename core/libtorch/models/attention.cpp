@@ -160,6 +160,7 @@ class Attention {
     }
     Tensor shares = at::softmax(scores, -1, at::kFloat).to(m_build.options().dtype);
     if (!m_part.sinks.empty()) shares = shares.slice(-1, 0, m_build.keyPositions());
+    shares = m_build.dropped(inBlock(m_part.name), m_build.family().dropouts.attention, shares);
     return at::matmul(shares, heads.value)
         .transpose(1, 2)
         .contiguous()
@@ -193,7 +194,8 @@ Tensor attended(Build& build, const Tensor& query, const Tensor& key, const Tens
                 const std::optional<Tensor>& mask, double scale) {
   const bool isCausal = !mask && build.family().isCausal && build.sequence() > 1;
   const std::optional<double> given = scale == 0 ? std::nullopt : std::optional(scale);
-  const Tensor result = at::scaled_dot_product_attention(query, key, value, mask, /*dropout_p=*/0.0, isCausal, given);
+  const double chance = build.chance(build.family().dropouts.attention);
+  const Tensor result = at::scaled_dot_product_attention(query, key, value, mask, chance, isCausal, given);
   return result.transpose(1, 2).contiguous().view({build.batch(), build.sequence(), -1});
 }
 

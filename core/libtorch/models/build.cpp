@@ -129,6 +129,13 @@ Tensor Build::norm(const std::string& path, const Tensor& input, at::IntArrayRef
                     family().norm);
 }
 
+Tensor Build::dropped(const std::string& path, const NumberKey& probability, const Tensor& input) {
+  const double chance = this->chance(probability);
+  if (chance == 0) return input;
+  const Inside scope(*this, path, "Dropout");
+  return at::dropout(input, chance, /*train=*/true);
+}
+
 Tensor Build::rmsNorm(const std::string& path, const Tensor& input, double eps) {
   const Inside scope(*this, path, className("RMSNorm"));
   const Tensor normed = normalised(input.to(at::kFloat), eps);

@@ -70,6 +70,11 @@ class Build {
   Tensor norm(const std::string& path, const Tensor& input, at::IntArrayRef weightShape = {});
   Tensor rmsNorm(const std::string& path, const Tensor& input, double eps);
   Tensor activation(const std::string& path, const Tensor& input);
+  /// With elements dropped by the module at `path`, or by the code of the module that this is called in; as it is where
+  /// nothing is dropped.
+  Tensor dropped(const std::string& path, const NumberKey& probability, const Tensor& input);
+  /// What a run drops with this probability: 0 without dropout.
+  double chance(const NumberKey& probability) const { return m_options.dropout ? probability.value : 0.0; }
   /// What was kept of all layers, in their order.
   std::vector<std::pair<std::string, Tensor>>& present() { return m_present; }
 
@@ -114,8 +119,8 @@ Tensor attention(Build& build, const std::string& block, const Tensor& input, st
                  const LayerInputs& shared);
 Tensor latentAttention(Build& build, const LatentAttention& part, const std::string& block, const Tensor& input,
                        std::size_t index, const LayerInputs& shared);
-/// Query, key and value [batch, heads, sequence, features]; the result [batch, sequence, heads · features]. A scale of
-/// 0: the root of the head size's inverse.
+/// Query, key and value [batch, heads, sequence, features]; the result [batch, sequence, heads · features], with the
+/// family's dropout of attention. A scale of 0: the root of the head size's inverse.
 Tensor attended(Build& build, const Tensor& query, const Tensor& key, const Tensor& value,
                 const std::optional<Tensor>& mask, double scale);
 

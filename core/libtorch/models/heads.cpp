@@ -54,8 +54,13 @@ struct HeadCall {
   }
 
   ModelOutputs operator()(const ClassifierHead& part) const {
-    const Tensor first = hidden.select(1, 0);
-    const Tensor pooled = build.linear(std::string(part.dense), first, build.hidden(), /*hasBias=*/true).tanh();
+    const auto dropped = [&](const Tensor& x) {
+      return build.dropped(std::string(part.dropout), part.dropoutProbability, x);
+    };
+    Tensor first = hidden.select(1, 0);
+    if (part.dropsInput) first = dropped(first);
+    const Tensor pooled =
+        dropped(build.linear(std::string(part.dense), first, build.hidden(), /*hasBias=*/true).tanh());
     const Tensor logits = widened(build.linear(std::string(part.output), pooled, part.labels.value, /*hasBias=*/true));
     ModelOutputs outputs{logits, {}};
     if (!build.inputs().labels) return outputs;

@@ -19,9 +19,22 @@ struct BlockCall {
 
   std::string inBlock(std::string_view name) const { return Build::join(path, name); }
   Tensor norm(std::string_view name, const Tensor& x) const { return build.norm(inBlock(name), x); }
-  Tensor attend(const Tensor& x) const { return attention(build, path, x, index, shared); }
+  const Dropouts& dropouts() const { return build.family().dropouts; }
+  /// What a module of the block gives, dropped by that module itself, by one inside of it, or by one of the block's.
+  Tensor dropped(const Dropout& dropout, std::string_view module, std::string_view className, const Tensor& x) const {
+    if (build.chance(dropout.probability) == 0) return x;
+    const bool isInside = !module.empty() && (std::string(dropout.name) + '.').starts_with(std::string(module) + '.');
+    const Build::Inside scope(build, isInside ? inBlock(module) : path, build.className(className));
+    return build.dropped(inBlock(dropout.name), dropout.probability, x);
+  }
+  Tensor attend(const Tensor& x) const {
+    const auto name = std::visit([](const auto& part) { return part.name; }, build.family().attention);
+    return dropped(dropouts().attentionOutput, name, "Attention", attention(build, path, x, index, shared));
+  }
   Tensor feed(const Tensor& x) const {
-    return build.config().layers[index].isSparse ? experts(build, path, x) : mlp(build, path, x);
+    if (build.config().layers[index].isSparse) return experts(build, path, x);
+    const auto name = std::visit([](const auto& part) { return part.name; }, build.family().mlp.kind);
+    return dropped(dropouts().mlpOutput, name, "MLP", mlp(build, path, x));
   }
 
   Tensor operator()(const PreNorm& part) const {
@@ -51,7 +64,9 @@ struct BlockCall {
     const Tensor normed = norm(part.attentionNorm, input);
     const Tensor attended = attend(normed);
     const Tensor fed = feed(part.mlpNorm.empty() ? normed : norm(part.mlpNorm, input));
-    return input.add(attended).add(fed);
+    const Dropout& sum = dropouts().sum;
+    if (build.chance(sum.probability) == 0) return input.add(attended).add(fed);
+    return dropped(sum, {}, {}, fed.add(attended)).add(input);
   }
 };
 
@@ -99,7 +114,9 @@ class Model {
     if (isProjected()) hidden = m_build.linear(m_build.inModel(part.projectIn), hidden, m_build.hidden(), false);
     if (const auto* learned = std::get_if<LearnedPositions>(&m_family.position))
       hidden = hidden.add(learnedPositions(m_build, *learned));
-    return part.norm.empty() ? hidden : m_build.norm(m_build.inModel(part.norm), hidden);
+    if (!part.norm.empty()) hidden = m_build.norm(m_build.inModel(part.norm), hidden);
+    const Dropout& dropout = m_family.dropouts.embeddings;
+    return m_build.dropped(m_build.inModel(dropout.name), dropout.probability, hidden);
   }
 
   /// The factor is rounded to the dtype of the parameters first, as transformers does.

@@ -2,9 +2,9 @@
 /// The forward pass and the loss of a model of any family (families/family.h), on tensors of any device.
 ///
 /// Operators, their order and the module paths are those of transformers' modelling files with
-/// `attn_implementation="sdpa"` in evaluation mode, so that a captured graph reads like the model's own code and
-/// results equal transformers' to rounding. Stateless; safe from any thread. LibTorch's exceptions pass through:
-/// callers inside core/libtorch translate them.
+/// `attn_implementation="sdpa"` in evaluation mode (or, with dropout, in training mode), so that a captured graph reads
+/// like the model's own code and results equal transformers' to rounding. Stateless; safe from any thread. LibTorch's
+/// exceptions pass through: callers inside core/libtorch translate them.
 ///
 ///     Weights host(...);
 ///     const ModelOutputs out = runModel(config, {ids, mask, labels}, {.dtype = at::kFloat}, host);
@@ -34,6 +34,7 @@ struct ModelOptions {
   std::int64_t logitsToKeep = 0;      ///< causal heads: only the last positions; 0: all; the loss needs all
   graph::CacheUse cacheUse = graph::CacheUse::None;  ///< causal models: keys and values are given out, or taken too
   std::int64_t cachePositions = 0;                   ///< that the cache has room for
+  bool dropout = false;                              ///< with the dropout of training, where the config has some
 };
 
 struct ModelOutputs {

@@ -101,9 +101,11 @@ std::uint64_t drawKey(std::uint64_t seed, std::int64_t pass) {
   return mixed(mixed(seed + kIncrement) + static_cast<std::uint64_t>(pass) * kIncrement);
 }
 
-at::Tensor drop(const at::Tensor& x, const Dropout& dropout, std::uint64_t key) {
+at::Tensor drop(const at::Tensor& x, const Dropout& dropout, const PassDraws& draws) {
   if (dropout.chance <= 0 || x.numel() == 0) return x.alias();
-  const std::uint64_t own = mixed(key + (static_cast<std::uint64_t>(dropout.stream) + 1) * kIncrement);
+  const std::uint64_t stream = mixed(draws.key + (static_cast<std::uint64_t>(dropout.stream) + 1) * kIncrement);
+  const std::int64_t before = draws.replica * productOf(dropout.shape, 0, static_cast<int>(dropout.shape.size()));
+  const std::uint64_t own = stream + static_cast<std::uint64_t>(before);
   const auto threshold = static_cast<std::int64_t>(std::llround(dropout.chance * static_cast<double>(1 << kBits)));
   Places places = placesOf(x, dropout);
   if (places.sizes.empty()) {  // a single number

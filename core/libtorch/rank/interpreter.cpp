@@ -5,7 +5,6 @@
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
-#include "libtorch/rank/dropout.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/from_blob.h>
@@ -150,8 +149,8 @@ Result<void> Program::runNode(NodeId id, Collectives& collectives, LiveMemory& m
 Result<NamedTensors> Program::run(Collectives& collectives, LiveMemory& memory, const Progress& progress, Tape* tape) {
   std::fill(m_values.begin(), m_values.end(), at::Tensor());
   memory.reset();
-  m_draws = drawKey(m_seed, m_pass);
-  at::manual_seed(m_draws);  // of operators that every rank runs on the whole
+  m_draws.key = drawKey(m_seed, m_pass);
+  at::manual_seed(m_draws.key);  // of operators that every rank runs on the whole
   if (tape) tape->setDraws(m_draws);
   for (const at::Tensor& tensor : m_given) {
     if (tensor.defined()) memory.pin(tensor);

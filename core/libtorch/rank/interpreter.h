@@ -46,6 +46,8 @@ class Program {
   /// What is random in a run follows from the seed and from the number of the pass, and is the same in each run of it.
   void setSeed(std::uint64_t seed) { m_seed = seed; }
   void setPass(std::int64_t pass) { m_pass = pass; }
+  /// Of several, the replica whose rows the program computes.
+  void setReplica(int replica) { m_draws.replica = replica; }
   /// All outputs in the graph's order. With a tape, which keeps what a backward pass needs; without, whether they can
   /// be differentiated is the caller's mode. An error names the node, its scope and its operands' shapes.
   Result<NamedTensors> run(Collectives& collectives, LiveMemory& memory, const Progress& progress = {},
@@ -67,7 +69,7 @@ class Program {
   at::Device m_device;
   std::uint64_t m_seed = 0;
   std::int64_t m_pass = 0;
-  std::uint64_t m_draws = 0;  ///< the key of both (dropout.h)
+  PassDraws m_draws;  ///< of both
   StepRecorder* m_recorder = nullptr;
   ValueWatcher* m_watcher = nullptr;
   std::vector<std::optional<BoundCall>> m_calls;         ///< by NodeId

@@ -71,7 +71,7 @@ Result<std::vector<std::optional<BoundCall>>> bindCalls(const graph::Graph& grap
 }
 
 Result<std::vector<at::Tensor>> runCall(const BoundCall& call, std::vector<c10::IValue>& arguments,
-                                        Collectives& collectives, std::uint64_t draws) {
+                                        Collectives& collectives, const PassDraws& draws) {
   if (const auto* parallel = std::get_if<ParallelOp>(&call.target)) {
     CLEAVE_TRY(at::Tensor result, runParallelOp(*parallel, arguments, collectives, draws));
     return std::vector<at::Tensor>{std::move(result)};

@@ -28,6 +28,6 @@ std::string nameOfNode(const graph::Graph& graph, graph::NodeId node);
 
 /// Runs it on its arguments, which it uses up; `draws` as for runParallelOp.
 Result<std::vector<at::Tensor>> runCall(const BoundCall& call, std::vector<c10::IValue>& arguments,
-                                        Collectives& collectives, std::uint64_t draws);
+                                        Collectives& collectives, const PassDraws& draws);
 
 }  // namespace cleave::torch_rank

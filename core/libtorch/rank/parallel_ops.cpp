@@ -5,7 +5,6 @@
 #include "libtorch/bridge/experts.h"
 #include "libtorch/bridge/grouped_product.h"
 #include "libtorch/bridge/types.h"
-#include "libtorch/rank/dropout.h"
 
 namespace cleave::torch_rank {
 namespace {
@@ -51,7 +50,7 @@ Result<at::Tensor> shard(const at::Tensor& x, std::int64_t dim, Collectives& col
 }
 
 Result<at::Tensor> dropout(const std::vector<c10::IValue>& arguments, const Collectives& collectives,
-                           std::uint64_t draws) {
+                           const PassDraws& draws) {
   const auto placement = rules::Placement::parse(arguments[4].toStringView());
   if (!placement)
     return fail(ErrorCode::BadInput, "{}: no placement: {}.", graph::kDropout, arguments[4].toStringRef());
@@ -174,7 +173,7 @@ at::Tensor vocabLossGradient(VocabLoss loss, const at::Tensor& gradient) {
 }
 
 Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives,
-                                 std::uint64_t draws) {
+                                 const PassDraws& draws) {
   switch (op) {
     case ParallelOp::AllReduce: return collectives.allReduce(std::move(arguments[0]).toTensor(), Reduction::Sum);
     case ParallelOp::GatherInput:

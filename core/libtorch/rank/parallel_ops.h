@@ -2,6 +2,7 @@
 /// Cleave's own operators of a rank program (graph/operators.h), on ATen and `Collectives`. LibTorch inside.
 #include "graph/operators.h"
 #include "libtorch/rank/collectives.h"
+#include "libtorch/rank/dropout.h"
 
 #include <ATen/core/ivalue.h>
 
@@ -14,10 +15,10 @@ using graph::ParallelOp;
 /// Whether the node has the operator's arguments, and such as a rank can run; the error names the argument.
 Result<void> checkCall(ParallelOp op, const graph::Node& node);
 
-/// Runs the operator. `arguments` are complete and in order; a tensor that is moved in may be overwritten. `draws` is
-/// the pass's key for what is random (dropout.h).
+/// Runs the operator. `arguments` are complete and in order; a tensor that is moved in may be overwritten. `draws`
+/// decides what is random in the pass.
 Result<at::Tensor> runParallelOp(ParallelOp op, std::vector<c10::IValue>& arguments, Collectives& collectives,
-                                 std::uint64_t draws);
+                                 const PassDraws& draws);
 
 /// Rows of this rank's part of the table ([vocabulary/n, hidden]); zeros for ids of other ranks' parts. The row
 /// `padding` (-1: none) gets no gradient. BadInput for an id outside [0, vocabulary), on the CPU.

@@ -79,8 +79,8 @@ class Tape {
   /// Runs the call and keeps what its backward pass needs; the results are outside autograd.
   Result<std::vector<at::Tensor>> record(graph::NodeId node, const BoundCall& call, Collectives& collectives,
                                          const TakeArguments& take);
-  /// The key of the pass that is recorded (dropout.h).
-  void setDraws(std::uint64_t draws) { m_draws = draws; }
+  /// Of the pass that is recorded.
+  void setDraws(const PassDraws& draws) { m_draws = draws; }
   /// A call has made the value.
   void see(graph::ValueId value, const at::Tensor& tensor) {
     if (m_isKept[value.index()]) m_kept[value.raw()] = tensor;
@@ -127,7 +127,7 @@ class Tape {
   const program::Backward& m_backward;
   const at::Device m_device;
   const Calls m_calls;
-  std::uint64_t m_draws = 0;
+  PassDraws m_draws;
   StepRecorder* m_recorder = nullptr;
   std::vector<std::unique_ptr<Entry>> m_entries;  ///< by NodeId
   std::vector<at::Tensor> m_gradients;            ///< by ValueId: of values, while the backward pass needs them

@@ -26,6 +26,7 @@ Result<void> takeInputs(const RankRequest& request, Task& task) {
   }
   CLEAVE_TRY(task.digestOfInputs, task.batches.digest(*task.bound));
   const int replica = mesh.replicaOf(request.rank);
+  task.bound->setReplica(replica);
   CLEAVE_TRY(task.lossShares, lossShares(*task.bound, task.batches, replica));
   return task.batches.give(*task.bound, 0, replica);
 }

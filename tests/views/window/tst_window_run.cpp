@@ -346,6 +346,25 @@ class TestWindowRun : public QObject {
     QTRY_VERIFY(window.graphArea().isVisible());
   }
 
+  /// What waits for the model with dropout is trained then, and another model with it too.
+  void scriptsTrainWithDropout() {
+    SessionWindow window;
+    openModel(window, "gpt2");
+    const auto commands = parseScript(
+        QStringLiteral("solve engine=reference ranks=2 train=on dropout=on\nwait\nrun backend=gloo steps=2\nwait\n"
+                       "open %1\nwait\nsolve engine=reference ranks=1\nrun ranks=2 steps=1\nwait\n")
+            .arg(QStringLiteral(CLEAVE_TEST_DATA "/families/opt")));
+    QVERIFY2(commands.has_value(), commands ? "" : commands.error().message.c_str());
+    ScriptRunner runner(window, *commands, {});
+    QCOMPARE(runner.run(), 0);
+    const RunState* state = window.session().runs().state();
+    QVERIFY(state && state->report && state->plan->model.hasDropout);
+    QCOMPARE(state->plan->ranks, 2);
+    QCOMPARE(state->report->verdict, pipeline::RunVerdict::Passed);
+    QCOMPARE(window.session().runs().history().runs().size(), std::size_t(2));
+    for (const char* bad : {"solve dropout=0.1", "solve dropout"}) QVERIFY2(!parseScript(QLatin1String(bad)), bad);
+  }
+
   /// Scripts set the run, run it, and look at what was kept.
   void scriptsDoTheSame() {
     SessionWindow window;

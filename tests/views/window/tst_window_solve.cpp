@@ -11,6 +11,7 @@
 #include <QToolButton>
 #include <QtTest>
 
+#include "graph/operators.h"
 #include "tests/support/session_window.h"
 #include "views/graph/view/graph_view.h"
 #include "views/window/branch_bar.h"
@@ -232,6 +233,7 @@ class TestWindowSolve : public QObject {
       for (auto* box : settings->findChildren<QCheckBox*>())
         if (!box->isChecked()) QTest::keyClick(box, Qt::Key_Space);
       QVERIFY(window.session().settings().options().cost.isTraining);
+      QVERIFY(window.session().settings().options().trainsWithDropout);
       QVERIFY(window.session().settings().options().cost.memoryBudget.has_value());
       QCOMPARE(window.session().settings().options().cost.slackPercent, 1.0);
       auto* slack = boxNamed<QDoubleSpinBox>(*settings, "Slack");
@@ -243,10 +245,54 @@ class TestWindowSolve : public QObject {
     QCOMPARE(window.session().settings().options().ranks, 8);
     QCOMPARE(window.session().settings().options().engine, solve::Engine::Learning);
     QVERIFY(window.session().settings().options().cost.isTraining);
+    QVERIFY(window.session().settings().options().trainsWithDropout);
     QVERIFY(window.session().settings().options().cost.memoryBudget.has_value());
     QCOMPARE(window.session().settings().options().cost.slackPercent, 2.5);
     QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 8);
     QSettings().clear();
+  }
+
+  /// The graph is another one, so that the model is captured again before it is solved.
+  void aBoxTrainsWithDropout() {
+    SessionWindow window;
+    openModel(window, "gpt2");
+    Session& session = window.session();
+    const auto isSettledWith = [&](bool hasDropout) {
+      const auto& plan = session.plans().plan();
+      return plan && window.isSettled() && plan->model.hasDropout == hasDropout && !session.plans().isOutdated();
+    };
+    const auto drops = [&] {
+      return std::ranges::any_of(session.opened().graph()->nodes, [&](const graph::Node& node) {
+        return graph::isDropout(*session.opened().graph(), node);
+      });
+    };
+    auto* settings = window.findChild<SolveSettings*>();
+    settings->show();
+    const auto box = [&](const char* text) -> QCheckBox* {
+      for (auto* each : settings->findChildren<QCheckBox*>())
+        if (each->text().startsWith(QLatin1String(text))) return each;
+      return nullptr;
+    };
+    QCheckBox *training = box("Count a training step"), *dropout = box("Train with the dropout");
+    QVERIFY(training && dropout && !dropout->isEnabled());
+    QTest::keyClick(training, Qt::Key_Space);
+    QVERIFY(dropout->isEnabled() && !dropout->isChecked());
+    QVERIFY2(dropout->toolTip().contains(QStringLiteral("attn_pdrop 0.1")), qPrintable(dropout->toolTip()));
+    QTest::keyClick(dropout, Qt::Key_Space);
+    QVERIFY(isSettledWith(false) == false && !drops());  // what is shown is outdated, and stays until it is solved
+    trigger(window, "solve");
+    QTRY_VERIFY_WITH_TIMEOUT(isSettledWith(true), kPatience);
+    QVERIFY(drops());
+    QVERIFY(session.plans().plan()->costSettings.isTraining && dropout->isChecked());
+    RunSettings run{.ranks = 2};
+    run.training.steps = 2;
+    QVERIFY(session.runs().arguments(run).join(QLatin1Char(' ')).contains(QStringLiteral("--dropout on")));
+    // A plan for inference has none, whatever the box says.
+    QTest::keyClick(training, Qt::Key_Space);
+    QVERIFY(!dropout->isEnabled());
+    trigger(window, "solve");
+    QTRY_VERIFY_WITH_TIMEOUT(isSettledWith(false), kPatience);
+    QVERIFY(!drops() && !session.plans().plan()->costSettings.isTraining);
   }
 
   void escStopsTheSurveyOfWorldSizes() {
