@@ -55,7 +55,7 @@ class TestDropout : public QObject {
     const graph::Shape shape(sizes.begin(), sizes.end());
     const at::Tensor whole = at::rand(shape, at::kDouble) + 1;
     const std::uint64_t key = drawKey(7, 0);
-    const at::Tensor expected = drop(whole, dropoutOf(shape, 0.4), key);
+    const at::Tensor expected = drop(whole, dropoutOf(shape, 0.4), {key});
     QVERIFY(expected.eq(0).any().item<bool>());
     const Placement split = *Placement::parse(placement.toStdString());
     for (int rank = 0; rank < ranks; ++rank) {
@@ -66,7 +66,7 @@ class TestDropout : public QObject {
       const at::Tensor part = test::partOf(whole, split, ranks, rank);
       const at::Tensor isPadding = part.eq(test::kPadding);
       const at::Tensor wanted = test::partOf(expected, split, ranks, rank);
-      QVERIFY(isSame(drop(part, own, key).masked_fill(isPadding, test::kPadding), wanted));
+      QVERIFY(isSame(drop(part, own, {key}).masked_fill(isPadding, test::kPadding), wanted));
     }
   }
 
@@ -77,7 +77,7 @@ class TestDropout : public QObject {
   void keepsTheMeanAndDropsWhatIsAsked() {
     QFETCH(double, chance);
     constexpr std::int64_t kCount = 1'000'000;
-    const at::Tensor dropped = drop(at::ones({1000, 1000}), dropoutOf({1000, 1000}, chance), drawKey(1, 0));
+    const at::Tensor dropped = drop(at::ones({1000, 1000}), dropoutOf({1000, 1000}, chance), {drawKey(1, 0)});
     const double share = dropped.eq(0).to(at::kDouble).mean().item<double>();
     const double deviation = std::sqrt(chance * (1 - chance) / kCount);
     QVERIFY2(std::abs(share - chance) < 5 * deviation, qPrintable(QString::number(share)));
@@ -94,7 +94,7 @@ class TestDropout : public QObject {
   void eachSeedPassAndDropoutDropsItsOwn() {
     const at::Tensor x = at::ones({500, 400});
     const auto dropped = [&](std::uint64_t seed, std::int64_t pass, std::int64_t stream) {
-      return drop(x, dropoutOf({500, 400}, 0.5, stream), drawKey(seed, pass));
+      return drop(x, dropoutOf({500, 400}, 0.5, stream), {drawKey(seed, pass)});
     };
     const at::Tensor one = dropped(0, 0, 0);
     QVERIFY(isSame(one, dropped(0, 0, 0)));
@@ -106,15 +106,15 @@ class TestDropout : public QObject {
 
   void chancesAtTheEnds() {
     const at::Tensor x = at::rand({4, 6}) + 1;
-    QVERIFY(isSame(drop(x, dropoutOf({4, 6}, 0), 1), x));
-    QVERIFY(isSame(drop(x, dropoutOf({4, 6}, 1), 1), at::zeros_like(x)));
-    QVERIFY(isSame(drop(at::scalar_tensor(2.0), dropoutOf({}, 1), 1), at::scalar_tensor(0.0)));
-    QCOMPARE(drop(at::ones({0, 3}), dropoutOf({0, 3}, 0.5), 1).numel(), 0);
+    QVERIFY(isSame(drop(x, dropoutOf({4, 6}, 0), {1}), x));
+    QVERIFY(isSame(drop(x, dropoutOf({4, 6}, 1), {1}), at::zeros_like(x)));
+    QVERIFY(isSame(drop(at::scalar_tensor(2.0), dropoutOf({}, 1), {1}), at::scalar_tensor(0.0)));
+    QCOMPARE(drop(at::ones({0, 3}), dropoutOf({0, 3}, 0.5), {1}).numel(), 0);
   }
 
   void gradientsComeWhereSomethingStayed() {
     const at::Tensor x = at::ones({50, 40}).requires_grad_();
-    const at::Tensor dropped = drop(x, dropoutOf({50, 40}, 0.3), drawKey(2, 5));
+    const at::Tensor dropped = drop(x, dropoutOf({50, 40}, 0.3), {drawKey(2, 5)});
     dropped.sum().backward();
     QVERIFY(isSame(x.grad(), dropped.detach()));
   }
