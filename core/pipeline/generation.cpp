@@ -146,6 +146,19 @@ plan::ModelInfo ofPrompt(plan::ModelInfo info, const TokenRows& prompt, std::int
   return info;
 }
 
+namespace {
+
+/// Where transformers' `generate` has its defaults from.
+fs::path generationFile(const plan::ModelInfo& model) {
+  fs::path folder = model.source;
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) folder = folder.parent_path();
+  const fs::path own = folder / "generation_config.json";
+  return fs::exists(own, error) ? own : folder / "config.json";
+}
+
+}  // namespace
+
 Result<std::shared_ptr<const plan::Plan>> planStep(const plan::Plan& prompt, const Progress& progress) {
   plan::ModelInfo step = prompt.model;
   step.sequence = 1;
@@ -161,11 +174,7 @@ std::int64_t memoryOfBoth(const plan::MemoryPrediction& prompt, const plan::Memo
 }
 
 Result<program::Generation> generationOf(const plan::ModelInfo& model, std::int64_t newTokens) {
-  fs::path folder = model.source;
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) folder = folder.parent_path();
-  const fs::path own = folder / "generation_config.json";
-  const fs::path file = fs::exists(own, error) ? own : folder / "config.json";
+  const fs::path file = generationFile(model);
   CLEAVE_TRY(const nlohmann::json json, readJsonFile(file));
   CLEAVE_TRY(const JsonObject config, JsonObject::of(json, file.string()));
   program::Generation generation{.tokens = newTokens};
@@ -178,6 +187,44 @@ Result<program::Generation> generationOf(const plan::ModelInfo& model, std::int6
   }
   CLEAVE_TRY_VOID(program::check(generation));
   return generation;
+}
+
+Result<std::vector<std::string>> unheededIn(const plan::ModelInfo& model) {
+  // transformers' logits processors and ways of search, each with the values that leave the likeliest token alone.
+  static const std::pair<const char*, nlohmann::json> kKeys[] = {
+      {"repetition_penalty", nlohmann::json::array({1})},
+      {"encoder_repetition_penalty", nlohmann::json::array({1})},
+      {"no_repeat_ngram_size", nlohmann::json::array({0})},
+      {"encoder_no_repeat_ngram_size", nlohmann::json::array({0})},
+      {"min_length", nlohmann::json::array({0})},
+      {"min_new_tokens", nlohmann::json::array({0})},
+      {"num_beams", nlohmann::json::array({1})},
+      {"num_beam_groups", nlohmann::json::array({1})},
+      {"guidance_scale", nlohmann::json::array({1})},
+      {"bad_words_ids", nlohmann::json::array({nlohmann::json::array()})},
+      {"suppress_tokens", nlohmann::json::array({nlohmann::json::array()})},
+      {"begin_suppress_tokens", nlohmann::json::array({nlohmann::json::array()})},
+      {"sequence_bias", nlohmann::json::array({nlohmann::json::array(), nlohmann::json::object()})},
+      {"forced_bos_token_id", nlohmann::json::array()},
+      {"forced_eos_token_id", nlohmann::json::array()},
+      {"exponential_decay_length_penalty", nlohmann::json::array()},
+      {"force_words_ids", nlohmann::json::array()},
+      {"constraints", nlohmann::json::array()},
+      {"penalty_alpha", nlohmann::json::array({0})},
+      {"dola_layers", nlohmann::json::array()},
+      {"stop_strings", nlohmann::json::array({nlohmann::json::array()})},
+      {"watermarking_config", nlohmann::json::array()},
+  };
+  const fs::path file = generationFile(model);
+  CLEAVE_TRY(const nlohmann::json json, readJsonFile(file));
+  CLEAVE_TRY(const JsonObject config, JsonObject::of(json, file.string()));
+  std::vector<std::string> unheeded;
+  for (const auto& [key, harmless] : kKeys) {
+    const nlohmann::json* const value = config.find(key);
+    if (value && std::ranges::find(harmless, *value) == harmless.end())
+      unheeded.push_back(fmt::format("{} {}", key, jsonText(nlohmann::ordered_json(*value))));
+  }
+  return unheeded;
 }
 
 double GenerationReport::tokensPerSecond() const {

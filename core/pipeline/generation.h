@@ -54,6 +54,10 @@ std::int64_t memoryOfBoth(const plan::MemoryPrediction& prompt, const plan::Memo
 /// model has no such file; filled up with pad_token_id, or else the first of those.
 Result<program::Generation> generationOf(const plan::ModelInfo& model, std::int64_t newTokens);
 
+/// What of the same file makes transformers' `generate(do_sample=False)` choose other tokens than the likeliest, and
+/// no rank heeds: "repetition_penalty 1.1". BadInput where the file is none.
+Result<std::vector<std::string>> unheededIn(const plan::ModelInfo& model);
+
 /// What a run generated.
 struct GenerationReport {
   TokenRows tokens;  ///< with the prompt

@@ -8,6 +8,8 @@
 #include "pipeline/run_steps.h"
 #include "pipeline/solve.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 namespace cleave::pipeline {
@@ -77,6 +79,12 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
 /// What the run generated, and what its ranks told of it.
 Result<void> takeGenerated(RunReport& report, const RunRequest& request, const RankFiles& files,
                            const std::map<int, protocol::Generated>& told) {
+  CLEAVE_TRY(const std::vector<std::string> unheeded, unheededIn(request.plan->model));
+  if (!unheeded.empty())
+    report.notes.push_back(
+        fmt::format("Each token is the likeliest; transformers' generate chooses others, because the "
+                    "model's generation config has {}.",
+                    fmt::join(unheeded, ", ")));
   std::vector<protocol::Generated> byRank;
   for (const auto& [rank, generated] : told) byRank.push_back(generated);
   CLEAVE_TRY(report.generation,

@@ -9,6 +9,7 @@
 #include "rules/weight_splits.h"
 
 #include <algorithm>
+#include <numeric>
 #include <tuple>
 
 namespace cleave::rules {
@@ -202,17 +203,17 @@ class Tracer {
   std::vector<std::pair<ValueId, int>> m_way;
 };
 
-/// Of a cache: by its heads, each of them held by several ranks where there are more ranks than heads.
+/// Of a cache: by its heads, into as many parts as heads and ranks both divide into, each held by several ranks where
+/// there are more ranks than parts: as the layers' keys and values are.
 std::vector<SourceSplit> cacheSplits(const Shape& shape, int ranks) {
   const std::int64_t heads = sizeAt(shape, graph::kCacheHeads);
+  if (heads == 0) return {};
+  const std::int64_t parts = std::gcd(heads, static_cast<std::int64_t>(ranks)), own = heads / parts;
+  const auto copies = static_cast<int>(ranks / parts);
   const Placement even = Placement::split(graph::kCacheHeads);
-  if (heads >= ranks && even.localShape(shape, ranks)) {
-    return {{even, fmt::format("each rank keeps the keys or values of its {} of {} heads", heads / ranks, heads)}};
-  }
-  if (heads == 0 || heads >= ranks || ranks % heads != 0) return {};
-  const auto copies = static_cast<int>(ranks / heads);
-  return {{even.withReplicas(copies),
-           fmt::format("{} ranks each keep the keys or values of one of {} heads", copies, heads)}};
+  if (copies == 1) return {{even, fmt::format("each rank keeps the keys or values of its {} of {} heads", own, heads)}};
+  return {{even.withReplicas(copies), fmt::format("{} ranks each keep the keys or values of {} of {} heads", copies,
+                                                  own == 1 ? "one" : std::to_string(own), heads)}};
 }
 
 }  // namespace
