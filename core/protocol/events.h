@@ -66,7 +66,7 @@ struct MemorySample {
   std::int64_t allocated = 0, reserved = 0, peak = 0;  ///< allocator's view
   std::int64_t deviceUsed = 0, deviceTotal = 0, deviceFree = 0;
   std::int64_t rss = 0, peakRss = 0;
-  std::int64_t pss = 0;           ///< memory shared with other ranks counted by its share; refreshed once a second
+  std::int64_t pss = 0;           ///< memory shared with other ranks counted by its share; anew at most once a second
   std::int32_t programNode = -1;  ///< node being executed; -1: none
 };
 /// The most that a rank held, two figures under one name each wherever they are shown.

@@ -1,6 +1,7 @@
 /// Ranks at work: two Gloo processes with a thread each against PyTorch's DTensor on the same model, loading against
-/// plain reads of the same file, memory against what was predicted, and a run that tells much against one that tells
-/// nothing. The two sides of a ratio take turns, so that what else the machine does meets both.
+/// plain reads of the same file, memory against what was predicted, by kind and where there is much of it, and a run
+/// that tells much against one that tells nothing. The two sides of a ratio take turns, so that what else the machine
+/// does meets both.
 #include "base/json.h"
 #include "base/output_file.h"
 #include "base/stopwatch.h"
@@ -8,6 +9,8 @@
 #include "base/unique_fd.h"
 #include "formats/safetensors.h"
 #include "launch/launcher.h"
+#include "pipeline/memory_account.h"
+#include "pipeline/report.h"
 #include "pipeline/solve.h"
 #include "tests/bench/bench.h"
 
@@ -48,6 +51,11 @@ LlamaSizes comparedSizes(bool isSmoke) {
 LlamaSizes loadedSizes(bool isSmoke) {
   if (isSmoke) return {2, 512, 1408, 64, 4096, 8};
   return {5, 2048, 5632, 128, 2048, 8};
+}
+/// More than 1 GiB of weights on each rank, and as many tokens as a step of some seconds has.
+LlamaSizes rememberedSizes(bool isSmoke) {
+  if (isSmoke) return comparedSizes(true);
+  return {10, 2048, 5632, 128, 16384, 128};
 }
 
 double median(std::vector<double> numbers) {
@@ -96,9 +104,8 @@ std::vector<formats::NamedType> weightsOf(const LlamaSizes& sizes) {
 /// The one file of the weights of a model.
 fs::path weightFile(const fs::path& folder) { return folder / "model.safetensors"; }
 
-/// A model folder; what a value is depends on where its tensor stands among the others.
-void writeLlama(const fs::path& folder, const LlamaSizes& sizes) {
-  fs::create_directories(folder);
+/// What a value is depends on where its tensor stands among the others.
+void writeWeights(const fs::path& folder, const LlamaSizes& sizes) {
   const std::vector<formats::NamedType> weights = weightsOf(sizes);
   auto writer = bench::need(formats::SafetensorsWriter::open(weightFile(folder), weights));
   constexpr double kDeviation = 0.02;
@@ -114,6 +121,11 @@ void writeLlama(const fs::path& folder, const LlamaSizes& sizes) {
     bench::need(writer.write(std::as_bytes(std::span(values))).has_value(), "The weights cannot be written.");
   }
   bench::need(writer.finish().has_value(), "The weights cannot be written.");
+}
+
+/// What ranks need to make up the weights themselves.
+void writeConfig(const fs::path& folder, const LlamaSizes& sizes) {
+  fs::create_directories(folder);
   const nlohmann::json config{{"architectures", {"LlamaForCausalLM"}},
                               {"model_type", "llama"},
                               {"hidden_size", sizes.hidden},
@@ -132,6 +144,11 @@ void writeLlama(const fs::path& folder, const LlamaSizes& sizes) {
   bench::need(writeFile(folder / "config.json", config.dump(2)).has_value(), "The configuration cannot be written.");
 }
 
+void writeLlama(const fs::path& folder, const LlamaSizes& sizes) {
+  writeConfig(folder, sizes);
+  writeWeights(folder, sizes);
+}
+
 void writeTokens(const fs::path& file, const LlamaSizes& sizes) {
   std::minstd_rand random(2);
   std::vector<std::int64_t> ids(static_cast<std::size_t>(sizes.sequence));
@@ -142,18 +159,21 @@ void writeTokens(const fs::path& file, const LlamaSizes& sizes) {
   bench::need(formats::writeSafetensors(file, tensors).has_value(), "The tokens cannot be written.");
 }
 
+enum class Work { Forward, Training, TrainingCheckpointed };
+
 /// A plan that splits whatever can be split, in a file.
 struct Planned {
   fs::path file;
   std::shared_ptr<const plan::Plan> plan;
 };
-Planned planned(const fs::path& folder, const LlamaSizes& sizes, const fs::path& file, int ranks, bool isTraining) {
+Planned planned(const fs::path& folder, const LlamaSizes& sizes, const fs::path& file, int ranks, Work work) {
   const auto model = bench::need(pipeline::openModel(folder.string(), {.sequence = sizes.sequence}));
   pipeline::SolveOptions options;
   options.ranks = ranks;
   options.engine = solve::Engine::Reference;
   options.record = false;
-  options.cost.isTraining = isTraining;
+  options.cost.isTraining = work != Work::Forward;
+  options.cost.checkpointsActivations = work == Work::TrainingCheckpointed;
   options.cost.profile = bench::need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
   const auto solved = bench::need(pipeline::solveModel(model, options));
   Planned result{file, bench::need(pipeline::planModel(model, solved))};
@@ -168,7 +188,8 @@ struct RanksRun {
   std::vector<double> losses;   ///< of training, each; of passes one
   double loadingMs = 0;
   std::int64_t bytesRead = 0;  ///< of weights, by all
-  std::int64_t peakOfProcess = 0;
+  std::int64_t peakOfProcess = 0, peakOfProgram = 0;
+  std::vector<protocol::MemoryAccount> memory;  ///< by rank, where --times asks for it
 };
 
 RanksRun runRanks(const Planned& planned, std::vector<std::string> arguments) {
@@ -179,6 +200,7 @@ RanksRun runRanks(const Planned& planned, std::vector<std::string> arguments) {
   request.ranks = planned.plan->ranks;
   request.rankArguments = std::move(arguments);
   RanksRun run;
+  run.memory.resize(static_cast<std::size_t>(request.ranks));
   std::vector<Clock::time_point> loadingSince(static_cast<std::size_t>(request.ranks));
   const auto outcome = bench::need(launch::launch(request, [&](const launch::RankEvent& event) {
     if (!event.message) return;
@@ -189,6 +211,8 @@ RanksRun runRanks(const Planned& planned, std::vector<std::string> arguments) {
         run.loadingMs =
             std::max(run.loadingMs, std::chrono::duration<double, std::milli>(Clock::now() - since).count());
     }
+    if (const auto* account = std::get_if<protocol::MemoryAccount>(&*event.message))
+      run.memory[static_cast<std::size_t>(event.rank)] = *account;
     const auto* step = std::get_if<protocol::TrainingStep>(&*event.message);
     if (!step || event.rank != 0) return;
     run.stepsMs.push_back(static_cast<double>(step->microseconds) / 1e3);
@@ -199,6 +223,7 @@ RanksRun runRanks(const Planned& planned, std::vector<std::string> arguments) {
     run.stepMs = std::max(run.stepMs, static_cast<double>(result->stepMicroseconds) / 1e3);
     run.bytesRead += result->bytesRead;
     run.peakOfProcess = std::max(run.peakOfProcess, result->peak.process);
+    run.peakOfProgram = std::max(run.peakOfProgram, result->peak.program);
     if (run.losses.empty()) run.losses.push_back(result->loss);
   }
   return run;
@@ -265,6 +290,26 @@ double plainReadMs(const fs::path& file, bool isKept) {
 }
 
 double inMegabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
+double inMebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
+
+/// What was measured of the rank that held most beside what was predicted, as a whole and by kind.
+void reportMemory(bench::Bench& bench, const std::string& of, const RanksRun& ran, const plan::Plan& plan) {
+  const auto most = std::max_element(ran.memory.begin(), ran.memory.end(),
+                                     [](const auto& a, const auto& b) { return a.peak < b.peak; });
+  for (const pipeline::MemoryLine& line :
+       pipeline::compareMemory(*most, plan, plan.costSettings.isTraining, /*context=*/0).lines) {
+    if (line.measured == 0 && line.predicted.value_or(0) == 0) continue;
+    std::string name = fmt::format("{}_{}_mib", of, line.name);
+    std::replace(name.begin(), name.end(), ' ', '_');
+    bench.report(name, inMebibytes(line.measured));
+    if (line.predicted) bench.report(name + "_predicted", inMebibytes(*line.predicted));
+  }
+  const std::int64_t predicted = pipeline::predictedMemory(plan);
+  bench.report(of + "_process_mib", inMebibytes(ran.peakOfProcess));
+  bench.report(of + "_peak_mib", inMebibytes(ran.peakOfProgram));
+  bench.report(of + "_peak_mib_predicted", inMebibytes(predicted));
+  bench.hold(of + "_peak_off", std::abs(inMebibytes(ran.peakOfProgram) / inMebibytes(predicted) - 1), 0.1);
+}
 
 }  // namespace
 
@@ -277,8 +322,8 @@ BENCH_CASE("rank/dtensor") {
   writeLlama(folder / "model", sizes);
   const fs::path tokens = folder / "tokens.safetensors";
   writeTokens(tokens, sizes);
-  const Planned forward = planned(folder / "model", sizes, folder / "forward.json", kRanks, false);
-  const Planned training = planned(folder / "model", sizes, folder / "training.json", kRanks, true);
+  const Planned forward = planned(folder / "model", sizes, folder / "forward.json", kRanks, Work::Forward);
+  const Planned training = planned(folder / "model", sizes, folder / "training.json", kRanks, Work::Training);
 
   std::vector<double> forwardMs, stepMs, theirForwardMs, theirStepMs, forwardRatios, stepRatios;
   std::int64_t peakOfForward = 0, peakOfTraining = 0;
@@ -317,13 +362,14 @@ BENCH_CASE("rank/dtensor") {
 
 BENCH_CASE("rank/loading") {
   const LlamaSizes sizes = loadedSizes(bench.isSmoke());
+  ::unsetenv("OMP_NUM_THREADS");  // a rank has its share of the processors
   const auto folder = bench::need(TemporaryFolder::make("cleave-bench"));
   writeLlama(folder / "model", sizes);
   const fs::path file = weightFile(folder / "model");
   const double bytes = static_cast<double>(fs::file_size(file));
   plainReadMs(file, /*isKept=*/false);  // into the page cache
   for (const int ranks : {1, kRanks}) {
-    const Planned plan = planned(folder / "model", sizes, folder / fmt::format("{}.json", ranks), ranks, false);
+    const Planned plan = planned(folder / "model", sizes, folder / fmt::format("{}.json", ranks), ranks, Work::Forward);
     // The least of each: a read that is over within a time slice meets nobody, loading meets whoever is there.
     std::vector<double> reads, keptReads, loadings;
     for (int round = 0; round < (bench.isSmoke() ? 1 : 9); ++round) {
@@ -337,9 +383,26 @@ BENCH_CASE("rank/loading") {
     bench.report(of + "read_ms", least(reads) * bytes);
     bench.report(of + "kept_read_ms", least(keptReads) * bytes);
     bench.report(of + "loading_of_reads", least(loadings) / least(reads));
-    bench.hold(of + "loading_of_kept_reads", least(loadings) / least(keptReads), 1 / 0.8);
+    bench.hold(of + "loading_of_kept_reads", least(loadings) / least(keptReads), 0.6);
   }
   bench.report("file_mb", bytes / 1e6);
+}
+
+BENCH_CASE("rank/memory") {
+  const LlamaSizes sizes = rememberedSizes(bench.isSmoke());
+  const auto folder = bench::need(TemporaryFolder::make("cleave-bench"));
+  ::setenv("OMP_NUM_THREADS", "1", /*overwrite=*/1);
+  writeConfig(folder / "model", sizes);
+  const std::vector<std::string> once{"--skip-weights", "--times"};
+  std::vector<std::string> training = once;
+  training.insert(training.end(), {"--train-steps", "2", "--lr", kLearningRate});  // the second has optimizer states
+  const auto take = [&](const std::string& of, Work work, const std::vector<std::string>& arguments) {
+    const Planned plan = planned(folder / "model", sizes, folder / (of + ".json"), kRanks, work);
+    reportMemory(bench, of, runRanks(plan, arguments), *plan.plan);
+  };
+  take("forward", Work::Forward, once);
+  take("training", Work::Training, training);
+  take("checkpointed", Work::TrainingCheckpointed, training);
 }
 
 BENCH_CASE("rank/watching") {
@@ -348,8 +411,8 @@ BENCH_CASE("rank/watching") {
   const auto folder = bench::need(TemporaryFolder::make("cleave-bench"));
   ::setenv("OMP_NUM_THREADS", "1", /*overwrite=*/1);
   writeLlama(folder / "model", sizes);
-  const Planned plan = planned(folder / "model", sizes, folder / "plan.json", kRanks, true);
-  const std::vector<std::string> work{"--train-steps", isSmoke ? "3" : "8"};
+  const Planned plan = planned(folder / "model", sizes, folder / "plan.json", kRanks, Work::Training);
+  const std::vector<std::string> work{"--train-steps", isSmoke ? "3" : "5"};
   std::vector<double> quietMs, watchedMs, unrecordedMs, recordedMs, processorRatios;
   const auto take = [&](const char* how, std::vector<double>& stepsMs, std::vector<double>& lastMs) {
     std::vector<std::string> arguments = work;
@@ -360,7 +423,7 @@ BENCH_CASE("rank/watching") {
     lastMs.push_back(ran.stepsMs.back());
     return processorMsOfChildren() - before;
   };
-  for (int round = 0; round < (isSmoke ? 1 : 9); ++round) {
+  for (int round = 0; round < (isSmoke ? 1 : 15); ++round) {
     const double quiet = take("--quiet", quietMs, unrecordedMs);
     // Of the last step the times are recorded.
     processorRatios.push_back(take("--times", watchedMs, recordedMs) / quiet);

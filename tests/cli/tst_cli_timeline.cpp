@@ -136,6 +136,7 @@ class TestCliTimeline : public QObject {
         return is;
       };
       QVERIFY(isWithin("parameters", 0, 0));
+      QVERIFY(isWithin("inputs and constants", 0, 4096));  // and no gradients of the step before
       if (isTraining) {
         QVERIFY(isWithin("gradients", 0, 0));
         QVERIFY(isWithin("optimizer states", 0, 4096));  // and a counter for each parameter

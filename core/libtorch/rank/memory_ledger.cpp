@@ -84,7 +84,7 @@ struct Judge {
   MemoryKind operator()(const Allocation& a) const {
     if (a.isBefore) {
       if (parameters.contains(a.memory)) return MemoryKind::Parameters;
-      if (isOf(a.made, {SpanKind::GradientSum})) return MemoryKind::Gradients;
+      if (isOf(a.made, {SpanKind::GradientSum, SpanKind::Backward})) return MemoryKind::Gradients;
       return isOf(a.made, {SpanKind::Optimizer}) ? MemoryKind::Optimizer : MemoryKind::Fixed;
     }
     if (!a.made) return MemoryKind::Fixed;

@@ -24,6 +24,10 @@ namespace {
 // A little under 100 ms: at least ten samples in every second, whatever the scheduler does.
 constexpr auto kSamplePeriod = std::chrono::milliseconds(80);
 constexpr auto kSharePeriod = std::chrono::milliseconds(1000);
+// As a part of the resident set: less than that does not change its proportional size by much.
+constexpr std::int64_t kChangeThatCounts = 32;
+// Behind one that took a millisecond, in milliseconds: a hundredth of a rank's time at most.
+constexpr int kPauseOfPss = 100;
 
 /// The figure behind "Name:" in a /proc file that counts in kB, in bytes.
 std::int64_t kilobyteField(const char* file, std::string_view name) {
@@ -130,8 +134,19 @@ void MemorySampler::loop(std::stop_token stop) {
 }
 
 void MemorySampler::report() {
-  if (m_shares.isDue(std::chrono::steady_clock::now())) m_pss = proportionalSetSize();
+  if (m_shares.isDue(std::chrono::steady_clock::now())) takeProportionalSetSize();
   sampleNow();
+}
+
+/// The kernel walks all pages for it, on a processor that the rank computes on: 3 % of its time, if it did so each
+/// second.
+void MemorySampler::takeProportionalSetSize() {
+  const auto start = std::chrono::steady_clock::now();
+  const std::int64_t rss = processMemory().rss;
+  if (start < m_pssDue || std::abs(rss - m_rssOfPss) < rss / kChangeThatCounts) return;
+  m_rssOfPss = rss;
+  m_pss = proportionalSetSize();
+  m_pssDue = start + kPauseOfPss * (std::chrono::steady_clock::now() - start);
 }
 
 }  // namespace cleave::torch_rank

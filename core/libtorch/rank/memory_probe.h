@@ -45,8 +45,10 @@ class AllocationCounter {
   std::unique_ptr<Scope> m_scope;
 };
 
-/// Sends a sample ten times a second from its own thread, until destroyed; a quiet one none by itself. A `fill` that
-/// throws (a device that has failed) leaves the sample without its figures: the rank's own error says what happened.
+/// Sends a sample ten times a second from its own thread, until destroyed; a quiet one none by itself. The proportional
+/// set size, which takes long to find, is read at most once a second, and where the resident set has changed. A `fill`
+/// that throws (a device that has failed) leaves the sample without its figures: the rank's own error says what
+/// happened.
 class MemorySampler {
  public:
   /// `fill` completes a sample that has the time and the process's memory. Called on the sampling thread.
@@ -60,11 +62,14 @@ class MemorySampler {
  private:
   void loop(std::stop_token stop);
   void report();
+  void takeProportionalSetSize();
   Fill m_fill;
   Sink m_sink;
   std::chrono::steady_clock::time_point m_start;
   Throttle m_shares;  ///< the proportional set size is asked for seldom
   std::atomic<std::int64_t> m_pss{0};
+  std::int64_t m_rssOfPss = 0;  ///< when that was found
+  std::chrono::steady_clock::time_point m_pssDue{};
   std::jthread m_thread;
 };
 

@@ -5,7 +5,10 @@
 #include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/types.h"
 #include "libtorch/rank/fill.h"
+#include "libtorch/rank/threads.h"
+#include "libtorch/rank/weight_memory.h"
 
+#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <fmt/ranges.h>
 
@@ -14,6 +17,9 @@
 
 namespace cleave::torch_rank {
 namespace {
+
+/// What a thread reads at once: a whole number of huge pages, so that no two threads wait for one.
+constexpr std::int64_t kPartBytes = 4 << 20;
 
 /// A parameter of the program with its entry in the shard map.
 struct Wanted {
@@ -96,8 +102,7 @@ class Loader {
   Result<void> loadOne(const Wanted& wanted) {
     const graph::Value& value = m_bound.graph().value(wanted.value);
     const std::int64_t bytes = graph::sizeInBytes(value.type);
-    const at::Tensor tensor = at::empty(
-        value.type.shape, at::TensorOptions().dtype(bridge::toScalarType(value.type.dtype)).device(m_bound.device()));
+    const at::Tensor tensor = emptyParameter(value.type, m_bound.device());
     // A padded vocabulary's last rows belong to no piece.
     if (!wanted.isRead || elementsRead(*wanted.shards) < tensor.numel()) tensor.zero_();
     m_report.parameterBytes += bytes;
@@ -217,13 +222,27 @@ class Loader {
     };
     const at::Tensor rows = rowsOf(tensor, region);
     const at::ScalarType stored = bridge::toScalarType(source.type.dtype);
-    if (stored == tensor.scalar_type() && tensor.is_cpu()) {
-      for (std::int64_t row = 0; row < region.outer; ++row) {
-        CLEAVE_TRY_VOID(readInto(row, 0, region.run(), static_cast<std::byte*>(rows[row].data_ptr())));
+    if (stored == tensor.scalar_type() && tensor.is_cpu()) return readInPlace(rows, readInto);
+    return fillThroughStaging(rows, stored, readInto);
+  }
+
+  /// On as many threads as compute: parts of long rows, or several short ones at once.
+  static Result<void> readInPlace(const at::Tensor& rows, const Producer& readInto) {
+    if (rows.numel() == 0) return {};
+    const std::int64_t outer = rows.size(0), run = rows.size(1), stride = rows.stride(0);
+    const std::int64_t itemSize = rows.element_size(), most = kPartBytes / itemSize;
+    const std::int64_t columns = std::min(run, most), rowsAtOnce = std::max<std::int64_t>(1, most / run);
+    const auto ceilDiv = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+    const std::int64_t across = ceilDiv(run, columns), down = ceilDiv(outer, rowsAtOnce);
+    auto* const out = static_cast<std::byte*>(rows.data_ptr());
+    return onThreads(at::get_num_threads(), across * down, [&](std::int64_t part) -> Result<void> {
+      const std::int64_t first = part / across * rowsAtOnce, column = part % across * columns;
+      for (std::int64_t row = first; row < std::min(first + rowsAtOnce, outer); ++row) {
+        const std::int64_t count = std::min(columns, run - column);
+        CLEAVE_TRY_VOID(readInto(row, column, count, out + (row * stride + column) * itemSize));
       }
       return {};
-    }
-    return fillThroughStaging(rows, stored, readInto);
+    });
   }
 
   Program& m_bound;

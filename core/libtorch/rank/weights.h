@@ -1,9 +1,9 @@
 #pragma once
 /// Loads this rank's slices of the checkpoint, and nothing else. LibTorch inside.
 ///
-/// Bytes go by positioned reads straight into the final tensors; where the stored type differs from the program's, or
-/// the tensor lives on a GPU, through at most 1 MiB of staging. The payload bytes read are exactly those of the shard
-/// map (program::shardBytes), which whoever runs the rank can check.
+/// Bytes go by positioned reads straight into the final tensors, those of a large one by several threads; where the
+/// stored type differs from the program's, or the tensor lives on a GPU, through at most 1 MiB of staging. The payload
+/// bytes read are exactly those of the shard map (program::shardBytes), which whoever runs the rank can check.
 #include "base/progress.h"
 #include "formats/weight_files.h"
 #include "libtorch/rank/interpreter.h"

@@ -3,23 +3,91 @@
 #include "libtorch/rank/fill.h"
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/interpreter.h"
+#include "libtorch/rank/memory_ledger.h"
 #include "libtorch/rank/memory_probe.h"
+#include "libtorch/rank/threads.h"
+#include "libtorch/rank/weight_memory.h"
 #include "libtorch/rank/weights.h"
 #include "tests/libtorch/rank/ranks_as_threads.h"
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <QTemporaryDir>
 #include <QTest>
+
+#include <sys/mman.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <stop_token>
+#include <thread>
 
 using namespace cleave;
 using namespace cleave::tests;
 using namespace cleave::torch_rank;
 using graph::DType;
 
+namespace {
+
+constexpr const char* kFile = "model.safetensors";
+
+/// So many threads for LibTorch, and as many as before at the end.
+class Threads {
+ public:
+  explicit Threads(int count) { at::set_num_threads(count); }
+  ~Threads() { at::set_num_threads(m_before); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int m_before = at::get_num_threads();
+};
+
+int threadsOfProcess() {
+  return static_cast<int>(std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()));
+}
+
+/// On each of the ranks the same piece.
+program::ParameterShards parameter(const std::string& name, const graph::Shape& shape, DType stored,
+                                   const graph::Shape& local, const program::ShardPiece& piece, std::int64_t ranks) {
+  return {name,   {DType::Float32, shape},
+          stored, local,
+          {},     std::vector<std::vector<program::ShardPiece>>(static_cast<std::size_t>(ranks), {piece})};
+}
+
+/// Parameters of one shape, and the first as output.
+std::string aliasOf(const std::vector<std::string>& names, const graph::Shape& shape) {
+  const std::string type = graph::toText(graph::TensorType{DType::Float32, shape});
+  std::string text;
+  for (const std::string& name : names) text += name + ": " + type + " = parameter\n";
+  return text + "alias_0: " + type + " = aten::alias(" + names[0] + ")\nreturn y=alias_0\n";
+}
+
+/// Both rows of a tensor of 32 MiB, each a parameter.
+program::RankProgram halves() {
+  const graph::Shape whole{2, 4 << 20}, row{1, 4 << 20};
+  program::RankProgram plan;
+  plan.parameters.push_back(parameter("a", whole, DType::Float32, row, {"w", kFile, 0, 0, 1}, 1));
+  plan.parameters.push_back(parameter("b", whole, DType::Float32, row, {"w", kFile, 0, 1, 1}, 1));
+  return plan;
+}
+
+}  // namespace
+
 class ExecLoadingTest : public QObject {
   Q_OBJECT
   QTemporaryDir m_folder;
+
+  /// With the tensor as "w".
+  fs::path folderOf(const at::Tensor& tensor, DType type) {
+    const fs::path folder = m_folder.path().toStdString();
+    const std::vector<formats::TensorView> views{
+        {"w", {type, tensor.sizes().vec()}, {static_cast<const std::byte*>(tensor.data_ptr()), tensor.nbytes()}}};
+    need(formats::writeSafetensors(folder / kFile, views).map([] { return 0; }));
+    return folder;
+  }
 
  private slots:
   void init() { at::manual_seed(7); }
@@ -68,10 +136,7 @@ class ExecLoadingTest : public QObject {
     const DType storedType = *graph::parseDType(stored.toStdString());
     const graph::Shape shape{2048, 3072};
     const at::Tensor whole = at::randn(shape).to(storedType == DType::Float32 ? at::kFloat : at::kBFloat16);
-    const auto folder = std::filesystem::path(m_folder.path().toStdString());
-    const std::vector<formats::TensorView> views{
-        {"w", {storedType, shape}, {static_cast<const std::byte*>(whole.data_ptr()), whole.nbytes()}}};
-    QVERIFY(formats::writeSafetensors(folder / "model.safetensors", views));
+    const fs::path folder = folderOf(whole, storedType);
 
     constexpr int kRanks = 4;
     graph::Shape local = shape;
@@ -103,6 +168,154 @@ class ExecLoadingTest : public QObject {
       const at::Tensor expected =
           at::cat({whole.narrow(dim, start + half, half), whole.narrow(dim, start, half)}, dim).to(at::kFloat);
       COMPARE_TENSORS(runAlone(program)[0].second, expected, 0);
+    }
+  }
+
+  /// Of 36 MiB in f32: as a whole, in one stretch, and in slices that lie apart.
+  void readsLargeParametersOnSeveralThreads_data() {
+    QTest::addColumn<int>("dim");
+    QTest::addColumn<QByteArray>("stored");
+    QTest::addColumn<int>("threads");
+    for (int dim : {-1, 0, 1, 2}) {
+      for (const char* stored : {"f32", "bf16"}) {
+        for (int threads : {1, 3})
+          QTest::addRow("dim %d, %s, %d threads", dim, stored, threads) << dim << QByteArray(stored) << threads;
+      }
+    }
+  }
+  void readsLargeParametersOnSeveralThreads() {
+    QFETCH(int, dim);
+    QFETCH(QByteArray, stored);
+    QFETCH(int, threads);
+    const Threads threadsHere(threads);
+    const DType storedType = *graph::parseDType(stored.toStdString());
+    const graph::Shape shape{6, 768, 2048};
+    const at::Tensor counted = at::arange(graph::elementCount(shape), at::kFloat).view(shape);
+    const at::Tensor whole = counted.to(storedType == DType::Float32 ? at::kFloat : at::kBFloat16);
+    const fs::path folder = folderOf(whole, storedType);
+    const std::int64_t ranks = dim < 0 ? 1 : 2, rank = ranks - 1;
+    graph::Shape local = shape;
+    if (dim >= 0) local[dim] /= ranks;
+    const std::int64_t start = dim < 0 ? 0 : rank * local[dim], length = dim < 0 ? 0 : local[dim];
+    program::RankProgram plan;
+    plan.parameters.push_back(parameter("w", shape, storedType, local, {"w", kFile, dim, start, length}, ranks));
+    Program program = bound(aliasOf({"w"}, local));
+    std::atomic<std::int64_t> loaded = 0;
+    const std::int64_t bytes = graph::sizeInBytes({DType::Float32, local});
+    AllocationCounter counter;
+    const int threadsBefore = threadsOfProcess();
+    const WeightReport report = need(loadWeights(program, plan, {{folder, {}}, static_cast<int>(rank)}, loaded));
+    QCOMPARE(report.bytesRead, program::shardBytes(plan.parameters, static_cast<int>(rank)));
+    QCOMPARE(loaded.load(), bytes);
+    QVERIFY(counter.largest() == bytes);
+    QVERIFY(counter.peak() <= bytes + program::kStagingBytes + (64 << 10));
+    // LibTorch keeps those that convert.
+    if (storedType == DType::Float32) QCOMPARE(threadsOfProcess(), threadsBefore);
+    const at::Tensor expected = (dim < 0 ? whole : whole.narrow(dim, start, length)).to(at::kFloat);
+    COMPARE_TENSORS(program.given(program.graph().findValue("w")), expected, 0);
+  }
+
+  /// A parameter's own mapping counts as LibTorch's memory does, to the byte.
+  void memoryOfLargeParametersIsCounted() {
+    const graph::TensorType type{DType::Float32, {1025, 1027}};
+    const std::int64_t bytes = graph::sizeInBytes(type);
+    StepRecorder recorder;
+    MemoryLedger ledger(recorder);
+    AllocationCounter counter;
+    counter.setLedger(&ledger, true);
+    at::Tensor tensor = emptyParameter(type, at::kCPU);
+    QCOMPARE(counter.allocated(), bytes);
+    QCOMPARE(counter.largest(), bytes);
+    const void* const memory = tensor.data_ptr();
+    QCOMPARE(reinterpret_cast<std::uintptr_t>(memory) % (2 << 20), std::uintptr_t(0));
+    const auto live = ledger.live({memory}, false);
+    QCOMPARE(live.size(), std::size_t(1));
+    QCOMPARE(live[0].bytes, bytes);
+    QVERIFY(live[0].memory == memory && live[0].kind == protocol::MemoryKind::Parameters);
+    tensor.fill_(1);
+    QCOMPARE(tensor.sum().item<float>(), 1025.0F * 1027.0F);
+    tensor.reset();
+    QCOMPARE(counter.allocated(), std::int64_t(0));
+    QVERIFY(ledger.live({}, false).empty());
+    unsigned char isThere = 0;
+    QVERIFY(::mincore(const_cast<void*>(memory), 1, &isThere) == -1 && errno == ENOMEM);  // the system has it again
+  }
+
+  /// The file loses its end between two parameters: the second is in the middle of being read by several threads.
+  void aFileThatIsCutOffWhileItIsReadIsOneError() {
+    const Threads several(3);
+    const fs::path folder = folderOf(at::zeros({2, 4 << 20}), DType::Float32);
+    program::RankProgram plan = halves();
+    Program program = bound(aliasOf({"a", "b"}, {1, 4 << 20}));
+    std::atomic<std::int64_t> loaded = 0;
+    const std::int64_t kept = static_cast<std::int64_t>(fs::file_size(folder / kFile)) - (9 << 20);
+    const Progress progress({}, [&](const ProgressUpdate& update) {
+      if (update.done < update.total) fs::resize_file(folder / kFile, static_cast<std::uintmax_t>(kept));
+    });
+    const int threadsBefore = threadsOfProcess();
+    const auto cut = loadWeights(program, plan, {{folder, {}}, 0}, loaded, progress);
+    QVERIFY(!cut);
+    QCOMPARE(cut.error().code, ErrorCode::BadInput);
+    const QString message = QString::fromStdString(cut.error().message);
+    QVERIFY2(message.startsWith("Cannot load b: " + QString::fromStdString((folder / kFile).string())) &&
+                 message.endsWith("before the data it announces: the file is truncated.") &&
+                 message.count("truncated") == 1,
+             qPrintable(message));
+    QCOMPARE(loaded.load(), std::int64_t(16 << 20));
+    QCOMPARE(threadsOfProcess(), threadsBefore);
+  }
+
+  /// Where the system lets another thread ask for it in time, which it does once in a few attempts.
+  void stopsInTheMiddleOfAParameter() {
+    const Threads several(3);
+    const fs::path folder = folderOf(at::zeros({2, 4 << 20}), DType::Float32);
+    program::RankProgram plan = halves();
+    const int threadsBefore = threadsOfProcess();
+    bool wasInTheMiddle = false;
+    for (int attempt = 0; attempt < 100 && !wasInTheMiddle; ++attempt) {
+      Program program = bound(aliasOf({"a", "b"}, {1, 4 << 20}));
+      std::atomic<std::int64_t> loaded = 0;
+      std::atomic<bool> isThere = false;
+      std::stop_source stop;
+      AllocationCounter counter;
+      std::jthread stopping([&](std::stop_token end) {
+        isThere = true;
+        while (counter.largest() == 0 && !end.stop_requested()) std::this_thread::yield();
+        stop.request_stop();  // the first parameter has its memory: what follows is reading
+      });
+      while (!isThere) std::this_thread::yield();
+      const auto stopped = loadWeights(program, plan, {{folder, {}}, 0}, loaded, Progress(stop.get_token()));
+      stopping.join();
+      QCOMPARE(threadsOfProcess(), threadsBefore);
+      if (stopped) continue;
+      QCOMPARE(stopped.error().code, ErrorCode::Cancelled);
+      const QString message = QString::fromStdString(stopped.error().message);
+      QVERIFY2(message.endsWith("Stopped while loading weights."), qPrintable(message));
+      wasInTheMiddle = loaded == 0;
+    }
+    QVERIFY(wasInTheMiddle);
+  }
+
+  void threadsShareThePartsAndTheFirstErrorEndsThem() {
+    for (int threads : {1, 2, 5}) {
+      std::vector<std::atomic<int>> done(100);
+      QVERIFY(onThreads(threads, std::ssize(done), [&](std::int64_t part) -> Result<void> {
+        ++done[static_cast<std::size_t>(part)];
+        return {};
+      }));
+      for (const auto& times : done) QCOMPARE(times.load(), 1);
+      std::atomic<int> begun = 0;
+      const auto failed = onThreads(threads, 1'000'000, [&](std::int64_t part) -> Result<void> {
+        ++begun;
+        if (part % 7 == 3) return fail(ErrorCode::BadInput, "part of no use");
+        return {};
+      });
+      QVERIFY(!failed && failed.error().message == "part of no use");
+      // Each thread may have been in one part, or have met an error of its own, when the first failed.
+      QVERIFY2(begun < 1000, std::to_string(begun).c_str());
+      const auto thrown = onThreads(threads, 3, [](std::int64_t) -> Result<void> { throw std::bad_alloc(); });
+      QVERIFY(!thrown && thrown.error().code == ErrorCode::Environment);
+      QVERIFY(onThreads(threads, 0, [](std::int64_t) -> Result<void> { return fail(ErrorCode::BadInput, "none"); }));
     }
   }
 

@@ -1,0 +1,56 @@
+#include "libtorch/rank/weight_memory.h"
+
+#include "libtorch/bridge/types.h"
+
+#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
+#include <c10/core/Allocator.h>
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <new>
+
+namespace cleave::torch_rank {
+namespace {
+
+constexpr std::size_t kHugePage = 2 << 20;
+/// Below it the huge pages that fit would be few.
+constexpr std::int64_t kLeastMapped = 4 << 20;
+
+/// Null where there is no memory.
+void* mapInHugePages(std::size_t bytes) {
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::size_t needed = (bytes + page - 1) / page * page, reserved = needed + kHugePage;
+  void* const mapping = ::mmap(nullptr, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapping == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(mapping);
+  const std::size_t before = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
+  if (before > 0) ::munmap(begin, before);
+  if (before < kHugePage) ::munmap(begin + before + needed, kHugePage - before);
+  // A kernel that has none refuses, and gives small ones.
+  ::madvise(begin + before, needed, MADV_HUGEPAGE);
+  return begin + before;
+}
+
+}  // namespace
+
+at::Tensor emptyParameter(const graph::TensorType& type, at::Device device) {
+  const auto options = at::TensorOptions().dtype(bridge::toScalarType(type.dtype)).device(device);
+  const std::int64_t bytes = graph::sizeInBytes(type);
+  if (!device.is_cpu() || bytes < kLeastMapped) return at::empty(type.shape, options);
+  void* const memory = mapInHugePages(static_cast<std::size_t>(bytes));
+  if (!memory) {
+    c10::reportOutOfMemoryToProfiler(bytes, 0, 0, device);
+    throw std::bad_alloc();
+  }
+  c10::reportMemoryUsageToProfiler(memory, bytes, 0, 0, device);
+  const auto release = [bytes, device](void* mapping) {
+    ::munmap(mapping, static_cast<std::size_t>(bytes));
+    c10::reportMemoryUsageToProfiler(mapping, -bytes, 0, 0, device);
+  };
+  return at::from_blob(memory, type.shape, release, options);
+}
+
+}  // namespace cleave::torch_rank
