@@ -81,6 +81,7 @@ int runScript(views::MainWindow& window, const Options& options) {
 
 int main(int argc, char** argv) {
   holdStandardStreams();
+  failWritesInsteadOfEnding();
   if (hasArgument(argc, argv, "--layout-worker")) return views::layoutWorkerMain();
 
   CLI::App cli("Shows how a Transformer splits across GPUs, why, and whether it works.", "cleave");

@@ -13,7 +13,6 @@
 #include <CLI/CLI.hpp>
 
 #include <cinttypes>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -253,8 +252,7 @@ int runAsRank(Options& options) {
 
 int main(int argc, char** argv) {
   holdStandardStreams();
-  // A broken pipe is an error of write(), not a reason to die silently.
-  std::signal(SIGPIPE, SIG_IGN);
+  failWritesInsteadOfEnding();
   Options options;
   CLI::App app{"One rank of a tensor-parallel run of a plan", "cleave-rank"};
   declare(app, options);

@@ -1,20 +1,48 @@
 #include "cli/program.h"
 
+#include "base/exhaustion.h"
 #include "base/result.h"
 #include "base/standard_streams.h"
 #include "base/version.h"
 #include "cli/commands.h"
 
-#include <csignal>
+#include <unistd.h>
+
 #include <cstdio>
+#include <exception>
 
 namespace cleave::cli {
 
+namespace {
+
+/// An exception that nobody catches: of a thread, or one of a library that finds no memory.
+[[noreturn]] void sayAndEnd() {
+  std::string why = "an exception that nobody expected ended it.";
+  int code = exitCode(ErrorCode::RankFailed);
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    why = noMemoryInWords() + ".";
+    code = exitCode(ErrorCode::Environment);
+  } catch (const std::system_error& error) {
+    why = fmt::format(
+        "{}.", error.code().category() == std::generic_category() ? reasonInWords(error.code().value()) : error.what());
+    code = exitCode(ErrorCode::Environment);
+  } catch (const std::exception& error) {
+    why = fmt::format("{}.", error.what());
+  } catch (...) {
+  }
+  std::fprintf(stderr, "cleave-cli: %s\n", why.c_str());
+  ::_exit(code);
+}
+
+}  // namespace
+
 int runProgram(int argc, char** argv) {
   holdStandardStreams();
-  // Whoever reads the progress may go: that concerns neither the work nor its result. A reader of results that is gone
-  // is an error of the write.
-  std::signal(SIGPIPE, SIG_IGN);
+  // Whoever reads the progress may go: that concerns neither the work nor its result.
+  failWritesInsteadOfEnding();
+  std::set_terminate(sayAndEnd);
   CLI::App app("Splits Transformer models across ranks, and says why.", "cleave-cli");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string(version()));

@@ -140,7 +140,7 @@ struct RunCommand {
 
   Result<void> checkTrainingFlags() const {
     CLEAVE_TRY_VOID(program::check(training));
-    if (training.isAsked()) return {};
+    if (training.isAsked() || source.flags.isTraining) return {};
     for (const CLI::Option* option : trainingFlags) {
       if (option->count() > 0)
         return fail(ErrorCode::BadUsage, "{} is for training: say with --train-steps for how many steps.",
@@ -265,6 +265,7 @@ struct RunCommand {
                                              {"--timeline", !timeline.empty()},
                                              {"--print-command", cluster.onlyPrints()},
                                              {"--listen", cluster.isAsked()},
+                                             {"--train", source.flags.isTraining},
                                              {"--batch", source.flags.batch.has_value()},
                                              {"--seq", source.flags.sequence.has_value()}}));
     if (source.generation.isAsked()) CLEAVE_TRY_VOID(source.generation.takePrompt(source.input, source.expect));
@@ -274,6 +275,8 @@ struct RunCommand {
     CLEAVE_TRY_VOID(checkBisectionFlags());
     CLEAVE_TRY_VOID(checkShapesFlags());
     if (bisects) return bisect(progress);
+    if (json == "-" && timeline == "-")
+      return fail(ErrorCode::BadUsage, "--json - and --timeline - both write to standard output: name a file for one.");
     // Before the ranks run: a report that cannot be written is known at once.
     if (!json.empty() && json != "-") {
       CLEAVE_TRY(reportFile, OutputFile::open(json, progress.stopToken()));
@@ -304,8 +307,10 @@ struct RunCommand {
     return reportFile->finish();
   }
 
-  /// Words for the terminal, where it does not get the JSON.
-  Result<void> print(const std::string& words) const { return json == "-" ? Result<void>() : writeOutput("-", words); }
+  /// Words for the terminal, where it does not get one of the documents.
+  Result<void> print(const std::string& words) const {
+    return json == "-" || timeline == "-" ? Result<void>() : writeOutput("-", words);
+  }
 
   Result<void> checkShapesFlags() const {
     if (shapes.empty()) {
@@ -387,7 +392,7 @@ struct RunCommand {
     const PlannedShapes planned = planShapes(wanted, progress);
     std::vector<pipeline::RunReport> reports;
     std::optional<Error> failure = planned.failure;
-    if (!planned.request.shapes.empty()) {
+    if (!failure) {
       auto ran = pipeline::runShapes(planned.request, follower(progress), progress);
       endProgress();
       if (ran)
@@ -407,9 +412,9 @@ struct RunCommand {
       if (done.failure) failure = Error{done.failure->code, wanted[i].words() + ": " + done.failure->message};
     }
     if (failure && (reports.empty() || !reports.back().outcome.firstFailure)) {
-      const AskedShape& shape = wanted[reports.size()];
+      const AskedShape& shape = wanted[planned.failure ? planned.request.shapes.size() : reports.size()];
       document.add(shape, *failure);
-      failure->message = shape.words() + ": " + failure->message;
+      if (!failure->message.starts_with(shape.words())) failure->message = shape.words() + ": " + failure->message;
     }
     CLEAVE_TRY_VOID(writeReport(document.text()));
     if (failure) return tl::unexpected(*std::move(failure));
@@ -450,7 +455,9 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
       command
           ->add_option("--accumulate", state->training.accumulate,
                        "With --train-steps: micro-batches a step, one behind the other in --input, or made up")
-          ->capture_default_str()};
+          ->capture_default_str(),
+      command->get_option("--optimizer"),
+      command->get_option("--checkpoint-activations")};
   command->add_flag("--bisect", state->bisects,
                     "Compare one forward pass value by value with an unsplit run, and name the first that differs");
   command->add_option("--against", state->against, "With --bisect: compare with this plan of the same model instead")

@@ -34,6 +34,12 @@ std::string noFileInWords() {
       "all processes of this machine together have {} open files (fs.file-max): end others, or raise that limit", most);
 }
 
+std::string longFileInWords() {
+  const auto limit = limitOf(RLIMIT_FSIZE);
+  if (!limit) return "the file system takes no file of that size: write to another one";
+  return fmt::format("this process may write no file of more than {} (ulimit -f): raise that limit", bytesText(*limit));
+}
+
 }  // namespace
 
 std::string noMemoryInWords() {
@@ -64,6 +70,7 @@ std::optional<std::string> exhaustionInWords(int error) {
     case EMFILE: return noDescriptorInWords();
     case ENFILE: return noFileInWords();
     case ENOMEM: return noMemoryInWords();
+    case EFBIG: return longFileInWords();
     default: return std::nullopt;
   }
 }

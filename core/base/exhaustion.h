@@ -8,7 +8,7 @@
 
 namespace cleave {
 
-/// For an errno that says so (EMFILE, ENFILE, ENOMEM), a clause without a full stop; nullopt for any other.
+/// For an errno that says so (EMFILE, ENFILE, ENOMEM, EFBIG), a clause without a full stop; nullopt for any other.
 std::optional<std::string> exhaustionInWords(int error);
 /// The same for a message of a library, or of the loader, that only quotes the system's words.
 std::optional<std::string> exhaustionQuotedIn(std::string_view message);

@@ -1,5 +1,7 @@
 #include "base/output_file.h"
 
+#include "base/exhaustion.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -65,7 +67,7 @@ tl::unexpected<Error> cannotWrite(const fs::path& file, int error) {
   if (error == EISDIR) return fail(ErrorCode::Environment, "Cannot write {}: it is a folder.", name);
   if (error == ENOSPC) return fail(ErrorCode::Environment, "Cannot write {}: the disk is full.", name);
   if (error == EPIPE) return fail(ErrorCode::Environment, "Cannot write {}: its reader is gone.", name);
-  return fail(ErrorCode::Environment, "Cannot write {}: {}.", name, std::strerror(error));
+  return fail(ErrorCode::Environment, "Cannot write {}: {}.", name, reasonInWords(error));
 }
 
 bool isSameFile(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
@@ -336,7 +338,7 @@ Result<void> writeTo(int descriptor, std::string_view name, std::string_view con
     case 0: return {};
     case ECANCELED: return stoppedWriting(name);
     case ENOSPC: return fail(ErrorCode::Environment, "Cannot write {}: the disk is full.", name);
-    default: return fail(ErrorCode::Environment, "Cannot write {}: {}.", name, std::strerror(error));
+    default: return fail(ErrorCode::Environment, "Cannot write {}: {}.", name, reasonInWords(error));
   }
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <initializer_list>
 
 namespace cleave {
@@ -14,6 +15,10 @@ void holdStandardStreams() {
     // The lowest free number is this one: those before it are open by now.
     (void)!::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
+}
+
+void failWritesInsteadOfEnding() {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN);
 }
 
 }  // namespace cleave

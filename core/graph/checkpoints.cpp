@@ -1,5 +1,6 @@
 #include "graph/checkpoints.h"
 
+#include "graph/blocks.h"
 #include "graph/saves.h"
 
 #include <algorithm>
@@ -7,18 +8,6 @@
 
 namespace cleave::graph {
 namespace {
-
-/// "model.layers.3" of "model.layers.3.mlp.up_proj"; empty: it is in no list of modules.
-std::string blockPath(const std::string& path) {
-  for (std::size_t at = 0; at < path.size();) {
-    const std::size_t end = std::min(path.find('.', at), path.size());
-    const std::string_view part = std::string_view(path).substr(at, end - at);
-    if (at > 0 && !part.empty() && part.find_first_not_of("0123456789") == std::string_view::npos)
-      return path.substr(0, end);
-    at = end + 1;
-  }
-  return {};
-}
 
 bool isCall(const Graph& graph, ValueId value) {
   return graph.node(graph.value(value).producer).kind == NodeKind::Call;

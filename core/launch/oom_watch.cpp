@@ -17,11 +17,11 @@ void OomWatch::look(pid_t process) {
 }
 
 std::string OomWatch::why() const {
-  // A group that is gone, or a kernel that counts none by group: the machine's count is all there is.
+  // The machine's count alone: a group that is gone, a kernel that counts none by group, or a machine that is full.
   const auto now = m_group ? oomKillsIn(*m_group) : std::nullopt;
-  const bool isStruck = now ? *now > m_group->oomKills : oomKills(m_root) > m_killsBefore;
-  if (!isStruck) return {};
-  if (m_group && m_group->limit > 0)
+  const bool isOfGroup = now && *now > m_group->oomKills;
+  if (!isOfGroup && oomKills(m_root) == m_killsBefore) return {};
+  if (m_group && m_group->limit > 0 && (isOfGroup || !now))
     return fmt::format("the processes of its control group may have {} together", bytesText(m_group->limit));
   return fmt::format("this machine has {}", bytesText(machineMemory(m_root).total));
 }

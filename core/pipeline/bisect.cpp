@@ -21,7 +21,7 @@ using graph::ValueId;
 /// Of the tolerance: by so much digests may differ before a value is looked at in full.
 constexpr double kSuspicious = 0.05;
 /// Values that are looked at in full at once, beside the operands of the nodes that compute them.
-constexpr std::size_t kAtOnce = 4, kMostRounds = 8;
+constexpr std::size_t kAtOnce = 4, kMostRounds = 8, kMaybeNotNumbers = 16;
 
 /// One of the two runs.
 struct Side {
@@ -70,6 +70,7 @@ class Bisector {
       CLEAVE_TRY_VOID(lookAt({from, from + count}));
       if (m_found.first) break;
     }
+    if (!m_found.first) CLEAVE_TRY_VOID(findNotANumber());
     return std::move(m_found);
   }
 
@@ -85,7 +86,6 @@ class Bisector {
       m_other = {std::move(plan), "unsplit"};
       m_found.comparedWith = "an unsplit run";
     }
-    m_found.tolerance = m_request.tolerance.value_or(defaultTolerance(m_request.plan->model.dtype));
     return {};
   }
 
@@ -102,6 +102,29 @@ class Bisector {
       m_common.push_back({id, same->second});
     }
     m_found.compared = m_common.size();
+    m_found.tolerances = tolerancesIn(*plan.graph);
+    const std::vector<double> there = tolerancesIn(*other.graph);
+    for (const auto& [value, same] : m_common) {
+      double& own = m_found.tolerances[value.index()];
+      own = std::max(own, there[same.index()]);
+      m_found.tolerance = std::max(m_found.tolerance, own);
+    }
+  }
+
+  /// By ValueId: of its type, or of a coarser one that it was computed from.
+  std::vector<double> tolerancesIn(const graph::Graph& graph) const {
+    std::vector<double> tolerances(graph.values.size());
+    const auto isFloating = [&](ValueId value) { return graph::isFloatingPoint(graph.value(value).type.dtype); };
+    for (const graph::Node& node : graph.nodes) {
+      double coarsest = 0;
+      for (const ValueId operand : graph::operandsOf(node)) coarsest = std::max(coarsest, tolerances[operand.index()]);
+      for (const ValueId result : node.results) {
+        if (!isFloating(result)) continue;
+        tolerances[result.index()] =
+            m_request.tolerance.value_or(std::max(coarsest, defaultTolerance(graph.value(result).type.dtype)));
+      }
+    }
+    return tolerances;
   }
 
   /// Runs one side; what its ranks saw lies in files of the name that is answered, with ".r" behind it.
@@ -170,11 +193,7 @@ class Bisector {
     return apart == 0 ? 0 : apart / size;
   }
 
-  double toleranceOf(ValueId value) const {
-    const graph::DType dtype = m_split.plan->graph->value(value).type.dtype;
-    if (!graph::isFloatingPoint(dtype)) return 0;
-    return m_request.tolerance.value_or(defaultTolerance(dtype));
-  }
+  double toleranceOf(ValueId value) const { return m_found.tolerances[value.index()]; }
 
   /// In graph order.
   Result<std::vector<ValueId>> compareDigests() {
@@ -186,6 +205,7 @@ class Bisector {
       const rules::Placement &held = m_split.plan->solution->placements[value.index()],
                              &heldThere = m_other.plan->solution->placements[other.index()];
       const Digest whole = wholeOf(expected, i, heldThere, 0);
+      if (whole[program::kNotFinite] > 0) m_notFinite.push_back(value);
       double& error = m_found.errors[value.index()];
       error = 0;
       const std::size_t copies = held.isReplicated() ? actual.byRank.size() : 1;
@@ -243,15 +263,50 @@ class Bisector {
     return {};
   }
 
+  /// Equal on both sides, and no value that anybody wants.
+  Result<void> findNotANumber() {
+    const std::size_t end = std::min(m_notFinite.size(), kMostRounds * kMaybeNotNumbers);
+    for (std::size_t from = 0; from < end && !m_found.firstNotANumber; from += kMaybeNotNumbers) {
+      std::vector<program::WatchedValue> kept;
+      for (std::size_t i = from; i < std::min(from + kMaybeNotNumbers, end); ++i)
+        kept.push_back(watched(*m_other.plan, m_common[m_places.at(m_notFinite[i])].other, true));
+      CLEAVE_TRY(const fs::path seen, runSide(m_other, kept));
+      for (std::size_t i = 0; i < kept.size() && !m_found.firstNotANumber; ++i) {
+        const HeldValue held{seen, fmt::format("value.{}", i), kept[i].shape, kept[i].placement, m_other.plan->ranks};
+        const auto found = notNumbersIn(held);
+        if (!found) return tl::unexpected(found.error());
+        if (found->outside == 0) continue;
+        m_found.firstNotANumber.emplace(*found).value = m_notFinite[from + i];
+      }
+    }
+    return {};
+  }
+
   const BisectRequest& m_request;
   const Progress& m_progress;
   const TemporaryFolder& m_folder;
   Side m_split, m_other;
   std::vector<Common> m_common;                       ///< in the order of the split plan's graph
   std::unordered_map<ValueId, std::size_t> m_places;  ///< in m_common
+  std::vector<ValueId> m_notFinite;                   ///< in graph order: masks hold infinities, and are no fault
   int m_runs = 0;
   Bisection m_found;
 };
+
+}  // namespace
+
+namespace {
+
+/// By their parameters: names and shapes of the wholes.
+bool areOfOneModel(const plan::Plan& a, const plan::Plan& b) {
+  const auto shapes = [](const plan::Plan& plan) {
+    std::map<std::string_view, graph::Shape> byName;
+    for (const program::ParameterShards& parameter : plan.parameters)
+      byName.emplace(parameter.name, parameter.type.shape);
+    return byName;
+  };
+  return a.model.architecture == b.model.architecture && shapes(a) == shapes(b);
+}
 
 }  // namespace
 
@@ -262,6 +317,12 @@ Result<Bisection> bisect(const BisectRequest& request, const Progress& progress)
   asked.initMissing = request.initMissing;
   if (const FolderCheck folder = checkFolder(asked); !folder.holds())
     return fail(ErrorCode::BadInput, "{}", folder.text);
+  if (request.against && !areOfOneModel(*request.plan, *request.against)) {
+    return fail(ErrorCode::BadInput,
+                "The plans are of different models: {} in {}, and {} in {}, with other parameters.",
+                request.plan->model.architecture, request.plan->model.source, request.against->model.architecture,
+                request.against->model.source);
+  }
   if (request.against && inputsInWords(request.against->model) != inputsInWords(request.plan->model)) {
     return fail(ErrorCode::BadInput, "The plans are for other inputs: {}, and {}. Plan both for the same.",
                 inputsInWords(request.plan->model), inputsInWords(request.against->model));

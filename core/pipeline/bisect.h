@@ -4,7 +4,8 @@
 ///
 /// Both runs answer digests of every value that both hold (program/watch.h): what differs there by more than rounding
 /// explains is looked at in full, first in the order of the graph, until one is found that differs by more than the
-/// tolerance. A difference that began in a parameter is found in that parameter.
+/// tolerance. A difference that began in a parameter is found in that parameter. A value is held to the tolerance of
+/// the coarsest type that it was computed in: a float32 copy of a bfloat16 value has its rounding.
 ///
 ///     CLEAVE_TRY(const Bisection found, bisect({.plan = plan, .input = "inputs.safetensors"}, progress));
 ///     if (found.first) fmt::print("{}\n", bisectionText(found, *plan));
@@ -45,18 +46,21 @@ struct ValueDifference {
 };
 
 struct Bisection {
-  double tolerance = 0;
-  std::string comparedWith;  ///< "an unsplit run", "another plan on 4 ranks"
-  std::size_t compared = 0;  ///< values whose digests were compared
-  std::size_t apart = 0;     ///< of these, whose digests differ by more than rounding
+  double tolerance = 0;            ///< the widest
+  std::vector<double> tolerances;  ///< by ValueId of the ATen graph
+  std::string comparedWith;        ///< "an unsplit run", "another plan on 4 ranks"
+  std::size_t compared = 0;        ///< values whose digests were compared
+  std::size_t apart = 0;           ///< of these, whose digests differ by more than rounding
   /// By ValueId of the ATen graph: by how much of its size a value differs, as its digests say; negative: not compared.
   std::vector<double> errors;
   std::optional<ValueDifference> first;
+  /// Where nothing differs: the first value with elements that are not a number, alike in both; `outside`: how many.
+  std::optional<ValueDifference> firstNotANumber;
   std::vector<ValueDifference> inputs;  ///< of the node that computes the first, as far as both runs hold them
 };
 
-/// Runs both, on CPUs of this machine. BadInput where the plans are of different models; errors of runs as they say
-/// them.
+/// Runs both, on CPUs of this machine. BadInput where the plans are of different models or inputs; errors of runs as
+/// they say them.
 Result<Bisection> bisect(const BisectRequest& request, const Progress& progress = {});
 
 /// "First difference: `mul_3` (mul in model.layers.0.mlp) on rank 1: ..."

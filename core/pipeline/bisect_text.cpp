@@ -76,8 +76,13 @@ std::string bisectionText(const Bisection& found, const plan::Plan& plan) {
   const std::string counts = fmt::format(
       "{} compared with {}", counted(static_cast<std::int64_t>(found.compared), "value"), found.comparedWith);
   if (!found.first) {
-    return fmt::format("No difference: {}, each element within {} of its own and its tensor's size.\n", counts,
-                       found.tolerance);
+    std::string text = fmt::format("No difference: {}, each element within {} of its own and its tensor's size{}.\n",
+                                   counts, found.tolerance, found.firstNotANumber ? ", or not a number in both" : "");
+    if (!found.firstNotANumber) return text;
+    const ValueDifference& first = *found.firstNotANumber;
+    return text + fmt::format("The first value with elements that are not a number: {}: {} of {}, first [{}].\n",
+                              nameOf(plan, first.value), first.outside, counted(first.elements, "element"),
+                              fmt::join(first.largest->index, ", "));
   }
   std::string text = fmt::format("First difference: {}: {}.\n", nameOf(plan, found.first->value),
                                  elementText(*found.first, plan.ranks));
@@ -95,9 +100,11 @@ std::string toJson(const Bisection& found, const plan::Plan& plan) {
             {"compared", found.compared},
             {"apart", found.apart},
             {"first", nullptr},
+            {"first_not_a_number", nullptr},
             {"inputs", Json::array()},
             {"values", Json::array()}};
   if (found.first) json["first"] = jsonOf(*found.first, plan);
+  if (found.firstNotANumber) json["first_not_a_number"] = jsonOf(*found.firstNotANumber, plan);
   for (const ValueDifference& input : found.inputs) json["inputs"].push_back(jsonOf(input, plan));
   for (const auto id : idRange<graph::ValueId>(found.errors.size())) {
     if (found.errors[id.index()] < 0) continue;

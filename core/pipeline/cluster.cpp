@@ -1,6 +1,7 @@
 #include "pipeline/cluster.h"
 
 #include <unistd.h>
+#include "pipeline/run_steps.h"
 
 #include <array>
 
@@ -35,6 +36,7 @@ Result<launch::Backend> backendElsewhere(const RunRequest& request, int nodes) {
 }
 
 Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere) {
+  CLEAVE_TRY_VOID(checkTraining(request));
   launch::ClusterRun run;
   run.launcher = elsewhere.launcher;
   run.ranks = request.mesh().ranks();

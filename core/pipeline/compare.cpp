@@ -92,7 +92,8 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
     if (undetermined) CLEAVE_TRY_VOID(undetermined->read(first, count));
     for (std::int64_t i = 0; i < count; ++i) {
       if (isPadding && (*isPadding)[static_cast<std::size_t>((first + i) / shape.back())]) continue;
-      const bool isByChance = undetermined && undetermined->at(i) != 0;
+      const bool areNumbers = std::isfinite(actual.at(i)) && std::isfinite(expected.at(i));
+      const bool isByChance = undetermined && areNumbers && undetermined->at(i) != 0;
       difference.undetermined += isByChance;
       addElement(difference, actual.at(i), expected.at(i), comparison.rtol,
                  comparison.atol + (isByChance ? comparison.moves : 0));

@@ -3,6 +3,7 @@
 
 #include "base/machine_memory.h"
 #include "base/quantities.h"
+#include "plan/shares.h"
 
 namespace cleave::pipeline {
 namespace {
@@ -61,8 +62,9 @@ MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step, i
   MemoryCheck check;
   const plan::MemoryPrediction ofReplica = plan::unsplitMemory(plan);
   const std::int64_t program =
-      step ? memoryOfBoth(ofReplica, plan::unsplitMemory(*step))
-           : ofReplica.total() + (replicas - 1) * (ofReplica.inputs + ofReplica.peakActivations);
+      plan.costSettings.isTraining ? plan::unsplitTrainingBytes(plan, replicas)
+      : step                       ? memoryOfBoth(ofReplica, plan::unsplitMemory(*step))
+             : ofReplica.total() + (replicas - 1) * (ofReplica.inputs + ofReplica.peakActivations);
   check.needed = program + kOwnBytes + kSharedBytes;
   compareWithMachine(check,
                      fmt::format("The unsplit run that the ranks are compared with is predicted to hold {} of memory{}",

@@ -82,7 +82,7 @@ std::vector<std::string> PlanFlags::arguments() const {
   addAll("--rule-off", rulesOff);
   addAll("--redistribute", redistributable);
   if (isTraining) words.emplace_back("--train");
-  if (checkpointsActivations) words.emplace_back("--checkpoint-activations");
+  if (isTraining && checkpointsActivations) words.emplace_back("--checkpoint-activations");
   add("--dropout", dropout, kDefaults.dropout);
   add("--optimizer", optimizer, kDefaults.optimizer);
   add("--device-profile", device, kDefaults.device);

@@ -9,6 +9,7 @@
 #include "plan/headline.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace cleave::pipeline {
 namespace {
@@ -60,16 +61,28 @@ void notePadding(RunReport& report) {
                                      counted(padded->positions, "position"), padded->padding == 1 ? "is" : "are"));
 }
 
+/// Where losses are numbers to begin with, and later are none.
+std::optional<std::string> divergesIn(const std::vector<protocol::TrainingStep>& steps) {
+  const auto first = std::ranges::find_if(steps, [](const auto& step) { return !std::isfinite(step.loss); });
+  if (first == steps.begin() || first == steps.end()) return std::nullopt;
+  return fmt::format(
+      "From step {} on the loss is not a number: training diverges so, whether the model is split or not. Take a "
+      "smaller "
+      "--lr, or --clip-norm.",
+      first->step);
+}
+
 /// Weights that hold no numbers leave none in the outputs, however they are split; and no label leaves no loss.
 Result<void> explainNotANumber(RunReport& report, const RunRequest& request, const RankFiles& files,
                                const Progress& progress) {
   const bool isNumber = std::all_of(report.outputs.begin(), report.outputs.end(),
                                     [](const OutputDifference& o) { return o.notANumber == 0; });
   if (isNumber) return {};
+  const bool trains = request.training.isAsked();
   const auto isLossAlone = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& o) {
     return (o.notANumber > 0) == (o.name == "loss");
   });
-  if (isLossAlone && files.input) {
+  if ((trains ? !report.steps.empty() && std::isnan(report.steps.front().loss) : isLossAlone) && files.input) {
     CLEAVE_TRY(const bool isNone, leavesNoLabel(*files.input));
     if (isNone) {
       report.notes.push_back(
@@ -77,6 +90,10 @@ Result<void> explainNotANumber(RunReport& report, const RunRequest& request, con
           "or not: give a label to compare it.");
       return {};
     }
+  }
+  if (trains && divergesIn(report.steps)) {
+    report.notes.push_back(*divergesIn(report.steps));
+    return {};
   }
   if (request.skipWeights) return {};
   const auto weight = weightThatIsNotFinite(request.plan->model, progress);
@@ -134,6 +151,8 @@ void noteCasts(RunReport& report, const RunRequest& request) {
                                        count == 1 ? "is" : "are", how));
 }
 
+}  // namespace
+
 Result<void> checkTraining(const RunRequest& request) {
   if (!request.training.isAsked()) return {};
   CLEAVE_TRY_VOID(program::check(request.training));
@@ -144,8 +163,6 @@ Result<void> checkTraining(const RunRequest& request) {
   CLEAVE_TRY_VOID(program::backwardOf(*plan.program, plan.parameters, plan.ranks, plan.checkpointed));
   return {};
 }
-
-}  // namespace
 
 Result<RunReport> beginReport(const RunRequest& request) {
   RunReport report;

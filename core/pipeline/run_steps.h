@@ -16,6 +16,8 @@ struct RankFiles {
   fs::path step;  ///< of a run that generates: the plan of a step behind the prompt
 };
 
+/// BadInput, BadUsage: the plan cannot be trained as the request wants.
+Result<void> checkTraining(const RunRequest& request);
 /// What is known before anything starts. BadUsage, BadInput: what a rank would say as well, a folder that is not there.
 Result<RunReport> beginReport(const RunRequest& request);
 /// Environment where the ranks of the plan, or the unsplit run, do not fit into memory, unless that does not matter:

@@ -110,4 +110,16 @@ Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& e
   return difference;
 }
 
+Result<ValueDifference> notNumbersIn(const HeldValue& value) {
+  ValueDifference found;
+  CLEAVE_TRY(const std::vector<double> whole, readWhole(value));
+  found.elements = std::ssize(whole);
+  for (std::size_t at = 0; at < whole.size(); ++at) {
+    if (!std::isnan(whole[at])) continue;
+    if (found.outside++ == 0)
+      found.largest = ElementDifference{indexOf(static_cast<std::int64_t>(at), value.shape), 0, whole[at], whole[at]};
+  }
+  return found;
+}
+
 }  // namespace cleave::pipeline

@@ -21,5 +21,7 @@ struct HeldValue {
 /// Every rank of `actual` against the whole that the ranks of `expected` make up. Leaves ValueDifference::value as it
 /// is. BadInput for a part that has not the shape that its placement makes.
 Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& expected, double tolerance);
+/// How many elements are not a number (`outside`), and the first of them. Otherwise the same.
+Result<ValueDifference> notNumbersIn(const HeldValue& value);
 
 }  // namespace cleave::pipeline

@@ -1,24 +1,15 @@
 #include "plan/repeated_blocks.h"
 
+#include "graph/blocks.h"
 #include "solve/problem/structure.h"
-#include "solve/problem/wording.h"
 
 #include <algorithm>
 #include <unordered_map>
 
 namespace cleave::plan {
-namespace {
 
 using graph::NodeId;
 using graph::ValueId;
-
-/// "model.layers.3" of "model.layers.3.mlp.up_proj"; empty: it is in no list of modules.
-std::string blockPath(const std::string& path) {
-  const std::size_t index = solve::withoutIndices(path).find('*');  // as far as there the two are alike
-  return index == std::string::npos ? std::string() : path.substr(0, path.find('.', index));
-}
-
-}  // namespace
 
 RepeatedBlocks::RepeatedBlocks(const graph::Graph& graph, const solve::Variables& variables)
     : m_graph(graph),
@@ -29,7 +20,8 @@ RepeatedBlocks::RepeatedBlocks(const graph::Graph& graph, const solve::Variables
   std::unordered_map<std::string, std::uint32_t> known{{"", 0}};
   std::vector<std::uint32_t> ofScope;
   for (const graph::Scope& scope : graph.scopes) {
-    const auto [entry, isNew] = known.try_emplace(blockPath(scope.path), static_cast<std::uint32_t>(m_blocks.size()));
+    const auto [entry, isNew] =
+        known.try_emplace(graph::blockPath(scope.path), static_cast<std::uint32_t>(m_blocks.size()));
     if (isNew) m_blocks.emplace_back();
     ofScope.push_back(entry->second);
   }

@@ -122,6 +122,17 @@ solve::PlanCost costOfReplicated(const solve::Problem& problem) {
   return solve::costOf(one, whole);
 }
 
+std::int64_t unsplitTrainingBytes(const Plan& plan, int replicas) {
+  solve::Problem problem;
+  problem.graph = plan.graph;
+  problem.context = {1, plan.candidateSet, rules::SequenceParallel::Off};
+  problem.cost.profile = plan.costSettings.profile;
+  problem.cost.isTraining = true;
+  problem.cost.optimizer = plan.costSettings.optimizer;
+  const solve::PlanCost cost = costOfReplicated(problem);
+  return cost.bytes() + (replicas - 1) * cost.sum.activations;
+}
+
 Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, Standings* standings) {
   const Graph& graph = *problem.graph;
   Shares shares;

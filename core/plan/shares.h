@@ -13,6 +13,8 @@
 
 namespace cleave::plan {
 
+struct Plan;
+
 /// Operators of one kind of module that every rank computes in full, for one reason.
 struct ReplicatedWork {
   std::string pattern;           ///< "model.layers.*.self_attn"; "": outside of modules
@@ -43,6 +45,9 @@ struct Shares {
 
 /// What the model costs on one rank, which holds and computes all of it.
 solve::PlanCost costOfReplicated(const solve::Problem& problem);
+/// What that rank holds at most while it trains the rows of all replicas (program/mesh.h) as the plan does, without
+/// checkpoints.
+std::int64_t unsplitTrainingBytes(const Plan& plan, int replicas);
 
 /// Without `standings` nothing is known of why.
 Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, Standings* standings);

@@ -1,11 +1,15 @@
 /// `run --bisect` on real ranks: split models that compute the same, and those that do not, which name where it begins.
 #include "tests/support/cli_json.h"
+#include "tests/support/safetensors_edit.h"
 
+#include <QDir>
 #include <QFile>
 #include <QJsonArray>
 #include <QJsonObject>
 #include <QTemporaryDir>
 #include <QTest>
+
+#include <limits>
 
 using namespace cleave::test;
 
@@ -100,6 +104,35 @@ class TestCliBisect : public QObject {
     QCOMPARE(found["first"]["largest"]["rank"].toInt(), 1);
   }
 
+  /// A float32 copy of a bfloat16 value is rounded as that is.
+  void halfPrecisionIsHeldToItsOwnRounding_data() {
+    QTest::addColumn<QString>("name");
+    for (const char* name : {"qwen3", "gemma2", "granite"}) QTest::newRow(name) << name;
+  }
+  void halfPrecisionIsHeldToItsOwnRounding() {
+    QFETCH(QString, name);
+    const QJsonObject found = json(bisect(family(name), 2) + QStringList{"--seq", "16", "--dtype", "bfloat16"});
+    QVERIFY(found["agrees"].toBool());
+    QCOMPARE(found["tolerance"].toDouble(), 0.06);
+  }
+
+  /// Equal on both sides, and what somebody looks for whose run has no numbers.
+  void namesTheFirstValueThatIsNotANumber() {
+    const QTemporaryDir folder;
+    const QString model = folder.filePath("model");
+    QVERIFY(QDir().mkdir(model));
+    QVERIFY(QFile::copy(family("llama") + "/config.json", model + "/config.json"));
+    writeAltered(family("llama") + "/model.safetensors", model + "/model.safetensors",
+                 withNumber("model.layers.1.mlp.up_proj.weight", 5, std::numeric_limits<float>::quiet_NaN()));
+    const QJsonObject found = json(bisect(model, 2));
+    QVERIFY(found["agrees"].toBool());
+    QCOMPARE(found["first_not_a_number"]["value"].toString(), "model.layers.1.mlp.up_proj.weight");
+    QCOMPARE(found["first_not_a_number"]["outside"].toInt(), 1);
+    const Finished said = cli({"run", model, "--ranks", "2", "--prompt", "5,6", "--generate", "2"});
+    QCOMPARE(said.exitCode, 3);
+    QVERIFY2(said.err.contains("The logits are not numbers, so that no token is the likeliest"), said.err.constData());
+  }
+
   void comparesWithAnotherPlan() {
     const QTemporaryDir folder;
     const QString other = folder.filePath("other.json");
@@ -114,6 +147,9 @@ class TestCliBisect : public QObject {
     const Finished apart = cli(bisect(family("llama"), 2) + QStringList{"--seq", "8", "--against", other});
     QCOMPARE(apart.exitCode, 3);
     QVERIFY2(apart.err.contains("The plans are for other inputs"), apart.err.constData());
+    const Finished foreign = cli(bisect(family("qwen3"), 2) + QStringList{"--seq", "16", "--against", other});
+    QCOMPARE(foreign.exitCode, 3);
+    QVERIFY2(foreign.err.contains("The plans are of different models: Qwen3ForCausalLM in "), foreign.err.constData());
   }
 
   void refusesWhatItDoesNotDo() {

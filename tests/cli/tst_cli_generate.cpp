@@ -130,6 +130,38 @@ class TestCliGenerate : public QObject {
         json(QStringList{"run", family("llama"), "--ranks", "2", "--expect", generation("llama")} + kNew + how));
   }
 
+  /// Two heads of keys and values on ranks that they do not divide.
+  void cachesLieAsKeysDo_data() {
+    QTest::addColumn<QString>("name");
+    QTest::addColumn<int>("ranks");
+    QTest::newRow("all of them on each") << "qwen3" << 3;
+    QTest::newRow("on five") << "granite" << 5;
+    QTest::newRow("one each, held three times") << "qwen3" << 6;
+  }
+  void cachesLieAsKeysDo() {
+    QFETCH(QString, name);
+    QFETCH(int, ranks);
+    verifyGenerated(json(QStringList{"run", family(name), "--ranks", QString::number(ranks), "--prompt", "5,6,7;7,6,5",
+                                     "--ignore-end-token"} +
+                         kNew));
+  }
+
+  /// transformers' generate would heed it.
+  void whatNoRankHeedsIsSaid() {
+    const QTemporaryDir folder;
+    for (const char* file : {"config.json", "model.safetensors"})
+      QVERIFY(QFile::copy(family("qwen3") + "/" + file, folder.filePath(file)));
+    QFile config(folder.filePath("generation_config.json"));
+    QVERIFY(config.open(QIODevice::WriteOnly));
+    config.write(
+        "{\"repetition_penalty\": 1.8, \"no_repeat_ngram_size\": 0, \"suppress_tokens\": [], \"num_beams\": 4}");
+    config.close();
+    const Finished run = cli({"run", folder.path(), "--ranks", "2", "--prompt", "5,6,7", "--generate", "3"});
+    QCOMPARE(run.exitCode, 0);
+    QVERIFY2(run.out.contains("the model's generation config has repetition_penalty 1.8, num_beams 4."),
+             run.out.constData());
+  }
+
   void aPlanIsMadeAgainForThePrompt() {
     const QTemporaryDir folder;
     const QString plan = folder.filePath("plan.json");
@@ -222,6 +254,8 @@ class TestCliGenerate : public QObject {
         << "The prompt holds token 1000000, and LlamaForCausalLM has only those from 0 to 63.";
     QTest::newRow("training") << QStringList{family("llama"), "--train-steps", "2"} + asked << 2
                               << "--generate and --train-steps exclude each other: leave one out.";
+    QTest::newRow("a plan for training") << QStringList{family("llama"), "--train"} + asked << 2
+                                         << "--generate and --train exclude each other: leave one out.";
     QTest::newRow("another prompt") << QStringList{family("llama"), "--expect", generation("llama")} + asked << 3
                                     << "tokens do not begin with the prompt of this run";
     QTest::newRow("padding") << QStringList{family("bloom-padded-left"), "--input",

@@ -183,6 +183,7 @@ class TestCliMachines : public QObject {
     row("--master is for ranks on other machines", 2, {"PLAN", "--master", "node0"});
     row("--listen is \"29500\": write HOST:PORT", 2, {"PLAN", "--listen", "29500"});
     row("--print-command and --shapes exclude each other", 2, {"PLAN", "--print-command", "srun", "--shapes", "1x8"});
+    row("The plan is not for training", 3, {"PLAN", "--print-command", "torchrun", "--train-steps", "2"});
     row("Ranks elsewhere read the plan's file", 3, {"SMALL", "--print-command", "srun", "--input", kExpected});
     row("Cannot listen on 192.0.2.1", 4, {"PLAN", "--listen", "192.0.2.1"});
   }

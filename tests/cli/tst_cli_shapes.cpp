@@ -163,6 +163,7 @@ class TestCliShapes : public QObject {
     const Finished run = cli(QStringList{"run"} + arguments);
     QCOMPARE(run.exitCode, 2);
     QVERIFY2(run.err.contains(says.toUtf8()), run.err.constData());
+    QVERIFY2(!run.out.contains("passed"), "a shape ran although a later one cannot");
   }
 };
 

@@ -104,6 +104,16 @@ class TestCliTimeline : public QObject {
     QVERIFY2(words.out.contains(" computing, ") && words.out.contains("longest (predicted on "), words.out.constData());
   }
 
+  void standardOutputTakesOneDocument() {
+    const QStringList run{"run", family("llama"), "--seq", "8", "--timeline", "-"};
+    const Finished alone = cli(run);
+    QCOMPARE(alone.exitCode, 0);
+    QVERIFY2(QJsonDocument::fromJson(alone.out).isObject(), alone.out.right(200).constData());
+    const Finished both = cli(run + QStringList{"--json", "-"});
+    QCOMPARE(both.exitCode, 2);
+    QVERIFY2(both.err.contains("both write to standard output"), both.err.constData());
+  }
+
   void shapesHaveNoOneTimeline() {
     const Finished run = cli({"run", family("llama"), "--shapes", "1x8,1x16", "--timeline", "/tmp/never.json"});
     QCOMPARE(run.exitCode, 2);

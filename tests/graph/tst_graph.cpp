@@ -1,3 +1,4 @@
+#include "graph/blocks.h"
 #include "graph/graph.h"
 #include "graph/json.h"
 #include "graph/layers.h"
@@ -61,6 +62,27 @@ class TestGraph : public QObject {
   const test::Cases m_cases{"graph", {{"refusals", refusalOf}, {"layers", layerOf}}};
 
  private slots:
+  void modulesOfAListAreInABlock_data() {
+    QTest::addColumn<QString>("module");
+    QTest::addColumn<QString>("block");
+    QTest::newRow("a layer's part") << "model.layers.3.mlp.up_proj"
+                                    << "model.layers.3";
+    QTest::newRow("the layer itself") << "model.layers.12"
+                                      << "model.layers.12";
+    QTest::newRow("an expert of a layer") << "model.layers.3.experts.7.up"
+                                          << "model.layers.3";
+    QTest::newRow("a list at the root") << "0.linear"
+                                        << "0";
+    QTest::newRow("in no list") << "model.norm2"
+                                << "";
+    QTest::newRow("the root") << ""
+                              << "";
+  }
+  void modulesOfAListAreInABlock() {
+    QFETCH(QString, module);
+    QTEST(QString::fromStdString(blockPath(module.toStdString())), "block");
+  }
+
   void answersAsWritten_data() { m_cases.list(); }
   void answersAsWritten() { m_cases.answer(); }
 

@@ -26,11 +26,11 @@ using pipeline::MemoryLine;
 namespace {
 constexpr int kSide = 8, kBar = 9;
 
-/// The parts of the program, in the order of the bars.
-constexpr protocol::MemoryKind kKinds[] = {protocol::MemoryKind::Parameters,   protocol::MemoryKind::Fixed,
-                                           protocol::MemoryKind::Gradients,    protocol::MemoryKind::Optimizer,
-                                           protocol::MemoryKind::Saved,        protocol::MemoryKind::Transient,
-                                           protocol::MemoryKind::Communication};
+/// The parts of the program, which is what is predicted, in the order of the bars: neither the process's context nor
+/// buffers of communication.
+constexpr protocol::MemoryKind kKinds[] = {protocol::MemoryKind::Parameters, protocol::MemoryKind::Fixed,
+                                           protocol::MemoryKind::Gradients,  protocol::MemoryKind::Optimizer,
+                                           protocol::MemoryKind::Saved,      protocol::MemoryKind::Transient};
 
 QColor memoryColor(const Theme& theme, std::string_view name) {
   using protocol::MemoryKind;
@@ -40,7 +40,6 @@ QColor memoryColor(const Theme& theme, std::string_view name) {
   if (is(MemoryKind::Optimizer)) return theme.color(LayerSplit::Column);
   if (is(MemoryKind::Saved)) return theme.color(Tint::Dim2);
   if (is(MemoryKind::Transient)) return theme.color(Tint::Dim1);
-  if (is(MemoryKind::Communication)) return theme.color(Tint::Dim3);
   return theme.color(Tint::Replicated);
 }
 
@@ -60,8 +59,6 @@ QString offText(const MemoryLine& line) {
 }
 }  // namespace
 
-bool isOfProgram(const MemoryLine& line) { return line.name != "context"; }
-
 MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent) {
   setAccessibleName(tr("Memory by category"));
   setFocusPolicy(Qt::StrongFocus);
@@ -73,10 +70,11 @@ void MemoryBars::setMemory(const std::map<int, MemoryComparison>& byRank) {
   m_most = 1;
   for (const auto& [rank, memory] : m_ranks) {
     std::int64_t measured = 0, predicted = 0;
-    for (const MemoryLine& line : memory.lines) {
-      if (!isOfProgram(line)) continue;
-      measured += line.measured;
-      predicted += line.predicted.value_or(0);
+    for (const protocol::MemoryKind kind : kKinds) {
+      const MemoryLine* line = lineOf(memory, protocol::toText(kind));
+      if (!line) continue;
+      measured += line->measured;
+      predicted += line->predicted.value_or(0);
     }
     m_most = std::max({m_most, measured, predicted});
   }

@@ -71,7 +71,4 @@ class MemoryPage : public QWidget {
   QStackedLayout* m_stack;
 };
 
-/// "context" is counted apart: it is no part of the program.
-bool isOfProgram(const pipeline::MemoryLine& line);
-
 }  // namespace cleave::views

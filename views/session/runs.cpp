@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "graph/gradients.h"
 #include "pipeline/folder_check.h"
 #include "pipeline/plan_flags.h"
 #include "views/base/text.h"
@@ -92,6 +93,8 @@ QString Runs::whyNot(const RunSettings& settings) const {
   const int ranks = settings.ranks;
   if (const auto checked = program::check(settings.training); !checked)
     return inWindowWords(toQ(checked.error().message));
+  if (settings.training.isAsked() && m_opened.model() && !graph::findGradients(*m_opened.model()->aten).loss.isValid())
+    return tr("The program has no loss to train by: open one that has, or leave Train out.");
   const bool hasNoSolution = m_plans.solved() && m_plans.solved()->result.outcome != solve::Outcome::Solved;
   if (hasNoSolution && m_plans.solved()->options.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
   if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {

@@ -73,7 +73,7 @@ HeatAmounts errorsOf(const pipeline::Bisection& found, const graph::Graph& graph
     for (const ValueId value : graph.node(node).results) {
       if (value.index() >= found.errors.size() || found.errors[value.index()] < 0) continue;
       const double error = found.errors[value.index()];
-      const double tolerated = graph::isFloatingPoint(graph.value(value).type.dtype) ? found.tolerance : 0;
+      const double tolerated = found.tolerances[value.index()];
       const double part = error == 0 ? 0 : tolerated > 0 ? error / tolerated : HUGE_VAL;
       amounts[node.index()] = std::max(amounts[node.index()].value_or(0), part);
     }

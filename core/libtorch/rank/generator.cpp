@@ -4,9 +4,10 @@
 #include "libtorch/bridge/types.h"
 #include "libtorch/rank/hand_over.h"
 
-#include <ATen/ops/argmax.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/max.h>
 #include <ATen/ops/zeros.h>
 #include <c10/core/InferenceMode.h>
 
@@ -26,7 +27,15 @@ Result<at::Tensor> likeliest(const NamedTensors& outputs) {
   const auto logits = std::find_if(outputs.begin(), outputs.end(), [](const auto& o) { return o.first == "logits"; });
   if (logits == outputs.end() || logits->second.dim() != 3)
     return fail(ErrorCode::BadInput, "The program has no logits to take a token from: plan it for generating.");
-  return logits->second.select(1, -1).argmax(-1).cpu();
+  // The maximum of numbers, one of which is none, is none.
+  const auto [most, tokens] = logits->second.select(1, -1).max(-1);
+  if (at::isnan(most).any().item<bool>()) {
+    return fail(
+        ErrorCode::BadInput,
+        "The logits are not numbers, so that no token is the likeliest: a run without --generate says whether a "
+        "weight holds such, and --bisect which value is the first.");
+  }
+  return tokens.cpu();
 }
 
 /// Which rows have not ended, and what becomes of a token behind one that has.

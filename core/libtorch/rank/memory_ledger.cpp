@@ -103,6 +103,11 @@ struct Judge {
   }
 };
 
+struct Gauge {
+  std::int64_t now = 0, most = 0;
+  void add(std::int64_t change) { most = std::max(most, now += change); }
+};
+
 std::vector<protocol::NodeBytes> largest(const std::map<std::pair<MemoryKind, std::int32_t>, std::int64_t>& byNode,
                                          std::size_t most) {
   std::vector<protocol::NodeBytes> nodes;
@@ -154,6 +159,12 @@ protocol::MemoryAccount MemoryLedger::account(const std::unordered_set<const voi
   }
   account.most = now;
   account.peak = total;
+  // Of each node the most at once: what one micro-batch saved is gone before the next saves it.
+  std::map<std::int32_t, Gauge> savedByNode;
+  const auto savedOf = [&](std::size_t index) -> Gauge& {
+    const Part& made = m_allocations[index].made;
+    return savedByNode[made ? made->node : -1];
+  };
   std::size_t peakAt = 0;
   for (std::size_t i = 0; i < m_events.size(); ++i) {
     const bool isMade = m_events[i] > 0;
@@ -164,6 +175,7 @@ protocol::MemoryAccount MemoryLedger::account(const std::unordered_set<const voi
     total += change;
     std::int64_t& most = account.most[static_cast<std::size_t>(kinds[index])];
     most = std::max(most, ofKind);
+    if (kinds[index] == MemoryKind::Saved) savedOf(index).add(change);
     if (total <= account.peak) continue;
     account.peak = total;
     account.atPeak = now;
@@ -176,9 +188,9 @@ protocol::MemoryAccount MemoryLedger::account(const std::unordered_set<const voi
   for (std::size_t i = 0; i < peakAt; ++i)
     isThere[static_cast<std::size_t>(std::abs(m_events[i])) - 1] = m_events[i] > 0;
   std::map<std::pair<MemoryKind, std::int32_t>, std::int64_t> saved, atPeak;
+  for (const auto& [node, bytes] : savedByNode) saved[{MemoryKind::Saved, node}] = bytes.most;
   for (std::size_t i = 0; i < m_allocations.size(); ++i) {
     const std::int32_t node = m_allocations[i].made ? m_allocations[i].made->node : -1;
-    if (kinds[i] == MemoryKind::Saved) saved[{kinds[i], node}] += m_allocations[i].bytes;
     if (isThere[i] && node >= 0) atPeak[{kinds[i], node}] += m_allocations[i].bytes;
   }
   if (peakAt == 0) account.atPeak = account.most;

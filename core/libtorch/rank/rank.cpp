@@ -9,6 +9,7 @@
 #include "libtorch/rank/memory_ledger.h"
 #include "libtorch/rank/memory_probe.h"
 #include "libtorch/rank/out_of_memory.h"
+#include "libtorch/rank/outputs.h"
 #include "libtorch/rank/replicas.h"
 #include "libtorch/rank/shared_weights.h"
 #include "libtorch/rank/task.h"
@@ -17,9 +18,7 @@
 #include "libtorch/rank/weights.h"
 
 #include <ATen/Context.h>
-#include <ATen/ops/equal.h>
 #include <ATen/ops/ones.h>
-#include <ATen/ops/tensor.h>
 #include <c10/core/InferenceMode.h>
 
 #include <unistd.h>
@@ -27,7 +26,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 #include <set>
 
 namespace cleave::torch_rank {
@@ -329,30 +327,10 @@ class RankRun {
   Result<void> gatherParameters(const Trainer& trainer, const std::vector<double>& losses) {
     if (!m_request.outputFile) return m_request.worldSize == 1 ? Result<void>() : m_collectives->barrier();
     enter(Phase::Gathering);
-    CLEAVE_TRY(const ByParameter undetermined, trainer.undetermined(*m_ranks));
-    const auto gatherTo = [&](const std::optional<std::filesystem::path>& file) {
-      return gatherTrained(*m_task->bound, m_task->program.parameters, losses, undetermined, *m_ranks, file);
-    };
-    CLEAVE_TRY(const std::uint64_t own,
-               gatherTo(m_request.rank == 0 ? std::optional(numbered(*m_request.outputFile)) : std::nullopt));
-    m_result.outputDigests["trained"] = fmt::format("{:016x}", own);
-    if (m_request.worldSize == 1) return {};
-    CLEAVE_TRY(const std::vector<bool> deviates, whoDiffersFromRankZero({static_cast<std::int64_t>(own)}));
-    if (std::find(deviates.begin(), deviates.end(), true) != deviates.end() && m_request.deviationFile) {
-      const bool isOther = deviates[static_cast<std::size_t>(m_request.rank)];
-      CLEAVE_TRY_VOID(gatherTo(isOther ? std::optional(ownDeviationFile()) : std::nullopt));
-    }
-    return m_collectives->barrier();
+    return outputs().leaveTrained(*m_task->bound, m_task->program.parameters, trainer, losses, *m_ranks, m_result);
   }
 
-  /// "outputs", "outputs-2": of the first task, of the second.
-  std::filesystem::path numbered(const std::filesystem::path& file) const {
-    return m_index == 0 ? file : std::filesystem::path(fmt::format("{}-{}", file.string(), m_index + 1));
-  }
-
-  std::filesystem::path ownDeviationFile() const {
-    return fmt::format("{}.{}", numbered(*m_request.deviationFile).string(), m_request.rank);
-  }
+  Outputs outputs() const { return {m_request, m_index, *m_collectives, m_device}; }
 
   void takeCounts() {
     m_collectives->setObserver({});
@@ -408,39 +386,9 @@ class RankRun {
 
   Result<void> gather(const NamedTensors& ofReplica) {
     enter(Phase::Gathering);
-    CLEAVE_TRY(NamedTensors outputs, wholeOutputs(ofReplica, m_replicas));
-    cutPadding(outputs, m_task->rows);
-    std::vector<std::int64_t> digests;
-    for (const auto& [name, tensor] : outputs) {
-      const std::uint64_t own = digest(tensor);
-      digests.push_back(static_cast<std::int64_t>(own));
-      m_result.outputDigests[name] = fmt::format("{:016x}", own);
-      if (name == "loss" && tensor.numel() == 1) {
-        m_result.loss = tensor.item<double>();
-        m_result.hasLoss = true;
-      }
-    }
-    if (m_request.outputFile && m_request.rank == 0)
-      CLEAVE_TRY_VOID(writeOutputs(outputs, numbered(*m_request.outputFile)));
-    if (m_request.worldSize == 1) return {};
-    CLEAVE_TRY(const std::vector<bool> deviates, whoDiffersFromRankZero(digests));
-    if (deviates[static_cast<std::size_t>(m_request.rank)] && m_request.deviationFile)
-      CLEAVE_TRY_VOID(writeOutputs(outputs, ownDeviationFile()));
-    // Nobody leaves before all are done: a rank that ends early breaks the connections of the others.
-    return m_collectives->barrier();
-  }
-
-  /// By rank.
-  Result<std::vector<bool>> whoDiffersFromRankZero(const std::vector<std::int64_t>& digests) {
-    std::vector<bool> deviates(static_cast<std::size_t>(m_request.worldSize));
-    if (digests.empty()) return deviates;
-    const at::Tensor own = at::tensor(digests, at::kLong);
-    CLEAVE_TRY(const at::Tensor all, m_collectives->allGather(own.to(m_device).unsqueeze(0), 0));
-    CLEAVE_TRY_VOID(m_collectives->finish());
-    const at::Tensor gathered = all.cpu();
-    for (int rank = 0; rank < m_request.worldSize; ++rank)
-      deviates[static_cast<std::size_t>(rank)] = !at::equal(gathered[rank], gathered[0]);
-    return deviates;
+    CLEAVE_TRY(NamedTensors whole, wholeOutputs(ofReplica, m_replicas));
+    cutPadding(whole, m_task->rows);
+    return outputs().leave(whole, m_result);
   }
 
   Progress::Sink throttled(Phase phase) {
