@@ -195,14 +195,14 @@ std::string stepsText(const pipeline::RunReport& report) {
 std::string outputLines(const pipeline::RunReport& report) {
   std::string text;
   const pipeline::OutputDifference* farthest = nullptr;
-  std::int64_t parameters = 0, undetermined = 0;
+  std::int64_t parameters = 0, undetermined = 0;  // those of a rank that deviates are the same ones again
   for (const auto& output : report.outputs) {
     if (!output.name.starts_with("param.")) {
       text += outputLine(output, report.comparedWith);
       continue;
     }
-    ++parameters;
-    undetermined += output.undetermined;
+    parameters += output.rank == 0;
+    undetermined += output.rank == 0 ? output.undetermined : 0;
     if (!farthest || output.ofTolerance > farthest->ofTolerance) farthest = &output;
   }
   if (!farthest) return text;

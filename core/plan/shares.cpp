@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/quantities.h"
 #include "graph/operators.h"
+#include "plan/plan.h"
 #include "solve/problem/wording.h"
 
 #include <fmt/ranges.h>

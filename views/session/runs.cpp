@@ -93,8 +93,10 @@ QString Runs::whyNot(const RunSettings& settings) const {
   const int ranks = settings.ranks;
   if (const auto checked = program::check(settings.training); !checked)
     return inWindowWords(toQ(checked.error().message));
-  if (settings.training.isAsked() && m_opened.model() && !graph::findGradients(*m_opened.model()->aten).loss.isValid())
-    return tr("The program has no loss to train by: open one that has, or leave Train out.");
+  // Of a folder another plan has one, which the run offers.
+  if (settings.training.isAsked() && m_opened.model() && m_opened.model()->exported &&
+      !graph::findGradients(*m_opened.model()->aten).loss.isValid())
+    return tr("The program has no loss to train by: export one that returns it, or leave Train out.");
   const bool hasNoSolution = m_plans.solved() && m_plans.solved()->result.outcome != solve::Outcome::Solved;
   if (hasNoSolution && m_plans.solved()->options.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
   if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {
