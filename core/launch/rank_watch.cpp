@@ -215,7 +215,7 @@ std::string RankWatch::whySilent(int silent) const {
 std::optional<double> RankWatch::waitingShare(const Rank& rank, Time now) const {
   if (rank.result || rank.error || rank.stoppedSince || rank.beats.size() < 2) return std::nullopt;
   const Beat &first = rank.beats.front(), &last = rank.beats.back();
-  if (now - last.at > 2 * protocol::kHeartbeatPeriod || last.at - first.at < kSlow * 2 / 3) return std::nullopt;
+  if (now - last.at > 3 * protocol::kHeartbeatPeriod || last.at - first.at < kSlow * 2 / 3) return std::nullopt;
   return std::chrono::duration<double>(last.waited - first.waited) / (last.at - first.at);
 }
 
