@@ -4,25 +4,31 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace cleave::launch {
 
 OomWatch::OomWatch(std::filesystem::path root) : m_root(std::move(root)), m_killsBefore(oomKills(m_root)) {}
 
 void OomWatch::look(pid_t process) {
   auto group = memoryGroupOf(process, m_root);
-  if (!group) return;
-  // What was counted before the process was there is no death of its.
-  if (m_group && m_group->folder == group->folder) group->oomKills = m_group->oomKills;
-  m_group = std::move(group);
+  if (group && std::ranges::find(m_groups, group->folder, &MemoryGroup::folder) == m_groups.end())
+    m_groups.push_back(*std::move(group));
 }
 
 std::string OomWatch::why() const {
+  const auto textOf = [](const MemoryGroup& group) {
+    return fmt::format("the processes of its control group may have {} together", bytesText(group.limit));
+  };
+  bool isAnyGone = false;
+  for (const MemoryGroup& group : m_groups) {
+    const auto now = oomKillsIn(group);
+    isAnyGone = isAnyGone || !now;
+    if (now && *now > group.oomKills && group.limit > 0) return textOf(group);
+  }
   // The machine's count alone: a group that is gone, a kernel that counts none by group, or a machine that is full.
-  const auto now = m_group ? oomKillsIn(*m_group) : std::nullopt;
-  const bool isOfGroup = now && *now > m_group->oomKills;
-  if (!isOfGroup && oomKills(m_root) == m_killsBefore) return {};
-  if (m_group && m_group->limit > 0 && (isOfGroup || !now))
-    return fmt::format("the processes of its control group may have {} together", bytesText(m_group->limit));
+  if (oomKills(m_root) == m_killsBefore) return {};
+  if (isAnyGone && m_groups.front().limit > 0) return textOf(m_groups.front());
   return fmt::format("this machine has {}", bytesText(machineMemory(m_root).total));
 }
 

@@ -8,6 +8,7 @@
 #include "base/machine_memory.h"
 
 #include <string>
+#include <vector>
 
 namespace cleave::launch {
 
@@ -23,8 +24,8 @@ class OomWatch {
 
  private:
   std::filesystem::path m_root;
-  std::int64_t m_killsBefore;          ///< on the machine
-  std::optional<MemoryGroup> m_group;  ///< where it was seen first, or moved to
+  std::int64_t m_killsBefore;         ///< on the machine
+  std::vector<MemoryGroup> m_groups;  ///< where it was seen, each as at first: one that is dying is moved to the root
 };
 
 }  // namespace cleave::launch
