@@ -50,6 +50,7 @@ class SafetensorsFile {
   static Result<SafetensorsFile> open(const fs::path& file);
   static Result<SafetensorsFile> of(RandomAccessFile file);
   const fs::path& path() const { return m_file.path(); }
+  const RandomAccessFile& file() const { return m_file; }
   const WeightSources& tensors() const { return m_header.tensors; }
   SafetensorsHeader takeHeader() && { return std::move(m_header); }
   /// Null where the file has no tensor of this name.

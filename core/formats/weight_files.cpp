@@ -291,6 +291,11 @@ std::string WeightFile::where() const {
   return std::get<ArchivedWeights>(m_file).archive.where();
 }
 
+const RandomAccessFile& WeightFile::file() const {
+  if (const auto* file = std::get_if<SafetensorsFile>(&m_file)) return file->file();
+  return *std::get<ArchivedWeights>(m_file).archive.file();
+}
+
 const WeightSource* WeightFile::find(const std::string& name) const {
   if (const auto* file = std::get_if<SafetensorsFile>(&m_file)) return file->find(name);
   const WeightSources& tensors = std::get<ArchivedWeights>(m_file).tensors;

@@ -65,6 +65,8 @@ class WeightFile {
   explicit WeightFile(SafetensorsFile file) : m_file(std::move(file)) {}
   explicit WeightFile(ArchivedWeights archived) : m_file(std::move(archived)) {}
   std::string where() const;
+  /// Where the bytes of its tensors lie, by WeightSource::offset.
+  const RandomAccessFile& file() const;
   /// Null where the file has no tensor of this name.
   const WeightSource* find(const std::string& name) const;
   /// Fills `out` with elements of the tensor from `first` on, counted through its dimensions in `order` (of a tensor

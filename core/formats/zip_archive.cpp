@@ -279,7 +279,8 @@ Result<ZipArchive> ZipArchive::of(RandomAccessFile file) {
   ZipArchive archive([file](std::int64_t offset, std::span<std::byte> out) { return file.readAt(offset, out); },
                      file.path().string());
   CLEAVE_TRY_VOID(archive.readDirectory(file.sizeBytes()));
-  archive.m_bytesRead = [file, before = file.bytesRead()] { return file.bytesRead() - before; };
+  archive.m_bytesBefore = file.bytesRead();
+  archive.m_file = std::move(file);
   return archive;
 }
 

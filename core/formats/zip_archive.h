@@ -13,6 +13,7 @@
 #include "base/files.h"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,7 +50,9 @@ class ZipArchive {
   /// The same of the file's bytes, where a reader of an entry has found that they lie in it.
   Result<void> readAt(std::int64_t offset, std::span<std::byte> out) const { return m_readAt(offset, out); }
   /// What the system has handed over by all of these so far; 0 of an archive in memory.
-  std::int64_t bytesRead() const { return m_bytesRead ? m_bytesRead() : 0; }
+  std::int64_t bytesRead() const { return m_file ? m_file->bytesRead() - m_bytesBefore : 0; }
+  /// Null of an archive in memory.
+  const RandomAccessFile* file() const { return m_file ? &*m_file : nullptr; }
 
  private:
   using ReadAt = std::function<Result<void>(std::int64_t offset, std::span<std::byte> out)>;
@@ -57,7 +60,8 @@ class ZipArchive {
   Result<void> readDirectory(std::int64_t fileBytes);
 
   ReadAt m_readAt;
-  std::function<std::int64_t()> m_bytesRead;
+  std::optional<RandomAccessFile> m_file;
+  std::int64_t m_bytesBefore = 0;  ///< of the file, when all was known that is said of entries
   std::string m_where;
   std::vector<ZipEntry> m_entries;
   std::unordered_map<std::string, std::size_t> m_index;

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 
 namespace cleave::launch {
@@ -30,6 +31,15 @@ std::optional<std::string> wantIn(const std::deque<std::string>& lines) {
     if (auto want = exhaustionQuotedIn(line)) return want;
   }
   return std::nullopt;
+}
+
+/// What else is to be said of the signal that ended a rank.
+std::string_view causeOf(int signal) {
+  // Weights are files in use (FileMapping), and shared memory of NCCL's can be short too.
+  if (signal == SIGBUS)
+    return ": part of a file that it computed with is no longer there, or cannot be read; look whether one of the "
+           "model's files was cut off meanwhile, or a disk is full or broken";
+  return "";
 }
 
 /// "rank 3", "ranks 1, 2 and 3"
@@ -78,7 +88,7 @@ void RankWatch::heard(int rank, Time now) {
   while (beats.size() > 2 && now - beats[1].at >= kSlow) beats.pop_front();
 }
 
-/// "it held 58 MiB when it last said so, 40 MiB of them parameters and 12 MiB activations"
+/// "was ended by the kernel ..., and it held 58 MiB when it last said so, 40 MiB of parameters and ..."
 std::string RankWatch::ofMemory(const Rank& rank, const ChildState& state) const {
   std::string text =
       fmt::format("was ended by the kernel for want of memory (signal {}): {}", state.signal, state.wantOfMemory);
@@ -91,7 +101,7 @@ std::string RankWatch::ofMemory(const Rank& rank, const ChildState& state) const
 std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& state, Time askedAt) const {
   if (!state.wantOfMemory.empty()) return ofMemory(rank, state);
   if (state.exited && state.signal != 0)
-    return fmt::format("was killed by signal {} ({})", state.signal, strsignal(state.signal));
+    return fmt::format("was killed by signal {} ({}){}", state.signal, strsignal(state.signal), causeOf(state.signal));
   if (!rank.protocolError.empty()) return "broke the protocol";
   if (state.exited && state.code != 0) return fmt::format("ended with code {}", state.code);
   if (state.exited) return rank.result ? std::nullopt : std::optional<std::string>("ended without a result");
@@ -112,15 +122,11 @@ std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& s
   return std::nullopt;
 }
 
-void RankWatch::noteFailure(int rank, std::string what, ErrorCode code, Time now) {
+RankExit& RankWatch::failureOf(int rank, Time now) {
   const auto known = std::ranges::find(m_failures, rank, &RankExit::rank);
-  if (known != m_failures.end()) {
-    known->what = std::move(what);  // "reported an error" becomes "ended with code 3"
-    known->code = code;
-    return;
-  }
+  if (known != m_failures.end()) return *known;
   if (m_failures.empty()) m_firstFailureAt = now;
-  m_failures.push_back({.rank = rank, .failed = true, .code = code, .what = std::move(what), .seen = now});
+  return m_failures.emplace_back(RankExit{.rank = rank, .failed = true, .seen = now});
 }
 
 void RankWatch::judge(int rank, const ChildState& state, Time askedAt, Time now) {
@@ -131,8 +137,10 @@ void RankWatch::judge(int rank, const ChildState& state, Time askedAt, Time now)
     code = at(rank).error->code;
   else if (wantIn(at(rank).lastLines) || !state.wantOfMemory.empty())
     code = ErrorCode::Environment;
-  noteFailure(rank, std::move(*what), code, now);
-  if (!state.wantOfMemory.empty()) std::ranges::find(m_failures, rank, &RankExit::rank)->isOutOfMemory = true;
+  RankExit& failure = failureOf(rank, now);
+  failure.what = *std::move(what);  // "reported an error" becomes "ended with code 3"
+  failure.code = code;
+  failure.isOutOfMemory = !state.wantOfMemory.empty();
 }
 
 bool RankWatch::hasFailedByItself(const RankExit& failure) const {

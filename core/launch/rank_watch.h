@@ -77,7 +77,7 @@ class RankWatch {
   std::optional<std::string> whatFailed(Rank& rank, const ChildState& state, Time askedAt) const;
   std::string ofMemory(const Rank& rank, const ChildState& state) const;
   std::string whySilent(int silent) const;
-  void noteFailure(int rank, std::string what, ErrorCode code, Time now);
+  RankExit& failureOf(int rank, Time now);
   std::optional<double> waitingShare(const Rank& rank, Time now) const;
   bool hasFailedByItself(const RankExit& failure) const;
   std::vector<int> waitedFor() const;

@@ -4,6 +4,8 @@
 ///     QTEST_FUNCTION_TIMEOUT=3600000 CLEAVE_RANDOM_SCALE=50 tst_failures     a hundred of each, held to the limits
 ///
 /// Else two of each, held to four times the limits: a machine that tests does other work as well.
+#include "base/machine_memory.h"
+#include "formats/safetensors.h"
 #include "launch/listener.h"
 #include "tests/launch/odd_ranks.h"
 #include "tests/support/machines.h"
@@ -96,13 +98,7 @@ class MemoryGroupFolder {
     return file.open(QIODevice::WriteOnly) && file.write(QByteArray::number(bytes)) > 0 && file.flush();
   }
   /// How many processes the kernel has ended in it.
-  int kills() const {
-    QFile file(m_path + m_events);
-    if (!file.open(QIODevice::ReadOnly)) return 0;
-    const QByteArray text = file.readAll();
-    const qsizetype at = text.indexOf("oom_kill ");
-    return text.mid(at + 9, text.indexOf('\n', at) - at - 9).toInt();
-  }
+  std::int64_t kills() const { return oomKillsIn({.events = (m_path + m_events).toStdString()}).value_or(0); }
   QString join() const { return "echo $$ > " + m_path + "/cgroup.procs"; }
 
   QString whyNot;  ///< there is none, a sentence
@@ -192,30 +188,27 @@ class FailuresTest : public QObject {
   void cleanup() { leavesNobody(); }
 
   /// Wherever it is: in the forward, in the backward, in a collective, in the optimizer.
-  void aKilledRankIsNamed() {
-    Worst worst;
-    for (std::uint64_t round = 0; round < rounds(2); ++round) {
-      const int victim = below(kRanks);
-      const Ended ended = harmed(endless(), victim, signalled(SIGKILL, milliseconds(below(3000))));
-      QVERIFY2(ended.words.startsWith(QStringLiteral("rank %1, code 5: was killed by signal 9").arg(victim)),
-               qPrintable(ended.words));
-      leavesNobody();
-      worst.add(ended);
-    }
-    worst.hold(kSeenWithin);
+  void aRankThatIsSignalledIsNamed_data() {
+    QTest::addColumn<int>("signal");
+    QTest::addColumn<QString>("what");
+    QTest::addColumn<int>("seenWithinMs");
+    QTest::newRow("killed") << SIGKILL << "was killed by signal 9" << static_cast<int>(kSeenWithin.count());
+    QTest::newRow("stopped") << SIGSTOP << "was stopped by signal 19" << static_cast<int>(kSilentSeenWithin.count());
   }
-
-  void aStoppedRankIsNamed() {
+  void aRankThatIsSignalledIsNamed() {
+    QFETCH(int, signal);
+    QFETCH(QString, what);
+    QFETCH(int, seenWithinMs);
     Worst worst;
     for (std::uint64_t round = 0; round < rounds(2); ++round) {
       const int victim = below(kRanks);
-      const Ended ended = harmed(endless(), victim, signalled(SIGSTOP, milliseconds(below(3000))));
-      QVERIFY2(ended.words.startsWith(QStringLiteral("rank %1, code 5: was stopped by signal 19").arg(victim)),
+      const Ended ended = harmed(endless(), victim, signalled(signal, milliseconds(below(3000))));
+      QVERIFY2(ended.words.startsWith(QStringLiteral("rank %1, code 5: %2").arg(victim).arg(what)),
                qPrintable(ended.words));
       leavesNobody();
       worst.add(ended);
     }
-    worst.hold(kSilentSeenWithin);
+    worst.hold(milliseconds(seenWithinMs));
   }
 
   /// The kernel ends it, and tells nobody.
@@ -226,7 +219,7 @@ class FailuresTest : public QObject {
     for (std::uint64_t round = 0; round < rounds(2); ++round) {
       const int victim = below(kRanks);
       QVERIFY(group.limitTo(std::int64_t{60 + below(200)} << 20));  // from too little to start to too little to compute
-      const int before = group.kills();
+      const std::int64_t before = group.kills();
       const Ended ended = harmed(tooLarge(group.join(), victim), victim, [&](pid_t, const std::stop_token& stop) {
         while (group.kills() == before && !stop.stop_requested()) std::this_thread::sleep_for(1ms);
       });
@@ -265,6 +258,51 @@ class FailuresTest : public QObject {
       worst.add(ended);
     }
     worst.hold(kWithStart);
+  }
+
+  /// A large weight is its file, and what is cut off it is gone for whoever computes with it.
+  void aFileThatIsCutOffMeanwhileIsNamed() {
+    Worst worst;
+    const QString folder = m_ranks.path("mapped");
+    QDir().mkpath(folder);
+    writeBytes(folder + "/config.json",
+               R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_size": 64, "head_dim": 16,
+                   "intermediate_size": 64, "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 4,
+                   "vocab_size": 65536, "max_position_embeddings": 64, "rms_norm_eps": 1e-6, "rope_theta": 10000.0,
+                   "hidden_act": "silu", "tie_word_embeddings": false, "torch_dtype": "float32"})");
+    const std::vector<float> table(65536 * 64, 0.5F);
+    const auto bytes = std::as_bytes(std::span(table));
+    const graph::TensorType type{graph::DType::Float32, {65536, 64}};
+    const fs::path file = (folder + "/model.safetensors").toStdString();
+    const QString plan = m_ranks.path("mapped.json");
+    for (std::uint64_t round = 0; round < rounds(2); ++round) {
+      QVERIFY(
+          formats::writeSafetensors(file, std::vector<formats::TensorView>{{"model.embed_tokens.weight", type, bytes},
+                                                                           {"lm_head.weight", type, bytes}}));
+      if (round == 0) m_ranks.makePlan("mapped.json", {folder, "--ranks", QString::number(kRanks), "--seq", "64"});
+      launch::LaunchRequest request = m_ranks.request(plan, kRanks, 0, {});
+      request.silence = launch::kSilence;
+      request.rankArguments = {"--init-missing", "--passes", "1000000"};
+      std::atomic<bool> isRunning = false;
+      std::atomic<Clock::time_point> cutAt = Clock::time_point{};
+      std::jthread cutting([&, delay = milliseconds(below(1000))](const std::stop_token& stop) {
+        while (!isRunning && !stop.stop_requested()) std::this_thread::sleep_for(1ms);
+        std::this_thread::sleep_for(delay);
+        fs::resize_file(file, 4096);
+        cutAt = Clock::now();
+      });
+      const auto outcome = launch::launch(request, [&](const launch::RankEvent& event) {
+        const auto* phase = event.message ? std::get_if<protocol::PhaseChange>(&*event.message) : nullptr;
+        if (phase && phase->phase == protocol::Phase::Running) isRunning = true;
+      });
+      const QString words = inWords(outcome);
+      QVERIFY2(
+          words.contains("was killed by signal 7 (Bus error): part of a file that it computed with is no longer there"),
+          qPrintable(words));
+      worst.add({words, since(cutAt, outcome->firstFailure->seen), since(cutAt)});
+      leavesNobody();
+    }
+    worst.hold(kSeenWithin);
   }
 
   /// Of ranks that torchrun or Slurm starts: nobody holds the port for them.

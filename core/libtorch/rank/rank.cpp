@@ -119,6 +119,7 @@ class RankRun {
     CLEAVE_TRY(const NamedTensors outputs, m_task->generator ? generate() : runProgram());
     // What follows copies outputs to the host, which is no part of what the plan predicts.
     keepPeak();
+    CLEAVE_TRY_VOID(checkUnwritten(m_weights));
     return gather(outputs);
   }
 
@@ -203,12 +204,12 @@ class RankRun {
     enter(Phase::Loading);
     const auto places =
         formats::WeightPlaces::of(m_task->program.source, m_task->program.isExported, m_task->program.weights);
-    const WeightOptions options{places, place(), m_request.skipWeights, m_request.initMissing};
+    const WeightOptions options{places, place(), m_request.skipWeights, m_request.initMissing,
+                                m_request.training.isAsked()};
     const Progress progress(m_progress.stopToken(), throttled(Phase::Loading));
     m_allocations.forgetLargest();
-    CLEAVE_TRY(const WeightReport report,
-               loadWeights(*m_task->bound, m_task->program, options, m_loadedBytes, progress));
-    m_result.bytesRead = report.bytesRead;
+    CLEAVE_TRY(m_weights, loadWeights(*m_task->bound, m_task->program, options, m_loadedBytes, progress));
+    m_result.bytesRead = m_weights.bytesRead;
     m_result.shardBytes = m_request.skipWeights ? 0 : program::shardBytes(m_task->program.parameters, place());
     m_result.largestParameterAllocation = m_allocations.largest();
     if (!m_task->generator) return {};
@@ -415,6 +416,7 @@ class RankRun {
   StepRecorder m_recorder;
   std::optional<MemoryLedger> m_ledger;  ///< where times are recorded
   AllocationCounter m_allocations;
+  WeightReport m_weights;
   std::optional<NcclRuntime> m_runtime;
   at::Device m_device = at::kCPU;
   std::string m_deviceName = "cpu";

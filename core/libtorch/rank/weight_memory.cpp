@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include <cstdint>
+#include <memory>
 #include <new>
+#include <optional>
 
 namespace cleave::torch_rank {
 namespace {
@@ -34,23 +36,39 @@ void* mapInHugePages(std::size_t bytes) {
   return begin + before;
 }
 
+/// Tells whoever counts, now and when the tensor is gone. `release` gives the memory back.
+template <class Release>
+at::Tensor counted(void* memory, const graph::TensorType& type, Release release) {
+  const std::int64_t bytes = graph::sizeInBytes(type);
+  c10::reportMemoryUsageToProfiler(memory, bytes, 0, 0, at::kCPU);
+  const auto forget = [bytes, release = std::move(release)](void* of) mutable {
+    release(of);
+    c10::reportMemoryUsageToProfiler(of, -bytes, 0, 0, at::kCPU);
+  };
+  return at::from_blob(memory, type.shape, forget, at::TensorOptions().dtype(bridge::toScalarType(type.dtype)));
+}
+
 }  // namespace
 
+bool hasOwnMemory(const graph::TensorType& type, at::Device device) {
+  return device.is_cpu() && graph::sizeInBytes(type) >= kLeastMapped;
+}
+
 at::Tensor emptyParameter(const graph::TensorType& type, at::Device device) {
-  const auto options = at::TensorOptions().dtype(bridge::toScalarType(type.dtype)).device(device);
+  if (!hasOwnMemory(type, device))
+    return at::empty(type.shape, at::TensorOptions().dtype(bridge::toScalarType(type.dtype)).device(device));
   const std::int64_t bytes = graph::sizeInBytes(type);
-  if (!device.is_cpu() || bytes < kLeastMapped) return at::empty(type.shape, options);
   void* const memory = mapInHugePages(static_cast<std::size_t>(bytes));
   if (!memory) {
     c10::reportOutOfMemoryToProfiler(bytes, 0, 0, device);
     throw std::bad_alloc();
   }
-  c10::reportMemoryUsageToProfiler(memory, bytes, 0, 0, device);
-  const auto release = [bytes, device](void* mapping) {
-    ::munmap(mapping, static_cast<std::size_t>(bytes));
-    c10::reportMemoryUsageToProfiler(mapping, -bytes, 0, 0, device);
-  };
-  return at::from_blob(memory, type.shape, release, options);
+  return counted(memory, type, [bytes](void* mapping) { ::munmap(mapping, static_cast<std::size_t>(bytes)); });
+}
+
+at::Tensor mappedParameter(const graph::TensorType& type, FileMapping values) {
+  const auto kept = std::make_shared<std::optional<FileMapping>>(std::move(values));
+  return counted((*kept)->data(), type, [kept](void*) { kept->reset(); });
 }
 
 }  // namespace cleave::torch_rank

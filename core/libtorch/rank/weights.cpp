@@ -13,6 +13,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <unordered_map>
 
 namespace cleave::torch_rank {
@@ -21,11 +23,23 @@ namespace {
 /// What a thread reads at once: a whole number of huge pages, so that no two threads wait for one.
 constexpr std::int64_t kPartBytes = 4 << 20;
 
+/// What is brought into memory before anyone is asked whether to go on.
+constexpr std::int64_t kFetchedAtOnce = 32 << 20;
+
+/// Rows of a file that lie no further apart than this are fetched from a disk with what lies between them.
+constexpr std::int64_t kRowApart = 256 << 10;
+
 /// A parameter of the program with its entry in the shard map.
 struct Wanted {
   const program::ParameterShards* shards = nullptr;
   graph::ValueId value;
   bool isRead = false;
+};
+
+/// Where a piece of a parameter lies.
+struct Stored {
+  const formats::WeightFile* file = nullptr;
+  const formats::WeightSource* tensor = nullptr;
 };
 
 /// "a, b, c and 287 more": a few say whose checkpoint it is.
@@ -101,21 +115,48 @@ class Loader {
 
   Result<void> loadOne(const Wanted& wanted) {
     const graph::Value& value = m_bound.graph().value(wanted.value);
+    CLEAVE_TRY(std::optional<at::Tensor> tensor, mapped(wanted, value.type));
+    if (!tensor) {
+      tensor = emptyParameter(value.type, m_bound.device());
+      CLEAVE_TRY_VOID(fillOrRead(wanted, value.name, *tensor));
+    }
     const std::int64_t bytes = graph::sizeInBytes(value.type);
-    const at::Tensor tensor = emptyParameter(value.type, m_bound.device());
+    m_report.parameterBytes += bytes;
+    m_loadedBytes += bytes;
+    return m_bound.setTensor(wanted.value, *tensor);
+  }
+
+  /// The part of a file that is this tensor as it stands; nullopt: there is none, or it must not be used.
+  Result<std::optional<at::Tensor>> mapped(const Wanted& wanted, const graph::TensorType& type) {
+    if (!wanted.isRead || m_options.areWritten || !hasOwnMemory(type, m_bound.device())) return std::nullopt;
+    const program::ParameterShards& parameter = *wanted.shards;
+    const auto& pieces = piecesOf(parameter);
+    if (parameter.stacked != 0 || pieces.size() != 1 || parameter.storedDtype != type.dtype) return std::nullopt;
+    const program::ShardPiece& piece = pieces.front();
+    CLEAVE_TRY(const Region region,
+               regionOf(parameter.type.shape, parameter.localShape, piece.dim, piece.start, piece.length, 0));
+    CLEAVE_TRY(const Stored stored, find(parameter, piece));
+    const std::int64_t itemSize = graph::itemSize(type.dtype), bytes = graph::sizeInBytes(type);
+    const std::int64_t offset = stored.tensor->offset + region.wholeIndex(0) * itemSize;
+    const bool isOneStretch = region.outer == 1 && stored.tensor->strides.empty() && region.run() * itemSize == bytes;
+    if (!isOneStretch || offset % itemSize != 0) return std::nullopt;
+    const RandomAccessFile& file = stored.file->file();
+    CLEAVE_TRY(FileMapping values, file.map(offset, bytes));
+    for (std::int64_t first = 0; first < bytes; first += kFetchedAtOnce) {
+      if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
+      CLEAVE_TRY_VOID(values.read(first, std::min(kFetchedAtOnce, bytes - first)));
+    }
+    if (m_mapped.insert(stored.file).second) m_report.inUse.push_back(file);
+    return mappedParameter(type, std::move(values));
+  }
+
+  Result<void> fillOrRead(const Wanted& wanted, const std::string& name, const at::Tensor& tensor) {
     // A padded vocabulary's last rows belong to no piece.
     if (!wanted.isRead || elementsRead(*wanted.shards) < tensor.numel()) tensor.zero_();
-    m_report.parameterBytes += bytes;
-    if (!wanted.isRead) m_report.initialised.push_back(value.name);
-    if (!wanted.isRead) {
-      CLEAVE_TRY_VOID(fill(*wanted.shards, value.name, tensor));
-    } else if (wanted.shards->stacked == 0) {
-      CLEAVE_TRY_VOID(readWhole(*wanted.shards, tensor));
-    } else {
-      CLEAVE_TRY_VOID(readStacked(*wanted.shards, tensor));
-    }
-    m_loadedBytes += bytes;
-    return m_bound.setTensor(wanted.value, tensor);
+    if (wanted.isRead)
+      return wanted.shards->stacked == 0 ? readWhole(*wanted.shards, tensor) : readStacked(*wanted.shards, tensor);
+    m_report.initialised.push_back(name);
+    return fill(*wanted.shards, name, tensor);
   }
 
   static graph::Shape shapeOf(const program::ParameterShards& parameter, const program::ShardPiece& piece) {
@@ -171,8 +212,7 @@ class Loader {
     return {};
   }
 
-  Result<void> readPiece(const program::ParameterShards& parameter, const program::ShardPiece& piece,
-                         const Region& region, const at::Tensor& tensor) {
+  Result<Stored> find(const program::ParameterShards& parameter, const program::ShardPiece& piece) {
     CLEAVE_TRY(const formats::WeightFile* file, m_files.open(piece.file));
     const formats::WeightSource* source = file->find(piece.tensor);
     const graph::TensorType expected{parameter.storedDtype, parameter.storedShape()};
@@ -184,9 +224,15 @@ class Loader {
       return fail(ErrorCode::BadInput, "{} holds {} as {}, the plan says {}; it has changed since the plan was made.",
                   file->where(), piece.tensor, graph::toText(source->type), graph::toText(expected));
     }
-    const std::vector<std::size_t> order = formats::storageOrder(*source);
-    if (std::ranges::is_sorted(order)) return readRegion(*file, *source, order, region, tensor);
-    return readOtherwiseOrdered(*file, *source, order, piece, region, tensor);
+    return Stored{file, source};
+  }
+
+  Result<void> readPiece(const program::ParameterShards& parameter, const program::ShardPiece& piece,
+                         const Region& region, const at::Tensor& tensor) {
+    CLEAVE_TRY(const Stored stored, find(parameter, piece));
+    const std::vector<std::size_t> order = formats::storageOrder(*stored.tensor);
+    if (std::ranges::is_sorted(order)) return readRegion(*stored.file, *stored.tensor, order, region, tensor);
+    return readOtherwiseOrdered(*stored.file, *stored.tensor, order, piece, region, tensor);
   }
 
   /// Of a tensor that lies transposed: in the order in which it lies, then turned.
@@ -221,6 +267,11 @@ class Loader {
                                {out, static_cast<std::size_t>(count * itemSize)});
     };
     const at::Tensor rows = rowsOf(tensor, region);
+    const std::int64_t apart = (region.wholeSize - region.length) * region.inner * itemSize;
+    if (rows.numel() > 0 && source.strides.empty() && apart <= kRowApart) {
+      const std::int64_t first = region.wholeIndex(0), end = region.wholeIndex(region.outer - 1) + region.run();
+      file.file().willRead(source.offset + first * itemSize, (end - first) * itemSize);
+    }
     const at::ScalarType stored = bridge::toScalarType(source.type.dtype);
     if (stored == tensor.scalar_type() && tensor.is_cpu()) return readInPlace(rows, readInto);
     return fillThroughStaging(rows, stored, readInto);
@@ -251,6 +302,7 @@ class Loader {
   std::atomic<std::int64_t>& m_loadedBytes;
   const Progress& m_progress;
   formats::WeightReader m_files{m_options.places};
+  std::set<const formats::WeightFile*> m_mapped;
   WeightReport m_report;
 };
 
@@ -259,6 +311,17 @@ class Loader {
 Result<WeightReport> loadWeights(Program& bound, const program::RankProgram& program, const WeightOptions& options,
                                  std::atomic<std::int64_t>& loadedBytes, const Progress& progress) {
   return Loader(bound, program, options, loadedBytes, progress).load();
+}
+
+Result<void> checkUnwritten(const WeightReport& report) {
+  for (const RandomAccessFile& file : report.inUse) {
+    if (file.isAsOpened()) continue;
+    return fail(ErrorCode::BadInput,
+                "{} was written to while the ranks computed with it, so that what they computed is of no model: run "
+                "again when nothing writes to it.",
+                file.path().string());
+  }
+  return {};
 }
 
 }  // namespace cleave::torch_rank

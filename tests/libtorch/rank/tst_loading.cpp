@@ -13,6 +13,9 @@
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <c10/core/Allocator.h>
+#include <c10/util/ThreadLocalDebugInfo.h>
+
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -21,6 +24,7 @@
 #include <atomic>
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <stop_token>
 #include <thread>
 
@@ -73,6 +77,19 @@ program::RankProgram halves() {
   plan.parameters.push_back(parameter("b", whole, DType::Float32, row, {"w", kFile, 0, 1, 1}, 1));
   return plan;
 }
+
+/// Asks for an end as soon as anybody gets memory of some size.
+class StopsAtMemory final : public c10::MemoryReportingInfoBase {
+ public:
+  explicit StopsAtMemory(std::stop_source stop) : m_stop(std::move(stop)) {}
+  void reportMemoryUsage(void*, std::int64_t size, std::size_t, std::size_t, c10::Device) override {
+    if (size > (1 << 20)) m_stop.request_stop();
+  }
+  bool memoryProfilingEnabled() const override { return true; }
+
+ private:
+  std::stop_source m_stop;
+};
 
 }  // namespace
 
@@ -265,35 +282,84 @@ class ExecLoadingTest : public QObject {
     QCOMPARE(threadsOfProcess(), threadsBefore);
   }
 
-  /// Where the system lets another thread ask for it in time, which it does once in a few attempts.
+  /// What is asked for once the first parameter has its memory: all that follows is reading.
   void stopsInTheMiddleOfAParameter() {
     const Threads several(3);
     const fs::path folder = folderOf(at::zeros({2, 4 << 20}), DType::Float32);
-    program::RankProgram plan = halves();
+    const program::RankProgram plan = halves();
+    Program program = bound(aliasOf({"a", "b"}, {1, 4 << 20}));
     const int threadsBefore = threadsOfProcess();
-    bool wasInTheMiddle = false;
-    for (int attempt = 0; attempt < 100 && !wasInTheMiddle; ++attempt) {
-      Program program = bound(aliasOf({"a", "b"}, {1, 4 << 20}));
-      std::atomic<std::int64_t> loaded = 0;
-      std::atomic<bool> isThere = false;
-      std::stop_source stop;
-      AllocationCounter counter;
-      std::jthread stopping([&](std::stop_token end) {
-        isThere = true;
-        while (counter.largest() == 0 && !end.stop_requested()) std::this_thread::yield();
-        stop.request_stop();  // the first parameter has its memory: what follows is reading
-      });
-      while (!isThere) std::this_thread::yield();
-      const auto stopped = loadWeights(program, plan, {{folder, {}}, 0}, loaded, Progress(stop.get_token()));
-      stopping.join();
-      QCOMPARE(threadsOfProcess(), threadsBefore);
-      if (stopped) continue;
-      QCOMPARE(stopped.error().code, ErrorCode::Cancelled);
-      const QString message = QString::fromStdString(stopped.error().message);
-      QVERIFY2(message.endsWith("Stopped while loading weights."), qPrintable(message));
-      wasInTheMiddle = loaded == 0;
-    }
-    QVERIFY(wasInTheMiddle);
+    std::atomic<std::int64_t> loaded = 0;
+    std::stop_source stop;
+    const auto stopping = std::make_shared<StopsAtMemory>(stop);
+    const c10::DebugInfoGuard guard(c10::DebugInfoKind::PROFILER_STATE, stopping);
+    const auto stopped =
+        loadWeights(program, plan, {{folder, {}}, 0, false, false, true}, loaded, Progress(stop.get_token()));
+    QVERIFY(!stopped);
+    QCOMPARE(stopped.error().code, ErrorCode::Cancelled);
+    const QString message = QString::fromStdString(stopped.error().message);
+    QVERIFY2(message.startsWith("Cannot load a: ") && message.endsWith("Stopped while loading weights."),
+             qPrintable(message));
+    QCOMPARE(loaded.load(), std::int64_t(0));
+    QCOMPARE(threadsOfProcess(), threadsBefore);
+  }
+
+  /// The file's own pages, from wherever in it the slice begins; what is written to them is this process's alone.
+  void aStretchOfAFileIsTheParameter_data() {
+    QTest::addColumn<int>("rank");
+    QTest::addColumn<bool>("areWritten");
+    for (int rank : {0, 1, 2})
+      for (bool areWritten : {false, true})
+        QTest::addRow("rank %d%s", rank, areWritten ? ", written" : "") << rank << areWritten;
+  }
+  void aStretchOfAFileIsTheParameter() {
+    QFETCH(int, rank);
+    QFETCH(bool, areWritten);
+    const graph::Shape shape{3 * 1031, 1027}, local{1031, 1027};
+    const at::Tensor whole = at::arange(graph::elementCount(shape), at::kFloat).view(shape);
+    const fs::path folder = folderOf(whole, DType::Float32);
+    program::RankProgram plan;
+    plan.parameters.push_back(parameter("w", shape, DType::Float32, local, {"w", kFile, 0, rank * 1031, 1031}, 3));
+    Program program = bound(aliasOf({"w"}, local));
+    std::atomic<std::int64_t> loaded = 0;
+    AllocationCounter counter;
+    const WeightReport report =
+        need(loadWeights(program, plan, {{folder, {}}, rank, false, false, areWritten}, loaded));
+    QCOMPARE(report.bytesRead, program::shardBytes(plan.parameters, rank));
+    QCOMPARE(counter.allocated(), report.bytesRead);
+    QCOMPARE(counter.largest(), report.bytesRead);
+    QCOMPARE(report.inUse.size(), std::size_t(areWritten ? 0 : 1));
+    const at::Tensor tensor = program.given(program.graph().findValue("w"));
+    COMPARE_TENSORS(tensor, whole.narrow(0, rank * 1031, 1031), 0);
+    tensor.zero_();
+    QVERIFY(checkUnwritten(report));
+    const formats::SafetensorsFile file = need(formats::SafetensorsFile::open(folder / kFile));
+    float first = -1;
+    need(file.read(*file.find("w"), rank * report.bytesRead, std::as_writable_bytes(std::span(&first, 1))).map([] {
+      return 0;
+    }));
+    QCOMPARE(first, static_cast<float>(rank) * 1031 * 1027);
+  }
+
+  void whatIsWrittenToAFileInUseIsNoticed_data() {
+    QTest::addColumn<bool>("isCutOff");
+    QTest::newRow("cut off") << true;
+    QTest::newRow("written to") << false;
+  }
+  void whatIsWrittenToAFileInUseIsNoticed() {
+    QFETCH(bool, isCutOff);
+    const fs::path folder = folderOf(at::zeros({2, 4 << 20}), DType::Float32);
+    Program program = bound(aliasOf({"a", "b"}, {1, 4 << 20}));
+    std::atomic<std::int64_t> loaded = 0;
+    const WeightReport report = need(loadWeights(program, halves(), {{folder, {}}, 0}, loaded));
+    QVERIFY(checkUnwritten(report));
+    if (isCutOff) fs::resize_file(folder / kFile, fs::file_size(folder / kFile) - 1);
+    if (!isCutOff) std::fstream(folder / kFile, std::ios::in | std::ios::out | std::ios::binary).seekp(4096).put('x');
+    const auto written = checkUnwritten(report);
+    QVERIFY(!written);
+    QCOMPARE(written.error().code, ErrorCode::BadInput);
+    QVERIFY2(written.error().message.starts_with((folder / kFile).string() + " was written to while "),
+             written.error().message.c_str());
   }
 
   void threadsShareThePartsAndTheFirstErrorEndsThem() {
