@@ -136,13 +136,7 @@ std::unique_ptr<char[]> reserve;  // for the last words of a rank that has no me
 /// An exception that no thread catches, such as one of Gloo's that finds no memory, is this rank's error too.
 [[noreturn]] void tellAndEnd() {
   reserve.reset();
-  Error error{ErrorCode::RankFailed, "An unknown exception ended the rank."};
-  try {
-    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
-  } catch (const std::exception&) {
-    error = bridge::currentError();
-  } catch (...) {
-  }
+  const Error error = bridge::uncaughtError();
   if (toldOfTheEnd)
     (*toldOfTheEnd)(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
   end(exitCode(error.code));

@@ -1,10 +1,10 @@
 #include "cli/program.h"
 
-#include "base/exhaustion.h"
 #include "base/result.h"
 #include "base/standard_streams.h"
 #include "base/version.h"
 #include "cli/commands.h"
+#include "libtorch/bridge/errors.h"
 
 #include <unistd.h>
 
@@ -12,28 +12,13 @@
 #include <exception>
 
 namespace cleave::cli {
-
 namespace {
 
 /// An exception that nobody catches: of a thread, or one of a library that finds no memory.
 [[noreturn]] void sayAndEnd() {
-  std::string why = "an exception that nobody expected ended it.";
-  int code = exitCode(ErrorCode::RankFailed);
-  try {
-    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
-  } catch (const std::bad_alloc&) {
-    why = noMemoryInWords() + ".";
-    code = exitCode(ErrorCode::Environment);
-  } catch (const std::system_error& error) {
-    why = fmt::format(
-        "{}.", error.code().category() == std::generic_category() ? reasonInWords(error.code().value()) : error.what());
-    code = exitCode(ErrorCode::Environment);
-  } catch (const std::exception& error) {
-    why = fmt::format("{}.", error.what());
-  } catch (...) {
-  }
-  std::fprintf(stderr, "cleave-cli: %s\n", why.c_str());
-  ::_exit(code);
+  const Error error = bridge::uncaughtError(ErrorCode::RankFailed);
+  std::fprintf(stderr, "cleave-cli: %s\n", error.message.c_str());
+  ::_exit(exitCode(error.code));
 }
 
 }  // namespace

@@ -293,10 +293,6 @@ class Bisector {
   Bisection m_found;
 };
 
-}  // namespace
-
-namespace {
-
 /// By their parameters: names and shapes of the wholes.
 bool areOfOneModel(const plan::Plan& a, const plan::Plan& b) {
   const auto shapes = [](const plan::Plan& plan) {

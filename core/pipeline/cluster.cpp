@@ -1,7 +1,8 @@
 #include "pipeline/cluster.h"
 
-#include <unistd.h>
 #include "pipeline/run_steps.h"
+
+#include <unistd.h>
 
 #include <array>
 

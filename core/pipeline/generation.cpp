@@ -149,12 +149,20 @@ plan::ModelInfo ofPrompt(plan::ModelInfo info, const TokenRows& prompt, std::int
 namespace {
 
 /// Where transformers' `generate` has its defaults from.
-fs::path generationFile(const plan::ModelInfo& model) {
+struct Defaults {
+  std::string file;
+  nlohmann::json json;
+  Result<JsonObject> fields() const { return JsonObject::of(json, file); }
+};
+
+Result<Defaults> defaultsOf(const plan::ModelInfo& model) {
   fs::path folder = model.source;
   std::error_code error;
   if (!fs::is_directory(folder, error)) folder = folder.parent_path();
   const fs::path own = folder / "generation_config.json";
-  return fs::exists(own, error) ? own : folder / "config.json";
+  const fs::path file = fs::exists(own, error) ? own : folder / "config.json";
+  CLEAVE_TRY(nlohmann::json json, readJsonFile(file));
+  return Defaults{file.string(), std::move(json)};
 }
 
 }  // namespace
@@ -174,9 +182,8 @@ std::int64_t memoryOfBoth(const plan::MemoryPrediction& prompt, const plan::Memo
 }
 
 Result<program::Generation> generationOf(const plan::ModelInfo& model, std::int64_t newTokens) {
-  const fs::path file = generationFile(model);
-  CLEAVE_TRY(const nlohmann::json json, readJsonFile(file));
-  CLEAVE_TRY(const JsonObject config, JsonObject::of(json, file.string()));
+  CLEAVE_TRY(const Defaults defaults, defaultsOf(model));
+  CLEAVE_TRY(const JsonObject config, defaults.fields());
   program::Generation generation{.tokens = newTokens};
   CLEAVE_TRY(generation.endTokens, tokensIn(config, "eos_token_id"));
   CLEAVE_TRY(const auto padding, tokensIn(config, "pad_token_id"));
@@ -215,9 +222,8 @@ Result<std::vector<std::string>> unheededIn(const plan::ModelInfo& model) {
       {"stop_strings", nlohmann::json::array({nlohmann::json::array()})},
       {"watermarking_config", nlohmann::json::array()},
   };
-  const fs::path file = generationFile(model);
-  CLEAVE_TRY(const nlohmann::json json, readJsonFile(file));
-  CLEAVE_TRY(const JsonObject config, JsonObject::of(json, file.string()));
+  CLEAVE_TRY(const Defaults defaults, defaultsOf(model));
+  CLEAVE_TRY(const JsonObject config, defaults.fields());
   std::vector<std::string> unheeded;
   for (const auto& [key, harmless] : kKeys) {
     const nlohmann::json* const value = config.find(key);

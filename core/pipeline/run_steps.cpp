@@ -67,8 +67,7 @@ std::optional<std::string> divergesIn(const std::vector<protocol::TrainingStep>&
   if (first == steps.begin() || first == steps.end()) return std::nullopt;
   return fmt::format(
       "From step {} on the loss is not a number: training diverges so, whether the model is split or not. Take a "
-      "smaller "
-      "--lr, or --clip-norm.",
+      "smaller --lr, or --clip-norm.",
       first->step);
 }
 
@@ -91,8 +90,8 @@ Result<void> explainNotANumber(RunReport& report, const RunRequest& request, con
       return {};
     }
   }
-  if (trains && divergesIn(report.steps)) {
-    report.notes.push_back(*divergesIn(report.steps));
+  if (auto diverges = trains ? divergesIn(report.steps) : std::nullopt) {
+    report.notes.push_back(*std::move(diverges));
     return {};
   }
   if (request.skipWeights) return {};

@@ -45,7 +45,7 @@ Result<Addresses> lookUp(const HostPort& at, int type) {
   return Addresses(found);
 }
 
-/// A datagram socket that is connected sends nothing, but the system chooses the way.
+/// `nameOf`: getsockname or getpeername.
 std::optional<std::string> numericEnd(int socket, int (*nameOf)(int, sockaddr*, socklen_t*)) {
   sockaddr_storage end{};
   socklen_t size = sizeof end;
@@ -56,6 +56,7 @@ std::optional<std::string> numericEnd(int socket, int (*nameOf)(int, sockaddr*, 
   return text.data();
 }
 
+/// A datagram socket that is connected sends nothing, but the system chooses the way.
 std::optional<std::string> addressOfTheWayTo(const std::string& host) {
   const auto addresses = lookUp({host, 9}, SOCK_DGRAM);
   if (!addresses) return std::nullopt;

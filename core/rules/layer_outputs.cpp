@@ -56,11 +56,14 @@ std::int64_t headsBehind(const Graph& graph, ValueId value) {
   return 0;
 }
 
-/// Neighbouring ranks that hold one part, so that no part is less than a head; 1 when the heads divide or are unknown.
+}  // namespace
+
 int replicasFor(std::int64_t heads, int worldSize) {
   if (heads <= 0) return 1;
   return worldSize / static_cast<int>(std::gcd(heads, static_cast<std::int64_t>(worldSize)));
 }
+
+namespace {
 
 /// Steps from logits to the loss: cast, soft cap, shift, flattening.
 constexpr int kLongestWayToLoss = 12;

@@ -13,6 +13,10 @@
 
 namespace cleave::rules {
 
+/// How many neighbouring ranks hold one part of so many heads, so that no part is less than a head; 1 when the heads
+/// divide or are unknown (0).
+int replicasFor(std::int64_t heads, int worldSize);
+
 /// The split of the last dimension of `result` that what follows asks for, other than the plain one; nullopt: none.
 std::optional<Placement> columnsBehind(const graph::Graph& graph, graph::ValueId result, int worldSize);
 

@@ -9,7 +9,6 @@
 #include "rules/weight_splits.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 
 namespace cleave::rules {
@@ -208,8 +207,8 @@ class Tracer {
 std::vector<SourceSplit> cacheSplits(const Shape& shape, int ranks) {
   const std::int64_t heads = sizeAt(shape, graph::kCacheHeads);
   if (heads == 0) return {};
-  const std::int64_t parts = std::gcd(heads, static_cast<std::int64_t>(ranks)), own = heads / parts;
-  const auto copies = static_cast<int>(ranks / parts);
+  const int copies = replicasFor(heads, ranks);
+  const std::int64_t own = heads * copies / ranks;
   const Placement even = Placement::split(graph::kCacheHeads);
   if (copies == 1) return {{even, fmt::format("each rank keeps the keys or values of its {} of {} heads", own, heads)}};
   return {{even.withReplicas(copies), fmt::format("{} ranks each keep the keys or values of {} of {} heads", copies,

@@ -104,7 +104,7 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings&
   add(true, needText(*plan, settings.training));
   if (const std::string notKept = plan::notKeptText(*plan); !notKept.empty() && !settings.training.isAsked())
     add(true, toQ(notKept));
-  if (settings.training.isAsked() && !plan->model.hasDropout && !plan->model.dropouts.empty())
+  if (settings.training.isAsked() && !plan::dropoutOffText(*plan).empty())
     add(true, QObject::tr("Dropout is off: config.json has %1, which Solve › Settings › Dropout trains with.")
                   .arg(toQ(plan->model.dropouts)));
   for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, settings)) add(memory.fits(), toQ(memory.text));

@@ -76,4 +76,14 @@ Error currentError(ErrorCode code, Wording wording) {
   }
 }
 
+Error uncaughtError(ErrorCode code) {
+  try {
+    if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::exception&) {
+    return currentError(code);
+  } catch (...) {
+  }
+  return {ErrorCode::RankFailed, "An unknown exception ended the process."};
+}
+
 }  // namespace cleave::bridge

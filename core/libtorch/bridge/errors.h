@@ -23,6 +23,9 @@ enum class Wording : std::uint8_t {
 /// std::exception is thrown on.
 Error currentError(ErrorCode code = ErrorCode::Environment, Wording wording = Wording::Sentence);
 
+/// In a terminate handler: what ends the process, as `currentError` has it.
+Error uncaughtError(ErrorCode code = ErrorCode::Environment);
+
 /// The first paragraph of what LibTorch says, as a sentence with its full stop.
 std::string sentenceOf(std::string text);
 

@@ -94,11 +94,9 @@ void AllocationCounter::setLedger(MemoryLedger* ledger, bool isOnCpu) {
 }
 
 MemorySampler::MemorySampler(Fill fill, Sink sink, bool isQuiet)
-    : m_fill(std::move(fill)),
-      m_sink(std::move(sink)),
-      m_start(std::chrono::steady_clock::now()),
-      m_shares(kSharePeriod),
-      m_thread(isQuiet ? std::jthread() : std::jthread([this](std::stop_token stop) { loop(stop); })) {}
+    : m_fill(std::move(fill)), m_sink(std::move(sink)), m_start(std::chrono::steady_clock::now()) {
+  if (!isQuiet) m_sampling.emplace(std::chrono::milliseconds(0), kSamplePeriod, [this] { report(); });
+}
 
 MemorySampler::~MemorySampler() = default;
 
@@ -119,22 +117,8 @@ protocol::MemorySample MemorySampler::sampleNow() {
   return sample;
 }
 
-void MemorySampler::loop(std::stop_token stop) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  while (!stop.stop_requested()) {
-    try {
-      report();
-    } catch (const std::exception&) {
-      // Of want of memory: the thread that the rank works on meets the same and says so.
-    }
-    wake.wait_for(lock, stop, kSamplePeriod, [] { return false; });
-  }
-}
-
 void MemorySampler::report() {
-  if (m_shares.isDue(std::chrono::steady_clock::now())) takeProportionalSetSize();
+  takeProportionalSetSize();
   sampleNow();
 }
 
@@ -142,11 +126,13 @@ void MemorySampler::report() {
 /// second.
 void MemorySampler::takeProportionalSetSize() {
   const auto start = std::chrono::steady_clock::now();
+  if (start < m_pssDue) return;
+  m_pssDue = start + kSharePeriod;
   const std::int64_t rss = processMemory().rss;
-  if (start < m_pssDue || std::abs(rss - m_rssOfPss) < rss / kChangeThatCounts) return;
+  if (std::abs(rss - m_rssOfPss) < rss / kChangeThatCounts) return;
   m_rssOfPss = rss;
   m_pss = proportionalSetSize();
-  m_pssDue = start + kPauseOfPss * (std::chrono::steady_clock::now() - start);
+  m_pssDue = std::max(m_pssDue, start + kPauseOfPss * (std::chrono::steady_clock::now() - start));
 }
 
 }  // namespace cleave::torch_rank

@@ -1,7 +1,7 @@
 #pragma once
 /// What a rank's memory looks like from outside and from the allocator, sampled by a thread. No LibTorch in this
 /// header.
-#include "base/throttle.h"
+#include "libtorch/rank/periodic.h"
 #include "protocol/events.h"
 
 #include <atomic>
@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <thread>
+#include <optional>
 
 namespace cleave::torch_rank {
 
@@ -60,17 +60,15 @@ class MemorySampler {
   protocol::MemorySample sampleNow();
 
  private:
-  void loop(std::stop_token stop);
   void report();
   void takeProportionalSetSize();
   Fill m_fill;
   Sink m_sink;
   std::chrono::steady_clock::time_point m_start;
-  Throttle m_shares;  ///< the proportional set size is asked for seldom
   std::atomic<std::int64_t> m_pss{0};
   std::int64_t m_rssOfPss = 0;  ///< when that was found
   std::chrono::steady_clock::time_point m_pssDue{};
-  std::jthread m_thread;
+  std::optional<Periodic> m_sampling;  ///< last: its thread reads the others; none: a quiet one
 };
 
 }  // namespace cleave::torch_rank

@@ -5,8 +5,6 @@
 #include "libtorch/rank/inputs.h"
 #include "libtorch/rank/training.h"
 
-#include <functional>
-
 namespace cleave::torch_rank {
 
 class Outputs {

@@ -1,14 +1,13 @@
 #pragma once
 /// A rank's signs of life, and how long it has waited in collective calls, told by a thread that waits for nothing but
 /// time. No LibTorch in this header.
+#include "libtorch/rank/periodic.h"
 #include "protocol/events.h"
 
 #include <chrono>
 #include <functional>
 #include <mutex>
 #include <optional>
-#include <stop_token>
-#include <thread>
 
 namespace cleave::torch_rank {
 
@@ -34,7 +33,7 @@ class Pulse {
   Pulse(const Sink& sink, const CallTime& calls);
 
  private:
-  std::jthread m_thread;
+  Periodic m_beats;
 };
 
 }  // namespace cleave::torch_rank
