@@ -101,7 +101,7 @@ struct RunCommand {
 
   static Result<void> checkRanksFit(const pipeline::RunRequest& request) {
     CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.mesh().ranks()));
-    const auto memory = pipeline::checkMemory(*request.plan, backend, request.step.get(), request.replicas);
+    const auto memory = pipeline::checkMemory(*request.plan, backend, request.workload());
     if (memory.fits()) return {};
     return fail(ErrorCode::Environment,
                 "{} Free memory, ask for less with --batch, --seq or --dtype, or start the ranks all the same with "
@@ -113,7 +113,7 @@ struct RunCommand {
     if (request.ignoreMemory) return {};
     if (!request.attended) CLEAVE_TRY_VOID(checkRanksFit(request));
     if (!request.comparesUnsplit()) return {};
-    const auto memory = pipeline::checkUnsplitMemory(*request.plan, request.step.get(), request.replicas);
+    const auto memory = pipeline::checkUnsplitMemory(*request.plan, request.workload());
     if (!memory.fits()) {
       return fail(ErrorCode::Environment,
                   "{} Give the expected values with --expect, leave the comparison out with --no-check, or start all "

@@ -234,7 +234,7 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
         "{:.1f} ms per step\n",
         rank, bytesText(result->bytesRead), bytesText(result->peak.program),
         bytesText(report.generation ? report.generation->predictedMemory
-                                    : pipeline::predictedMemory(plan, nullptr, report.mesh.dp)),
+                                    : pipeline::predictedMemory(plan, report.workload())),
         bytesText(result->peak.process), counted(result->allReduce, "all-reduce"),
         counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),
         static_cast<double>(result->stepMicroseconds) / 1000);

@@ -210,7 +210,7 @@ std::string RankWatch::whySilent(int silent) const {
   for (int other = 0; other < std::ssize(m_ranks); ++other) {
     if (other == silent || at(other).host != rank.host || at(other).result) continue;
     ++there;
-    if (at(other).lastHeard - rank.lastHeard <= 2 * protocol::kHeartbeatPeriod) alike.push_back(other);
+    if (at(other).lastHeard - rank.lastHeard <= 3 * protocol::kHeartbeatPeriod) alike.push_back(other);
   }
   if (there == 0) return fmt::format(": it was stopped, or {} or the network to it is down", rank.host);
   if (std::ssize(alike) == there)
@@ -223,7 +223,7 @@ std::string RankWatch::whySilent(int silent) const {
 std::optional<double> RankWatch::waitingShare(const Rank& rank, Time now) const {
   if (rank.result || rank.error || rank.stoppedSince || rank.beats.size() < 2) return std::nullopt;
   const Beat &first = rank.beats.front(), &last = rank.beats.back();
-  if (now - last.at > 3 * protocol::kHeartbeatPeriod || last.at - first.at < kSlow * 2 / 3) return std::nullopt;
+  if (now - last.at > 5 * protocol::kHeartbeatPeriod || last.at - first.at < kSlow * 2 / 3) return std::nullopt;
   return std::chrono::duration<double>(last.waited - first.waited) / (last.at - first.at);
 }
 

@@ -55,7 +55,7 @@ class RankWatch {
  private:
   struct Beat {
     Time at{};
-    std::chrono::microseconds waited{};  ///< in collectives since the rank began
+    std::chrono::microseconds waited{};  ///< for others in collectives, since the rank began
   };
   struct Rank {
     std::deque<std::string> lastLines;

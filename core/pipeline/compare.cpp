@@ -127,14 +127,24 @@ Result<const formats::WeightSource*> expectedTensor(const formats::SafetensorsFi
   return found;
 }
 
+std::set<std::string_view> inputsOf(const plan::Plan& plan) {
+  std::set<std::string_view> names;
+  for (const graph::Node& node : plan.program->nodes) {
+    if (node.kind == graph::NodeKind::Input) names.insert(plan.program->value(node.results.front()).name);
+  }
+  return names;
+}
+
+bool isOfTraining(std::string_view tensor) {
+  return tensor == kLosses || tensor.starts_with(kParameter) || tensor.starts_with(kUndetermined);
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> checkExpected(const plan::Plan& plan, const fs::path& expected, int replicas) {
   CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(expected));
-  std::set<std::string_view> known(kInputNames.begin(), kInputNames.end());
-  for (const graph::Node& node : plan.program->nodes) {
-    if (node.kind == graph::NodeKind::Input) known.insert(plan.program->value(node.results.front()).name);
-  }
+  std::set<std::string_view> known = inputsOf(plan);
+  known.insert(kInputNames.begin(), kInputNames.end());
   for (const graph::Output& output : plan.program->outputs) {
     graph::Shape shape = plan.program->shapeOf(output.value);
     if (!shape.empty()) shape[0] *= replicas;
@@ -154,10 +164,8 @@ Result<std::vector<std::string>> checkExpectedTraining(const plan::Plan& plan, s
   std::map<std::string, graph::Shape> known{{std::string(kLosses), {steps}}};
   for (const program::ParameterShards& parameter : plan.parameters)
     known.emplace("param." + parameter.name, parameter.type.shape);
-  std::set<std::string_view> inputs(kInputNames.begin(), kInputNames.end());
-  for (const graph::Node& node : plan.program->nodes) {
-    if (node.kind == graph::NodeKind::Input) inputs.insert(plan.program->value(node.results.front()).name);
-  }
+  std::set<std::string_view> inputs = inputsOf(plan);
+  inputs.insert(kInputNames.begin(), kInputNames.end());
   CLEAVE_TRY(const auto otherNames, otherNamesIn(plan, expected));
   for (const auto& [ours, theirs] : otherNames) {
     if (const auto at = known.find(ours); at != known.end()) known.emplace(theirs, at->second);
@@ -204,9 +212,19 @@ Result<std::map<std::string, std::string>> otherNamesIn(const plan::Plan& plan, 
 
 Result<bool> holdsInputs(const fs::path& path) {
   CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(path));
-  return std::any_of(file.tensors().begin(), file.tensors().end(), [](const auto& tensor) {
-    return tensor.first != kLosses && !tensor.first.starts_with(kParameter) && !tensor.first.starts_with(kUndetermined);
-  });
+  return std::any_of(file.tensors().begin(), file.tensors().end(),
+                     [](const auto& tensor) { return !isOfTraining(tensor.first); });
+}
+
+Result<std::vector<std::string>> unusedInputs(const plan::Plan& plan, const fs::path& inputs) {
+  CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(inputs));
+  std::set<std::string_view> known = inputsOf(plan);
+  for (const graph::Output& output : plan.program->outputs) known.insert(output.name);
+  std::vector<std::string> unused;
+  for (const auto& [name, tensor] : file.tensors()) {
+    if (!known.contains(name) && !isOfTraining(name)) unused.push_back(name);
+  }
+  return unused;
 }
 
 Result<Padding> paddingOf(const plan::ModelInfo& model, const fs::path& inputs) {

@@ -27,6 +27,9 @@ Result<std::map<std::string, std::string>> otherNamesIn(const plan::Plan& plan, 
 
 /// Whether a file has more than what training leads to: inputs.
 Result<bool> holdsInputs(const std::filesystem::path& file);
+/// The tensors of a file of inputs that are neither an input nor an output of the plan's program: a run passes them
+/// over.
+Result<std::vector<std::string>> unusedInputs(const plan::Plan& plan, const std::filesystem::path& inputs);
 
 /// Which positions of a run's logits are padding: what stands there means nothing, and versions of transformers
 /// disagree about it.

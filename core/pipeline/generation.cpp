@@ -248,7 +248,7 @@ Result<GenerationReport> generationReport(const fs::path& outputs, const program
   report.cachePositions = step.model.cachePositions;
   report.cacheHeads = cacheHeadsOf(step);
   report.predictedCacheBytes = step.cost.sum.kvCache;
-  report.predictedMemory = predictedMemory(prompt, &step);
+  report.predictedMemory = predictedMemory(prompt, {.step = &step});
   for (const protocol::Generated& rank : byRank) {
     if (rank.prefillMicroseconds + rank.decodeMicroseconds >
         report.figures.prefillMicroseconds + report.figures.decodeMicroseconds)

@@ -56,7 +56,7 @@ double MemoryComparison::off() const {
 MemoryComparison compareMemory(const protocol::MemoryAccount& account, const plan::Plan& plan, bool isTraining,
                                std::int64_t context, int replicas) {
   const plan::MemoryPrediction& forward = plan.memory;
-  const std::int64_t peak = isTraining ? predictedMemory(plan, nullptr, replicas) : forward.total();
+  const std::int64_t peak = predictedMemory(plan, {isTraining, replicas});
   const solve::StepCost& step = plan.cost.sum;
   MemoryComparison comparison;
   const auto add = [&](MemoryKind kind, std::int64_t whenTrained, std::int64_t whenNot) {

@@ -37,10 +37,10 @@ std::int64_t roomForProgram(std::int64_t available, int ranks) {
   return std::max<std::int64_t>(0, (available - kSharedBytes) / ranks - kOwnBytes);
 }
 
-MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const plan::Plan* step, int replicas) {
+MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const Workload& workload) {
   MemoryCheck check;
-  const int ranks = plan.ranks * replicas;
-  const std::int64_t rank = predictedMemory(plan, step, replicas);
+  const int ranks = plan.ranks * workload.replicas;
+  const std::int64_t rank = predictedMemory(plan, workload);
   if (backend == launch::Backend::Nccl) {
     check.needed = rank + kOnGpuBytes;
     check.available = launch::leastFreeGpuMemory(ranks);
@@ -58,13 +58,13 @@ MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const p
   return check;
 }
 
-MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step, int replicas) {
+MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const Workload& workload) {
   MemoryCheck check;
   const plan::MemoryPrediction ofReplica = plan::unsplitMemory(plan);
   const std::int64_t program =
-      plan.costSettings.isTraining ? plan::unsplitTrainingBytes(plan, replicas)
-      : step                       ? memoryOfBoth(ofReplica, plan::unsplitMemory(*step))
-             : ofReplica.total() + (replicas - 1) * (ofReplica.inputs + ofReplica.peakActivations);
+      workload.isTraining ? plan::unsplitTrainingBytes(plan, workload.replicas)
+      : workload.step     ? memoryOfBoth(ofReplica, plan::unsplitMemory(*workload.step))
+                      : ofReplica.total() + (workload.replicas - 1) * (ofReplica.inputs + ofReplica.peakActivations);
   check.needed = program + kOwnBytes + kSharedBytes;
   compareWithMachine(check,
                      fmt::format("The unsplit run that the ranks are compared with is predicted to hold {} of memory{}",

@@ -161,13 +161,13 @@ nlohmann::ordered_json planJson(const plan::Plan& plan) {
 
 }  // namespace
 
-std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step, int replicas) {
-  if (step) return memoryOfBoth(plan.memory, step->memory);
-  if (!plan.costSettings.isTraining) return plan.memory.total();
-  if (replicas == 1) return plan.cost.bytes();
+std::int64_t predictedMemory(const plan::Plan& plan, const Workload& workload) {
+  if (workload.step) return memoryOfBoth(plan.memory, workload.step->memory);
+  if (!workload.isTraining) return plan.memory.total();
+  if (workload.replicas == 1) return plan.cost.bytes();
   // When replicas add up their gradients, nothing of the backward pass is left.
   return std::max(plan.cost.bytes(),
-                  plan.cost.additiveBytes() - plan.cost.sum.activations + largestBucket(plan, replicas));
+                  plan.cost.additiveBytes() - plan.cost.sum.activations + largestBucket(plan, workload.replicas));
 }
 
 std::string toleranceText(const RunReport& report) {
@@ -181,7 +181,7 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   json["passed"] = report.verdict == RunVerdict::NotChecked ? Json() : Json(report.verdict == RunVerdict::Passed);
   json["plan"] = planJson(plan);
   json["plan"]["predicted_memory"] =
-      report.generation ? report.generation->predictedMemory : predictedMemory(plan, nullptr, report.mesh.dp);
+      report.generation ? report.generation->predictedMemory : predictedMemory(plan, report.workload());
   json["mesh"] = {{"dp", report.mesh.dp}, {"tp", report.mesh.tp}};
   json["world_size"] = report.mesh.ranks();
   if (report.mesh.isReplicated()) json["batch_of_replica"] = plan.model.batch;

@@ -34,6 +34,12 @@ struct OutputDifference {
 
 /// NotChecked: the ranks ran as planned, and what they computed was compared with nothing.
 enum class RunVerdict : std::uint8_t { Failed, Passed, NotChecked };
+/// What a run does with a plan, as far as it takes memory.
+struct Workload {
+  bool isTraining = false;           ///< steps, of a plan for training; else forward passes, of any plan
+  int replicas = 1;                  ///< see RunRequest
+  const plan::Plan* step = nullptr;  ///< the plan of the steps behind a prompt, on the same weights
+};
 
 struct RunReport {
   RunVerdict verdict = RunVerdict::Failed;
@@ -53,12 +59,13 @@ struct RunReport {
   std::vector<std::string> violations;     ///< what the ranks did otherwise than the plan says, one sentence each
   std::vector<std::string> notes;
   std::vector<std::string> warnings;  ///< the plan's, and what else its model is to be known for
+  /// Without generation, whose figures are in `generation`.
+  Workload workload() const { return {training.isAsked(), mesh.dp}; }
 };
 
-/// What a rank is predicted to hold at most while it runs the plan, forward or training; with `step`, the plan of a
-/// prompt and then that of the steps behind it, on the same weights; of several replicas also the bucket of gradients
-/// that they add up.
-std::int64_t predictedMemory(const plan::Plan& plan, const plan::Plan* step = nullptr, int replicas = 1);
+/// What a rank is predicted to hold at most; of several replicas that train also the bucket of gradients that they add
+/// up.
+std::int64_t predictedMemory(const plan::Plan& plan, const Workload& workload);
 
 /// "tolerance 0.0001 + 0.0001 × the expected value"
 std::string toleranceText(const RunReport& report);

@@ -36,6 +36,7 @@ struct RunRequest {
   std::chrono::milliseconds silence = launch::kSilence;  ///< a rank that says nothing for so long has failed
   std::filesystem::path rankProgram;                     ///< empty: the one installed with this program
   std::optional<Attended> attended;  ///< the split run's ranks are not started here; `backend` is not Auto then
+  Workload workload() const { return {training.isAsked(), replicas, step.get()}; }
   program::Mesh mesh() const { return {.dp = replicas, .tp = plan->ranks}; }
   bool wantsOutputs() const { return output || expect || compareUnsplit; }
   bool comparesUnsplit() const { return compareUnsplit && !expect; }
@@ -56,12 +57,10 @@ struct MemoryCheck {
   bool fits() const { return !available || needed <= *available; }
 };
 /// `backend`: Gloo or Nccl. CPU ranks share the machine's memory (or the container's), ranks on GPUs have one each.
-/// `step`: of a run that generates. `replicas`: see RunRequest.
-MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const plan::Plan* step = nullptr,
-                        int replicas = 1);
+MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const Workload& workload = {});
 /// The same for the run that the ranks are compared with, when they have ended: one process on CPUs that holds the
 /// model whole, and computes the rows of all replicas.
-MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const plan::Plan* step = nullptr, int replicas = 1);
+MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const Workload& workload = {});
 
 /// Absolute and relative tolerance of a comparison in this element type on CPUs: float32 1e-4, float16 1e-2, bfloat16
 /// 6e-2 (8 bits of mantissa, and sums in another order), float64 1e-8.

@@ -8,6 +8,8 @@
 #include "pipeline/plan_again.h"
 #include "plan/headline.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -150,6 +152,19 @@ void noteCasts(RunReport& report, const RunRequest& request) {
                                        count == 1 ? "is" : "are", how));
 }
 
+/// Such as positions of one's own, for which a folder's program has no input.
+void noteUnusedInputs(RunReport& report, const RunRequest& request) {
+  if (!request.input || request.generation.isAsked()) return;
+  const auto unused = unusedInputs(*request.plan, *request.input);
+  if (!unused || unused->empty()) return;  // the ranks say what is wrong with the file
+  constexpr std::ptrdiff_t kMostNamed = 3;
+  const auto count = std::ssize(*unused), named = std::min(count, kMostNamed);
+  report.notes.push_back(fmt::format("{} also has {}{}, for which this plan has no input: the run does not use {}.",
+                                     request.input->string(), fmt::join(unused->begin(), unused->begin() + named, ", "),
+                                     count > named ? fmt::format(" and {} more", count - named) : "",
+                                     count == 1 ? "it" : "them"));
+}
+
 }  // namespace
 
 Result<void> checkTraining(const RunRequest& request) {
@@ -184,14 +199,14 @@ Result<RunReport> beginReport(const RunRequest& request) {
   const FolderCheck folder = checkFolder(request);
   if (!folder.holds()) return fail(ErrorCode::BadInput, "{}", folder.text);
   noteCasts(report, request);
+  noteUnusedInputs(report, request);
   return report;
 }
 
 Result<void> checkRoom(const RunRequest& request, launch::Backend backend, RunReport& report) {
   std::vector<MemoryCheck> checks;
-  if (!request.attended) checks.push_back(checkMemory(*request.plan, backend, request.step.get(), request.replicas));
-  if (request.comparesUnsplit())
-    checks.push_back(checkUnsplitMemory(*request.plan, request.step.get(), request.replicas));
+  if (!request.attended) checks.push_back(checkMemory(*request.plan, backend, request.workload()));
+  if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan, request.workload()));
   for (const MemoryCheck& memory : checks) {
     if (memory.fits()) continue;
     if (!request.ignoreMemory) return fail(ErrorCode::Environment, "{}", memory.text);

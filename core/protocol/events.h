@@ -78,11 +78,11 @@ struct PeakMemory {
 };
 /// Of all that a rank did until this sample.
 PeakMemory peakOf(const MemorySample& sample);
-/// Four a second, from a thread that waits for nothing else: a rank that sends none is stopped, gone or out of reach.
+/// Seven a second, from a thread that waits for nothing else: a rank that sends none is stopped, gone or out of reach.
 struct Heartbeat {
   std::int64_t waitedUs = 0;  ///< microseconds until now in collective calls, for others or for the network
 };
-inline constexpr std::chrono::milliseconds kHeartbeatPeriod{250};
+inline constexpr std::chrono::milliseconds kHeartbeatPeriod{150};
 /// One executed collective: `index` counts them within a run of the program, in the plan's order. `kind` is the plan's
 /// name.
 struct CollectiveDone {

@@ -307,7 +307,7 @@ void reportMemory(bench::Bench& bench, const std::string& of, const RanksRun& ra
     bench.report(name, inMebibytes(line.measured));
     if (line.predicted) bench.report(name + "_predicted", inMebibytes(*line.predicted));
   }
-  const std::int64_t predicted = pipeline::predictedMemory(plan);
+  const std::int64_t predicted = pipeline::predictedMemory(plan, {.isTraining = plan.costSettings.isTraining});
   bench.report(of + "_process_mib", inMebibytes(ran.peakOfProcess));
   bench.report(of + "_peak_mib", inMebibytes(ran.peakOfProgram));
   bench.report(of + "_peak_mib_predicted", inMebibytes(predicted));

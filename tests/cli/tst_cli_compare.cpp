@@ -120,6 +120,29 @@ class TestCliCompare : public QObject {
     QCOMPARE(done.out.contains("\nFAILED: "), code == 1);
   }
 
+  /// Positions of one's own, or a name that is mistyped.
+  void whatIsGivenAndNotUsedIsNamed_data() {
+    QTest::addColumn<Alteration>("alter");
+    QTest::addColumn<QByteArray>("phrase");
+    QTest::newRow("all used") << renamed("labels", "labels") << QByteArray();
+    QTest::newRow("positions")
+        << renamed("labels", "position_ids")
+        << QByteArray(
+               " also has loss, position_ids, for which this plan has no input: the run does not "
+               "use them.");
+  }
+  void whatIsGivenAndNotUsedIsNamed() {
+    QFETCH(Alteration, alter);
+    QFETCH(QByteArray, phrase);
+    QTemporaryDir folder;
+    const QString file = folder.filePath("inputs.safetensors");
+    writeAltered(model("llama") + "/expected.safetensors", file, alter);
+    const Finished done = cli({"run", model("llama"), "--engine", "reference", "--backend", "gloo", "--input", file});
+    QCOMPARE(done.exitCode, 0);
+    QVERIFY2(done.out.contains(phrase), done.out.constData());
+    QCOMPARE(done.out.contains(" also has "), !phrase.isEmpty());
+  }
+
   /// Labels that are not called so leave a loss that nothing is compared with, and so does any other tensor.
   void whatIsExpectedAndNotComputedIsNamed_data() {
     QTest::addColumn<Alteration>("alter");

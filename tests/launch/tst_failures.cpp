@@ -33,8 +33,6 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 4;
 constexpr milliseconds kSeenWithin = 1s, kSilentSeenWithin = 3s, kGoneWithin = 5s;
-// Without a core of its own a rank is slow in its collectives too, which hides that others wait for it.
-constexpr milliseconds kSlowSeenWithin = 5s;
 constexpr milliseconds kWithStart = 3s;  // seen, where the harm is there before the programs start
 
 milliseconds since(Clock::time_point start, Clock::time_point end = Clock::now()) {
@@ -378,7 +376,7 @@ class FailuresTest : public QObject {
       leavesNobody();
       worst.add(ended);
     }
-    worst.hold(kSlowSeenWithin);
+    worst.hold(kSeenWithin);
   }
 
   void aKilledLauncherLeavesNobody() {

@@ -223,6 +223,24 @@ class RunChecksTest : public QObject {
     QCOMPARE(insisted.notes.size(), std::size_t(2));  // the backend, and what was insisted on
   }
 
+  /// A plan for training is for forward passes too, which keep nothing for later.
+  void aPassNeedsLessThanAStep() {
+    const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
+    pipeline::SolveOptions options;
+    options.engine = solve::Engine::Reference;
+    options.cost.isTraining = true;
+    const auto plan = need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+    const pipeline::Workload pass, step{.isTraining = true};
+    QCOMPARE(pipeline::predictedMemory(*plan, pass), plan->memory.total());
+    QCOMPARE(pipeline::predictedMemory(*plan, step), plan->cost.bytes());
+    const auto needed = [&](const pipeline::Workload& workload) {
+      return pipeline::checkMemory(*plan, launch::Backend::Gloo, workload).needed;
+    };
+    QCOMPARE(needed(step) - needed(pass), plan->ranks * (plan->cost.bytes() - plan->memory.total()));
+    QVERIFY(plan->cost.bytes() > plan->memory.total());
+    QVERIFY(pipeline::checkUnsplitMemory(*plan, step).needed > pipeline::checkUnsplitMemory(*plan, pass).needed);
+  }
+
   /// Else its ranks would stop in the middle, or compute what nothing equals.
   void aPlanWhoseFolderHoldsAnotherModelIsNotStarted() {
     plan::Plan other = *m_plan;

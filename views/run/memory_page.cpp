@@ -269,7 +269,11 @@ void MemoryPage::showRank() {
     rows << row({nameCell(toQ(line.name)),
                  numberCell(line.predicted ? bytesText(*line.predicted) : QStringLiteral("–")),
                  numberCell(bytesText(line.measured)), numberCell(offText(line))});
-  QString html = richTextStyle(palette()) + tr("<b>rank %1</b>, the most at once").arg(m_bars->chosen()) + table(rows);
+  QString html = richTextStyle(palette()) +
+                 (run->settings.training.isAsked() ? tr("<b>rank %1</b>, the most at once in the last step")
+                                                   : tr("<b>rank %1</b>, the most at once in the last pass"))
+                     .arg(m_bars->chosen()) +
+                 table(rows);
   if (!memory.largest.empty()) {
     QStringList nodes{head({tr("node"), tr("predicted"), tr("measured")})};
     for (const pipeline::NodeDifference& node : memory.largest)

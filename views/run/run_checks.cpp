@@ -26,10 +26,15 @@ QString countsText(const CollectiveCounts& counts) {
       .arg(counts.reduceScatter);
 }
 
+std::int64_t predictedBytes(const plan::Plan& plan, const program::Training& training) {
+  return pipeline::predictedMemory(plan, {.isTraining = training.isAsked()});
+}
+
 std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, const RunSettings& settings) {
   const auto resolved = launch::resolveBackend(settings.backend, settings.ranks);
   if (!plan || !isFor(*plan, settings) || !resolved) return {};
-  return {pipeline::checkMemory(*plan, *resolved), pipeline::checkUnsplitMemory(*plan)};
+  const pipeline::Workload workload{.isTraining = settings.training.isAsked()};
+  return {pipeline::checkMemory(*plan, *resolved, workload), pipeline::checkUnsplitMemory(*plan, workload)};
 }
 
 namespace {
@@ -42,13 +47,7 @@ QString weightsText(const plan::Plan& plan) {
                    .arg(plan.seed)
              : QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan.seed);
 }
-}  // namespace
 
-std::int64_t predictedBytes(const plan::Plan& plan, const program::Training& training) {
-  return training.isAsked() ? plan.cost.bytes() : plan.memory.total();
-}
-
-namespace {
 QString whereText(const RunSettings& settings, bool& isOk) {
   std::string why;
   const int gpus = launch::localGpuCount();

@@ -103,7 +103,10 @@ void RunView::refreshRun() {
 
 void RunView::refreshVerdict() {
   Verdict verdict = verdictOf(m_runs.state(), m_runs.firstDifference());
-  if (!m_opened.model()) verdict.sentence = tr("Open a model, and its plan can be run here.");
+  if (!m_opened.model())
+    verdict.sentence = tr("Open a model, and its plan can be run here.");
+  else if (!m_runs.state() && !m_runs.firstDifference() && !m_plans.plan())
+    verdict.sentence = m_plans.whyNone();
   m_verdict->setVerdict(verdict, remedies());
 }
 
