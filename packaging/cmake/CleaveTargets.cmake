@@ -140,9 +140,10 @@ function(cleave_tests folder)
     if(T_LABEL STREQUAL "core")
       add_dependencies(core_tests ${name})
     endif()
+    set(home ${CMAKE_CURRENT_BINARY_DIR}/home/${name})  # whoever tests keeps settings and runs of their own
     # No SKIP_REGULAR_EXPRESSION: with one, CTest takes a program that skips one row and fails another for skipped.
     # packaging/test lists the rows that were skipped.
     set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT}
-      ENVIRONMENT "QT_QPA_PLATFORM=offscreen")
+      ENVIRONMENT "QT_QPA_PLATFORM=offscreen;XDG_CONFIG_HOME=${home}/config;XDG_DATA_HOME=${home}/data")
   endforeach()
 endfunction()
