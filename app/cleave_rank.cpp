@@ -1,5 +1,6 @@
 /// cleave-rank PLAN: one rank of a run. cleave-rank --calibrate: one of a calibration. Started by Cleave's launcher,
 /// torchrun or srun, which tell it who it is: protocol/rank_side.h.
+#include "base/file_mapping.h"
 #include "base/overwriting.h"
 #include "base/standard_streams.h"
 #include "base/temporary_folder.h"
@@ -237,6 +238,7 @@ int runAsRank(Options& options) {
   toldOfTheEnd = &sink;
   reserve = std::make_unique<char[]>(1 << 20);
   std::set_terminate(tellAndEnd);
+  sayLostPages();
   const auto result =
       options.calibrates ? torch_rank::calibrateRank(request, sink) : torch_rank::runRank(request, sink);
   return result ? 0 : exitCode(result.error().code);

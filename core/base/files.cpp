@@ -5,23 +5,14 @@
 #include "base/quantities.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
-#include <utility>
-
-#ifndef MADV_POPULATE_READ
-#define MADV_POPULATE_READ 22  // Linux 5.14; Debian 12's C library knows it, older ones do not
-#endif
 
 namespace cleave {
 namespace {
-
-/// How far a mapping that begins at `offset` has to begin before it.
-std::int64_t beforePage(std::int64_t offset) { return offset % ::sysconf(_SC_PAGESIZE); }
 
 std::string systemReason() { return reasonInWords(errno); }
 
@@ -30,10 +21,20 @@ tl::unexpected<Error> truncated(const fs::path& file, std::int64_t end, std::int
               file.string(), end, counted(missing, "byte"));
 }
 
+FileStamp stampOf(const struct stat& info) {
+  constexpr std::int64_t kNsOfSecond = 1'000'000'000;
+  return {info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec * kNsOfSecond + info.st_mtim.tv_nsec};
+}
+
 /// A file that cannot be had for want of memory or descriptors is not the file's fault.
 ErrorCode codeOf(int error) { return exhaustionInWords(error) ? ErrorCode::Environment : ErrorCode::BadInput; }
 
 }  // namespace
+
+FileStamp stampOf(const fs::path& file) {
+  struct stat info {};
+  return ::stat(file.c_str(), &info) == 0 ? stampOf(info) : FileStamp();
+}
 
 struct RandomAccessFile::Descriptor {
   explicit Descriptor(int fd) : fd(fd) {}
@@ -41,7 +42,7 @@ struct RandomAccessFile::Descriptor {
   Descriptor& operator=(const Descriptor&) = delete;
   ~Descriptor() { ::close(fd); }
   int fd;
-  struct stat opened {};
+  FileStamp opened;
   mutable std::atomic<std::int64_t> bytesRead{0};
 };
 
@@ -55,9 +56,10 @@ Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
   }
   RandomAccessFile opened;
   const auto descriptor = std::make_shared<Descriptor>(fd);
-  struct stat& info = descriptor->opened;
+  struct stat info {};
   if (::fstat(fd, &info) != 0) return fail(ErrorCode::BadInput, "Cannot read {}: {}.", file.string(), systemReason());
   if (!S_ISREG(info.st_mode)) return fail(ErrorCode::BadInput, "{} is not a regular file.", file.string());
+  descriptor->opened = stampOf(info);
   opened.m_descriptor = descriptor;
   opened.m_path = file;
   opened.m_sizeBytes = info.st_size;
@@ -85,6 +87,10 @@ Result<void> RandomAccessFile::readAt(std::int64_t offset, std::span<std::byte> 
   return {};
 }
 
+int RandomAccessFile::descriptor() const { return m_descriptor->fd; }
+
+void RandomAccessFile::countRead(std::int64_t bytes) const { m_descriptor->bytesRead += bytes; }
+
 Result<void> RandomAccessFile::checkHolds(std::int64_t offset, std::int64_t bytes) const {
   struct stat now {};
   if (::fstat(m_descriptor->fd, &now) != 0)
@@ -99,48 +105,7 @@ void RandomAccessFile::willRead(std::int64_t offset, std::int64_t bytes) const {
 
 bool RandomAccessFile::isAsOpened() const {
   struct stat now {};
-  const struct stat& then = m_descriptor->opened;
-  return ::fstat(m_descriptor->fd, &now) == 0 && now.st_size == then.st_size &&
-         now.st_mtim.tv_sec == then.st_mtim.tv_sec && now.st_mtim.tv_nsec == then.st_mtim.tv_nsec;
-}
-
-Result<FileMapping> RandomAccessFile::map(std::int64_t offset, std::int64_t bytes) const {
-  CLEAVE_TRY_VOID(checkHolds(offset, bytes));
-  const std::int64_t before = beforePage(offset);
-  void* const mapping = ::mmap(nullptr, static_cast<std::size_t>(before + bytes), PROT_READ | PROT_WRITE,
-                               MAP_PRIVATE | MAP_NORESERVE, m_descriptor->fd, offset - before);
-  if (mapping == MAP_FAILED) return fail(ErrorCode::Environment, "Cannot map {}: {}.", m_path.string(), systemReason());
-  FileMapping mapped(*this, offset, bytes);
-  mapped.m_data = static_cast<std::byte*>(mapping) + before;
-  return mapped;
-}
-
-FileMapping::FileMapping(FileMapping&& other) noexcept
-    : m_file(std::move(other.m_file)),
-      m_offset(other.m_offset),
-      m_sizeBytes(other.m_sizeBytes),
-      m_data(std::exchange(other.m_data, nullptr)) {}
-
-FileMapping::~FileMapping() {
-  const std::int64_t before = beforePage(m_offset);
-  if (m_data) ::munmap(m_data - before, static_cast<std::size_t>(before + m_sizeBytes));
-}
-
-Result<void> FileMapping::read(std::int64_t first, std::int64_t bytes) const {
-  CLEAVE_CHECK(first >= 0 && bytes >= 0 && first + bytes <= m_sizeBytes);
-  const std::int64_t before = beforePage(m_offset + first);
-  std::byte* const from = m_data + first - before;
-  int error = 0;
-  do {
-    error = ::madvise(from, static_cast<std::size_t>(before + bytes), MADV_POPULATE_READ) == 0 ? 0 : errno;
-  } while (error == EINTR || error == EAGAIN);
-  CLEAVE_TRY_VOID(m_file.checkHolds(m_offset + first, bytes));
-  // EFAULT: a page cannot be read; EINVAL: an older system has no such call.
-  if (error == EFAULT) error = EIO;
-  if (error != 0 && error != EINVAL)
-    return fail(ErrorCode::Environment, "Cannot read {}: {}.", m_file.path().string(), reasonInWords(error));
-  m_file.m_descriptor->bytesRead += bytes;
-  return {};
+  return ::fstat(m_descriptor->fd, &now) == 0 && stampOf(now) == m_descriptor->opened;
 }
 
 std::int64_t RandomAccessFile::bytesRead() const { return m_descriptor->bytesRead; }

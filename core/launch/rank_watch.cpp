@@ -6,7 +6,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstring>
 
 namespace cleave::launch {
@@ -33,15 +32,6 @@ std::optional<std::string> wantIn(const std::deque<std::string>& lines) {
   return std::nullopt;
 }
 
-/// What else is to be said of the signal that ended a rank.
-std::string_view causeOf(int signal) {
-  // Weights are files in use (FileMapping), and shared memory of NCCL's can be short too.
-  if (signal == SIGBUS)
-    return ": part of a file that it computed with is no longer there, or cannot be read; look whether one of the "
-           "model's files was cut off meanwhile, or a disk is full or broken";
-  return "";
-}
-
 /// "rank 3", "ranks 1, 2 and 3"
 std::string namesOf(const std::vector<int>& ranks) {
   const std::size_t last = ranks.size() - 1;
@@ -64,7 +54,9 @@ void RankWatch::hear(int rank, const protocol::Message& message) {
   at(rank).hasSpoken = true;
   if (const auto* error = std::get_if<protocol::RankError>(&message)) at(rank).error = *error;
   if (const auto* result = std::get_if<protocol::RankResult>(&message)) at(rank).result = *result;
-  if (const auto* phase = std::get_if<protocol::PhaseChange>(&message)) at(rank).phase = phase->phase;
+  if (const auto* phase = std::get_if<protocol::PhaseChange>(&message)) {
+    if (std::exchange(at(rank).phase, phase->phase) != phase->phase) at(rank).beats.clear();
+  }
   if (const auto* sample = std::get_if<protocol::MemorySample>(&message)) at(rank).memory = *sample;
   if (const auto* beat = std::get_if<protocol::Heartbeat>(&message))
     at(rank).waited = std::chrono::microseconds(beat->waitedUs);
@@ -101,7 +93,7 @@ std::string RankWatch::ofMemory(const Rank& rank, const ChildState& state) const
 std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& state, Time askedAt) const {
   if (!state.wantOfMemory.empty()) return ofMemory(rank, state);
   if (state.exited && state.signal != 0)
-    return fmt::format("was killed by signal {} ({}){}", state.signal, strsignal(state.signal), causeOf(state.signal));
+    return fmt::format("was killed by signal {} ({})", state.signal, strsignal(state.signal));
   if (!rank.protocolError.empty()) return "broke the protocol";
   if (state.exited && state.code != 0) return fmt::format("ended with code {}", state.code);
   if (state.exited) return rank.result ? std::nullopt : std::optional<std::string>("ended without a result");
@@ -218,38 +210,55 @@ std::string RankWatch::whySilent(int silent) const {
   return fmt::format(" while others on {} did: it was stopped, or its host is too busy for it", rank.host);
 }
 
-/// Of the last kSlow: how much of it the rank was in collectives, 0 to 1; nullopt for one that is through, or that says
-/// nothing: that is not slow but silent.
-std::optional<double> RankWatch::waitingShare(const Rank& rank, Time now) const {
-  if (rank.result || rank.error || rank.stoppedSince || rank.beats.size() < 2) return std::nullopt;
-  const Beat &first = rank.beats.front(), &last = rank.beats.back();
-  if (now - last.at > 5 * protocol::kHeartbeatPeriod || last.at - first.at < kSlow * 2 / 3) return std::nullopt;
-  return std::chrono::duration<double>(last.waited - first.waited) / (last.at - first.at);
+/// How much of the last kSlow the rank was in collectives, 0 to 1; nullopt for one that does not run the program, or
+/// that says nothing: that is not slow but silent.
+std::optional<RankWatch::Waiting> RankWatch::waitingOf(const Rank& rank, Time now) const {
+  if (rank.phase != protocol::Phase::Running || rank.result || rank.error || rank.stoppedSince) return std::nullopt;
+  if (rank.beats.size() < 2 || now - rank.beats.back().at > 5 * protocol::kHeartbeatPeriod) return std::nullopt;
+  if (rank.beats.back().at - rank.beats.front().at < kSlow) return std::nullopt;
+  const auto shareOf = [](const Beat& first, const Beat& last) {
+    return std::chrono::duration<double>(last.waited - first.waited) / (last.at - first.at);
+  };
+  Waiting waiting{.share = shareOf(rank.beats.front(), rank.beats.back()), .least = 1};
+  for (std::size_t i = 1; i < rank.beats.size(); ++i) {
+    const double share = shareOf(rank.beats[i - 1], rank.beats[i]);
+    waiting.least = std::min(waiting.least, share);
+    waiting.most = std::max(waiting.most, share);
+  }
+  return waiting;
 }
 
 std::optional<RankWatch::Notice> RankWatch::slowness(Time now) {
   constexpr double kMuch = 0.6, kDifference = 0.35;
+  constexpr double kAlways = 0.2, kNever = 0.6;  // whoever waited but for a moment did not wait always
   constexpr int kMoreSeldom = 4;
-  std::vector<double> shares;
+  std::vector<Waiting> waitings;
   for (const Rank& rank : m_ranks) {
-    const auto share = waitingShare(rank, now);
-    if (!share) return std::nullopt;
-    shares.push_back(*share);
+    const auto waiting = waitingOf(rank, now);
+    if (!waiting) return std::nullopt;
+    waitings.push_back(*waiting);
   }
-  const auto least = std::ranges::min_element(shares);
-  const double own = std::exchange(*least, 2);
-  const double others = std::ranges::min(shares);
-  if (shares.size() == 1 || others < kMuch || others - own < kDifference) return std::nullopt;
-  const int slow = static_cast<int>(least - shares.begin());
+  if (waitings.size() == 1) return std::nullopt;
+  const auto slowest = std::ranges::min_element(waitings, {}, &Waiting::share);
+  const double own = slowest->share;
+  double others = 1;
+  for (const Waiting& waiting : waitings) {
+    if (&waiting == &*slowest) continue;
+    if (waiting.least < kAlways) return std::nullopt;
+    others = std::min(others, waiting.share);
+  }
+  if (slowest->most > kNever || others < kMuch || others - own < kDifference) return std::nullopt;
+  const int slow = static_cast<int>(slowest - waitings.begin());
   if (m_slow == slow && now - m_toldOfSlow < m_untilNext) return std::nullopt;
   m_untilNext = m_slow == slow ? m_untilNext * kMoreSeldom : kSlow * kMoreSeldom;
   m_slow = slow;
   m_toldOfSlow = now;
   return Notice{slow,
-                fmt::format("Rank {} is slow: {} waited in collectives for {:.0f} % of the last {:g} s, and it for "
-                            "{:.0f} % (phase: {}).",
-                            slow, shares.size() == 2 ? "the other" : "each of the others", 100 * others,
-                            std::chrono::duration<double>(kSlow).count(), 100 * own, protocol::toText(at(slow).phase))};
+                fmt::format("Rank {} keeps {} waiting: {} in collectives for {:.0f} % of the last {:g} s, and it for "
+                            "{:.0f} %.",
+                            slow, waitings.size() == 2 ? "the other" : "the others",
+                            waitings.size() == 2 ? "that one was" : "each of them was", 100 * others,
+                            std::chrono::duration<double>(kSlow).count(), 100 * own)};
 }
 
 }  // namespace cleave::launch

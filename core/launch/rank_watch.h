@@ -18,8 +18,8 @@ namespace cleave::launch {
 
 /// Reading LibTorch from a cold disk takes longer than any silence afterwards.
 inline constexpr std::chrono::milliseconds kStartGrace{60'000};
-/// So long is looked at to tell a slow rank from one that is just behind.
-inline constexpr std::chrono::milliseconds kSlow{500};
+/// So long is looked at to tell a slow rank from one that is just behind: a hiccup is over sooner.
+inline constexpr std::chrono::milliseconds kSlow{700};
 
 class RankWatch {
  public:
@@ -40,8 +40,8 @@ class RankWatch {
   /// `state` is what the kernel said, and `askedAt` when, before the rank's pipes were read to their end.
   void judge(int rank, const ChildState& state, Time askedAt, Time now);
 
-  /// A sentence about a rank that lives and that others have waited for in a collective for some time: a first one
-  /// after kSlow, further ones ever more seldom as long as it lasts.
+  /// A sentence about a rank that lives and that others have waited for in a collective for some time, while all run
+  /// the program: a first one after kSlow, further ones ever more seldom as long as it lasts.
   struct Notice {
     int rank = 0;
     std::string text;
@@ -78,7 +78,10 @@ class RankWatch {
   std::string ofMemory(const Rank& rank, const ChildState& state) const;
   std::string whySilent(int silent) const;
   RankExit& failureOf(int rank, Time now);
-  std::optional<double> waitingShare(const Rank& rank, Time now) const;
+  struct Waiting {
+    double share = 0, least = 0, most = 0;  ///< of kSlow; of the time between two heartbeats
+  };
+  std::optional<Waiting> waitingOf(const Rank& rank, Time now) const;
   bool hasFailedByItself(const RankExit& failure) const;
   std::vector<int> waitedFor() const;
   static std::string lastWords(const Rank& rank);

@@ -87,8 +87,8 @@ std::string bisectionText(const Bisection& found, const plan::Plan& plan) {
   std::string text = fmt::format("First difference: {}: {}.\n", nameOf(plan, found.first->value),
                                  elementText(*found.first, plan.ranks));
   text += inputsText(found, plan);
-  return text + fmt::format("{}; {} further apart than rounding explains.\n", counts,
-                            counted(static_cast<std::int64_t>(found.apart), "is", "are"));
+  return text + fmt::format("{}; {} further apart than rounding explains (by tolerances of up to {}).\n", counts,
+                            counted(static_cast<std::int64_t>(found.apart), "is", "are"), found.tolerance);
 }
 
 std::string toJson(const Bisection& found, const plan::Plan& plan) {

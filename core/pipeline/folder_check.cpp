@@ -40,4 +40,23 @@ FolderCheck checkFolder(const RunRequest& request) {
   return check;
 }
 
+ModelFiles::ModelFiles(const plan::ModelInfo& model) {
+  for (NamedFile& file : filesBehind(model)) {
+    const FileStamp stamp = stampOf(file.path);
+    m_files.emplace_back(std::move(file), stamp);
+  }
+}
+
+Result<void> ModelFiles::checkUnchanged() const {
+  for (const auto& [file, stamp] : m_files) {
+    if (stampOf(file.path) == stamp) continue;
+    return fail(
+        ErrorCode::BadInput,
+        "{} is another file than when the run began: the ranks and what they are compared with may have had two "
+        "models. Run again when nothing writes to it.",
+        file.path.string());
+  }
+  return {};
+}
+
 }  // namespace cleave::pipeline

@@ -4,6 +4,7 @@
 ///
 ///     if (const auto folder = checkFolder(request); !folder.holds()) say(folder.text);
 #include "pipeline/run.h"
+#include "pipeline/source.h"
 
 namespace cleave::pipeline {
 
@@ -18,5 +19,17 @@ struct FolderCheck {
 };
 /// Looks for the folder alone, not into its files; what those held when the plan was made stands in the plan.
 FolderCheck checkFolder(const RunRequest& request);
+
+/// The files behind a plan's model, as they lie there now. Who writes to one while a run goes on, or puts another in
+/// its place, gives the ranks and what they are compared with two models.
+class ModelFiles {
+ public:
+  explicit ModelFiles(const plan::ModelInfo& model);
+  /// BadInput names a file that is no longer the same.
+  Result<void> checkUnchanged() const;
+
+ private:
+  std::vector<std::pair<NamedFile, FileStamp>> m_files;
+};
 
 }  // namespace cleave::pipeline

@@ -57,7 +57,8 @@ Result<std::shared_ptr<const Model>> withAllRows(const std::shared_ptr<const Mod
 
 /// The file to compare with; empty: nothing is asked for.
 Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, const std::shared_ptr<const Model>& model,
-                              const RankFiles& files, const TemporaryFolder& folder, const Progress& progress) {
+                              const ModelFiles& modelFiles, const RankFiles& files, const TemporaryFolder& folder,
+                              const Progress& progress) {
   if (request.expect) {
     report.comparedWith = request.expect->filename().string();
     return *request.expect;
@@ -71,7 +72,7 @@ Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, cons
                           .deviation = folder / "unsplit.rank",
                           .input = files.input,
                           .step = folder / "unsplit-step.json"};
-  CLEAVE_TRY_VOID(launchUnsplit(*plan, unsplit, request, progress));
+  CLEAVE_TRY_VOID(launchUnsplit(*plan, unsplit, request, modelFiles, progress));
   report.comparedWith = "an unsplit run";
   return unsplit.output;
 }
@@ -156,6 +157,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (request.output) {
     CLEAVE_TRY(output, OutputFile::open(*request.output, progress.stopToken()));
   }
+  const ModelFiles modelFiles(request.plan->model);
   progress.report("run");
   Follower follower(request, report.backend);
   const auto follow = [&](const launch::RankEvent& event) {
@@ -171,7 +173,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (!report.outcome.succeeded) return report;
   follower.tell(report);
   if (request.step) CLEAVE_TRY_VOID(takeGenerated(report, request, files, follower.generated()));
-  CLEAVE_TRY(const fs::path expected, expectedFile(report, request, model, files, folder, progress));
+  CLEAVE_TRY(const fs::path expected, expectedFile(report, request, model, modelFiles, files, folder, progress));
   if (!expected.empty())
     CLEAVE_TRY_VOID(compareWith(expected, report, request, files, request.training.steps, progress));
   // Last: whatever `output` is a second name of has been read by now.

@@ -175,7 +175,7 @@ class ShapesRun {
     }
     const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
     CLEAVE_TRY(const auto then, writeOthers(folder, "unsplit", planOf, [](std::size_t) { return std::string(); }));
-    CLEAVE_TRY_VOID(launchUnsplit(*planOf(0), filesOf(folder, "unsplit", 0), m_request.run, m_progress, then));
+    CLEAVE_TRY_VOID(launchUnsplit(*planOf(0), filesOf(folder, "unsplit", 0), m_request.run, m_files, m_progress, then));
     for (std::size_t shape = 0; shape < m_reports.size(); ++shape) {
       RunReport& report = m_reports[shape];
       report.comparedWith = "an unsplit run";
@@ -187,6 +187,7 @@ class ShapesRun {
   }
 
   const ShapesRequest& m_request;
+  const ModelFiles m_files{m_request.shapes.front().plan->model};
   const launch::Observer& m_observer;
   const Progress& m_progress;
   std::vector<RunRequest> m_requests;  ///< by shape, as the rest

@@ -154,8 +154,10 @@ void noteCasts(RunReport& report, const RunRequest& request) {
 
 /// Such as positions of one's own, for which a folder's program has no input.
 void noteUnusedInputs(RunReport& report, const RunRequest& request) {
-  if (!request.input || request.generation.isAsked()) return;
-  const auto unused = unusedInputs(*request.plan, *request.input);
+  if (!request.input) return;
+  auto unused = unusedInputs(*request.plan, *request.input);
+  if (unused && request.generation.isAsked())
+    std::erase_if(*unused, [](const std::string& name) { return name == "prompt" || name == "tokens"; });
   if (!unused || unused->empty()) return;  // the ranks say what is wrong with the file
   constexpr std::ptrdiff_t kMostNamed = 3;
   const auto count = std::ssize(*unused), named = std::min(count, kMostNamed);
@@ -241,7 +243,7 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
 }
 
 Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const RunRequest& request,
-                           const Progress& progress, const std::vector<std::string>& then) {
+                           const ModelFiles& model, const Progress& progress, const std::vector<std::string>& then) {
   RunRequest alone = request;
   alone.recordsTimes = false;
   alone.replicas = 1;
@@ -249,9 +251,13 @@ Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const
     CLEAVE_TRY(alone.step, planStep(plan, progress));
   }
   const auto nobody = [](const launch::RankEvent&) {};
-  CLEAVE_TRY(const auto outcome, launchRanks(plan, launch::Backend::Gloo, files, alone, nobody, progress, then));
-  if (outcome.succeeded) return {};
-  const launch::RankExit& failure = *outcome.firstFailure;
+  const auto outcome = launchRanks(plan, launch::Backend::Gloo, files, alone, nobody, progress, then);
+  if (!outcome && outcome.error().code == ErrorCode::Cancelled)
+    return progress.cancelledError("the unsplit run went on, which the ranks are compared with");
+  if (!outcome) return tl::unexpected(outcome.error());
+  if (request.readsWeights()) CLEAVE_TRY_VOID(model.checkUnchanged());
+  if (outcome->succeeded) return {};
+  const launch::RankExit& failure = *outcome->firstFailure;
   return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what,
               failure.lastWords);
 }

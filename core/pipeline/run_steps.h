@@ -2,6 +2,7 @@
 /// What a run of one plan (run.h) and one of several on the same weights (run_shapes.h) have in common: how ranks are
 /// started, what is seen of them, and how what they computed is compared.
 #include "pipeline/conduct.h"
+#include "pipeline/folder_check.h"
 #include "pipeline/run.h"
 
 #include <map>
@@ -29,9 +30,10 @@ Result<void> checkRoom(const RunRequest& request, launch::Backend backend, RunRe
 Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files,
                                        const RunRequest& request, const launch::Observer& observer,
                                        const Progress& progress, const std::vector<std::string>& then = {});
-/// The same of the unsplit run, whose failure is an error.
+/// The same of the unsplit run, whose failure is an error, as it is when `model` is another one by its end.
 Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const RunRequest& request,
-                           const Progress& progress, const std::vector<std::string>& then = {});
+                           const ModelFiles& model, const Progress& progress,
+                           const std::vector<std::string>& then = {});
 
 /// What the ranks of one plan tell while they run it.
 class Follower {

@@ -30,20 +30,23 @@ std::string notKeptText(const Plan& plan) {
   std::vector<std::string> parts;
   std::int64_t notKept = 0;
   for (const solve::MemoryPart& part : solve::memoryParts(plan.cost)) {
-    const bool isKept = part.key == "parameters" || part.key == "inputs_and_constants" || part.key == "transient_peak";
-    if (isKept || part.bytes == 0) continue;
+    const bool isTransient = part.key == "transient_peak";
+    const bool isKept = part.key == "parameters" || part.key == "inputs_and_constants" || isTransient;
+    if ((isKept && !(isTransient && plan.costSettings.isTraining)) || part.bytes == 0) continue;
     parts.push_back(fmt::format("{} {}", bytesText(part.bytes), part.name));
     notKept += part.bytes;
   }
   if (parts.empty()) return {};
+  const std::string bytes = bytesText(plan.cost.bytes()), all = fmt::format("{}", fmt::join(parts, ", "));
+  if (plan.costSettings.isTraining)
+    return fmt::format("The plan's {} per rank are those of a training step, which keeps and takes more: {}.", bytes,
+                       all);
   // Keys and values that a pass holds at its peak are part of the cache in the plan, and of the peak in the pass.
   const std::int64_t atPeak = notKept - (plan.cost.bytes() - plan.memory.total());
   return fmt::format(
-      "The plan's {} per rank also count what one forward pass does not keep: {}{}.", bytesText(plan.cost.bytes()),
-      fmt::join(parts, ", "),
-      plan.costSettings.isTraining || atPeak <= 0
-          ? ""
-          : fmt::format(" ({} of it, which are there at the peak, count for the pass too)", bytesText(atPeak)));
+      "The plan's {} per rank also count what one forward pass does not keep: {}{}.", bytes, all,
+      atPeak <= 0 ? ""
+                  : fmt::format(" ({} of it, which are there at the peak, count for the pass too)", bytesText(atPeak)));
 }
 
 std::string dropoutOffText(const Plan& plan) {

@@ -304,7 +304,8 @@ PeakMemory peakOf(const MemorySample& sample) {
   // The allocator's peak counts temporaries inside operators too; contexts and the buffers of NCCL are none of the
   // program's.
   PeakMemory peak;
-  peak.program = std::max(sample.weights + std::max(sample.activations, sample.peakActivations), sample.peak);
+  peak.program =
+      std::max({sample.weights + std::max(sample.activations, sample.peakActivations), sample.allocated, sample.peak});
   const bool isProcess = sample.deviceUsed == sample.rss;
   peak.process = std::max({sample.deviceUsed, isProcess ? sample.peakRss : 0, peak.program + sample.communication});
   return peak;

@@ -294,9 +294,9 @@ class FailuresTest : public QObject {
         if (phase && phase->phase == protocol::Phase::Running) isRunning = true;
       });
       const QString words = inWords(outcome);
-      QVERIFY2(
-          words.contains("was killed by signal 7 (Bus error): part of a file that it computed with is no longer there"),
-          qPrintable(words));
+      QVERIFY2(words.contains("code 5: was killed by signal 7 (Bus error): " + QString::fromStdString(file.string()) +
+                              " was cut off or written anew"),
+               qPrintable(words));
       worst.add({words, since(cutAt, outcome->firstFailure->seen), since(cutAt)});
       leavesNobody();
     }
@@ -372,7 +372,8 @@ class FailuresTest : public QObject {
       QVERIFY(!outcome);
       QVERIFY2(outcome.error().code == ErrorCode::Cancelled, outcome.error().message.c_str());
       QVERIFY2(named == victim, qPrintable(ended.words));
-      QVERIFY2(ended.words.startsWith(QStringLiteral("Rank %1 is slow: ").arg(victim)), qPrintable(ended.words));
+      QVERIFY2(ended.words.startsWith(QStringLiteral("Rank %1 keeps the others waiting: ").arg(victim)),
+               qPrintable(ended.words));
       leavesNobody();
       worst.add(ended);
     }

@@ -1,6 +1,7 @@
 /// What is checked of a run, made to fail: ranks that are scripts do otherwise than their plan says in one thing each.
 #include "base/output_file.h"
 #include "pipeline/conduct.h"
+#include "pipeline/folder_check.h"
 #include "pipeline/run.h"
 #include "pipeline/solve.h"
 
@@ -9,6 +10,7 @@
 #include <QTest>
 
 #include <algorithm>
+#include <fstream>
 #include <functional>
 
 using namespace cleave;
@@ -221,6 +223,37 @@ class RunChecksTest : public QObject {
         huge, [](Report&) {}, true));
     QVERIFY(insisted.outcome.succeeded);
     QCOMPARE(insisted.notes.size(), std::size_t(2));  // the backend, and what was insisted on
+  }
+
+  /// As downloads and savers do it, and as an editor does.
+  void aModelThatBecomesAnotherIsNoticed_data() {
+    QTest::addColumn<QString>("how");
+    for (const char* how : {"replaced", "written to", "removed", "left alone"}) QTest::newRow(how) << QString(how);
+  }
+  void aModelThatBecomesAnotherIsNoticed() {
+    QFETCH(QString, how);
+    QTemporaryDir folder;
+    fs::copy(CLEAVE_TEST_DATA "/models/llama", folder.path().toStdString(),
+             fs::copy_options::recursive | fs::copy_options::overwrite_existing);
+    plan::ModelInfo model = m_plan->model;
+    model.source = folder.path().toStdString();
+    const pipeline::ModelFiles before(model);
+    const fs::path weights = folder.filePath("model-00002-of-00003.safetensors").toStdString();
+    if (how == "replaced") {
+      fs::copy_file(weights, weights.string() + ".new");
+      fs::rename(weights.string() + ".new", weights);
+    } else if (how == "written to") {
+      fs::permissions(weights, fs::perms::owner_write, fs::perm_options::add);
+      std::fstream(weights, std::ios::in | std::ios::out | std::ios::binary).seekp(4096).put('x');
+    } else if (how == "removed") {
+      fs::remove(weights);
+    }
+    const auto unchanged = before.checkUnchanged();
+    QCOMPARE(unchanged.has_value(), how == "left alone");
+    if (unchanged) return;
+    QCOMPARE(unchanged.error().code, ErrorCode::BadInput);
+    QVERIFY2(unchanged.error().message.starts_with(weights.string() + " is another file than when the run began"),
+             unchanged.error().message.c_str());
   }
 
   /// A plan for training is for forward passes too, which keep nothing for later.

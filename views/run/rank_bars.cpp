@@ -26,14 +26,18 @@ struct Part {
 };
 constexpr Part kParts[] = {{QT_TRANSLATE_NOOP("RankBars", "weights"), &RankMemory::weights},
                            {QT_TRANSLATE_NOOP("RankBars", "activations"), &RankMemory::activations},
+                           {QT_TRANSLATE_NOOP("RankBars", "gradients, states, work space"), &RankMemory::kept},
                            {QT_TRANSLATE_NOOP("RankBars", "communication"), &RankMemory::communication},
                            {QT_TRANSLATE_NOOP("RankBars", "others"), &RankMemory::other}};
+
+constexpr int kOfProgram = 3, kOfProcess = 5;  // of the parts
 
 QColor partColor(const Theme& theme, int part) {
   switch (part) {
     case 0: return theme.color(Tint::Expert);
     case 1: return theme.color(Tint::Dim1);
-    case 2: return theme.color(Tint::Dim3);
+    case 2: return theme.color(Tint::Dim4Plus);
+    case 3: return theme.color(Tint::Dim3);
     default: return theme.color(Tint::Replicated);
   }
 }
@@ -149,7 +153,7 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
   small.setPointSizeF(small.pointSizeF() * 0.88);
   painter.setFont(small);
   int x = kMargin;
-  for (int part = 0; part < (m_showsProcess ? 4 : 2); ++part) {
+  for (int part = 0; part < (m_showsProcess ? kOfProcess : kOfProgram); ++part) {
     const auto hasSome = [&](const RankView& rank) { return rank.memory.*kParts[part].bytes > 0; };
     if (std::none_of(m_ranks.begin(), m_ranks.end(), hasSome)) continue;
     const QString name = tr(kParts[part].name);
@@ -205,8 +209,8 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
     painter.drawText(below, Qt::AlignRight | Qt::AlignVCenter,
                      tr("process %1, peak %2").arg(bytesText(memory.process()), bytesText(memory.peak.process)));
 
-  paintBar(painter, program, memory, 2, memory.peak.program);
-  if (m_showsProcess) paintBar(painter, process, memory, 4, memory.peak.process);
+  paintBar(painter, program, memory, kOfProgram, memory.peak.program);
+  if (m_showsProcess) paintBar(painter, process, memory, kOfProcess, memory.peak.process);
   paintPrediction(painter, program);
   if (hasSpark) paintSpark(painter, QRect(right + 10, row.top() + 4, kSparkWidth, row.height() - 8), rank);
 }
@@ -227,7 +231,7 @@ void RankBars::paintShort(QPainter& painter, const QRect& cell, const RankView& 
   painter.drawText(middle, Qt::AlignLeft | Qt::AlignVCenter,
                    metrics.elidedText(rank.state(), Qt::ElideRight, std::max(0, middle.width())));
   const QRect bar(line.left(), line.bottom() + 2, line.width(), kShortBar);
-  paintBar(painter, bar, rank.memory, 2, rank.memory.peak.program);
+  paintBar(painter, bar, rank.memory, kOfProgram, rank.memory.peak.program);
   paintPrediction(painter, bar);
 }
 

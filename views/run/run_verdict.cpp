@@ -25,6 +25,16 @@ QString ranksAtWork(const std::vector<RankView>& ranks) {
   return QObject::tr("%1: %2").arg(ranksText(static_cast<int>(ranks.size())), parts.join(QStringLiteral(", ")));
 }
 
+/// What was last seen of any rank from outside, such as that the others wait for it.
+QString noticedText(const std::vector<RankView>& ranks) {
+  constexpr double kMsOfSecond = 1e3;
+  const auto last = std::ranges::max_element(ranks, {}, &RankView::noticedAtMs);
+  if (last == ranks.end() || last->noticed.isEmpty()) return {};
+  return QObject::tr("After %1 s: %2")
+      .arg(static_cast<double>(last->noticedAtMs) / kMsOfSecond, 0, 'f', 1)
+      .arg(last->noticed);
+}
+
 QString failedText(const pipeline::RunReport& report) {
   if (const auto& failure = report.outcome.firstFailure)
     return QObject::tr("Rank %1 was the first to fail: it %2. %3")
@@ -113,8 +123,7 @@ Verdict verdictOf(const RunState* state, const FirstDifference* difference) {
   return {QObject::tr("running"),
           areThrough ? QObject::tr("The ranks are through; the unsplit run that they are compared with goes on.")
                      : ranksAtWork(ranks) + (steps.isEmpty() ? QString() : QStringLiteral(", ") + steps),
-          {},
-          Tone::Working};
+          noticedText(ranks), Tone::Working};
 }
 
 VerdictStrip::VerdictStrip(QWidget* parent)

@@ -20,7 +20,8 @@ enum class Tone : std::uint8_t { Quiet, Working, Good, Bad };
 struct Verdict {
   QString word;        ///< "passed", "failed", "running"
   QString sentence;    ///< the rest of it
-  QString difference;  ///< where it first computed something else, in several lines; empty: not looked for
+  QString difference;  ///< where it first computed something else, in several lines; while it runs: what was seen of a
+                       ///< rank that the others wait for; else empty
   Tone tone = Tone::Quiet;
 };
 /// `difference`: of the plan shown; null: it was not looked for.

@@ -29,10 +29,10 @@ RankMemory memoryOf(const protocol::MemorySample& sample) {
   RankMemory memory;
   memory.weights = sample.weights;
   memory.activations = sample.activations;
+  memory.kept = std::max<std::int64_t>(0, sample.allocated - memory.weights - memory.activations);
   memory.communication = sample.communication;
   memory.total = sample.deviceTotal;
-  memory.other =
-      std::max<std::int64_t>(0, sample.deviceUsed - memory.weights - memory.activations - memory.communication);
+  memory.other = std::max<std::int64_t>(0, sample.deviceUsed - memory.program() - memory.communication);
   memory.peak = protocol::peakOf(sample);
   return memory;
 }
@@ -58,8 +58,12 @@ void RunMonitor::apply(const launch::RankEvent& event) {
   if (event.rank < 0 || static_cast<std::size_t>(event.rank) >= m_ranks.size()) return;
   const std::int64_t atMs = now();
   RankView& view = m_ranks[static_cast<std::size_t>(event.rank)];
-  if (const std::string& words = event.notice.empty() ? event.line : event.notice; !words.empty()) {
-    view.log << toQ(words);
+  if (!event.notice.empty()) {
+    view.noticed = toQ(event.notice);
+    view.noticedAtMs = atMs;
+  }
+  if (!event.notice.empty() || !event.line.empty()) {
+    view.log << (event.notice.empty() ? toQ(event.line) : QObject::tr("(seen from outside) %1").arg(view.noticed));
     if (view.log.size() > kLogLines) view.log.removeFirst();
   }
   if (event.message) applyMessage(view, *event.message, atMs);

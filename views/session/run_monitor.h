@@ -14,12 +14,13 @@
 
 namespace cleave::views {
 
-/// Bytes on one rank's device; `other` is what the process holds besides, `total` 0 while unknown. Each of the two
-/// current figures has the peak of the same things, which is never below it.
+/// Bytes on one rank's device; `kept` is what the program holds besides: gradients, optimizer states, activations saved
+/// for the backward pass, work space. `other` is what the process holds besides, `total` 0 while unknown. Each of the
+/// two current figures has the peak of the same things, which is never below it.
 struct RankMemory {
-  std::int64_t weights = 0, activations = 0, communication = 0, other = 0, total = 0;
+  std::int64_t weights = 0, activations = 0, kept = 0, communication = 0, other = 0, total = 0;
   protocol::PeakMemory peak;  ///< most so far; of a rank that is through, as its report has it
-  std::int64_t program() const { return weights + activations; }
+  std::int64_t program() const { return weights + activations + kept; }
   std::int64_t process() const { return program() + communication + other; }
 };
 
@@ -48,6 +49,8 @@ struct RankView {
   std::optional<protocol::RankResult> result;
   QString error;    ///< its own error message
   QStringList log;  ///< the end of its standard error, and what the launcher noticed of it
+  QString noticed;  ///< what the launcher said of it last while it ran
+  std::int64_t noticedAtMs = 0;
 
   /// "loading 43 %", "running", "failed", "stopped (running)".
   QString state() const;

@@ -40,7 +40,8 @@ bool isMadeOfOperators(ParallelOp op) {
 
 /// Its memory is nobody else's, so that it may be written to.
 bool isOwn(const at::Tensor& x) {
-  return x.use_count() == 1 && x.storage().use_count() == 1 && x.is_non_overlapping_and_dense();
+  return x.use_count() == 1 && x.storage().use_count() == 1 && x.is_non_overlapping_and_dense() &&
+         x.storage().nbytes() == x.nbytes();
 }
 
 }  // namespace
@@ -225,6 +226,8 @@ void Tape::release(ValueId value) {
 
 void Tape::give(ValueId value, at::Tensor gradient) {
   if (!gradient.defined() || !m_backward.gradients.of(value)) return;
+  // A view holds on to the tensor that it was taken of, which is gone with it: its memory can be this gradient's own.
+  if (gradient.is_view()) gradient = gradient.variable_data();
   if (m_program.node(m_program.value(value).producer).kind == graph::NodeKind::Parameter)
     return m_parameters.add(value, std::move(gradient), false);
   at::Tensor& sum = m_gradients[value.index()];

@@ -48,6 +48,20 @@ tl::unexpected<Error> onlyOneTrains(std::string_view parameter) {
               parameter);
 }
 
+/// In double precision, a part at a time: a copy of the whole would be twice its memory.
+at::Tensor squaresOf(const at::Tensor& gradient) {
+  constexpr std::int64_t kElements = 1 << 18;
+  at::Tensor sum = at::zeros({}, gradient.options().dtype(at::kDouble));
+  if (gradient.numel() == 0) return sum;
+  const at::Tensor rows = gradient.dim() == 0 ? gradient.unsqueeze(0) : gradient;
+  const std::int64_t count = rows.size(0), atOnce = std::max<std::int64_t>(1, kElements * count / rows.numel());
+  for (std::int64_t row = 0; row < count; row += atOnce) {
+    const at::Tensor part = rows.narrow(0, row, std::min(atOnce, count - row)).to(at::kDouble).flatten();
+    sum.add_(part.dot(part));
+  }
+  return sum;
+}
+
 bool isHalf(const at::Tensor& x) { return x.scalar_type() == at::kHalf || x.scalar_type() == at::kBFloat16; }
 
 }  // namespace
@@ -95,8 +109,7 @@ void Trainer::makeOptimizer() {
         std::make_unique<torch::optim::AdamW>(m_changed, torch::optim::AdamWOptions(rate).weight_decay(decay));
   } else if (m_training.optimizer != Optimizer::None) {
     const double momentum = m_training.optimizer == Optimizer::Momentum ? program::kMomentum : 0.0;
-    m_optimizer = std::make_unique<torch::optim::SGD>(
-        m_changed, torch::optim::SGDOptions(rate).momentum(momentum).weight_decay(decay));
+    m_optimizer = std::make_unique<torch::optim::SGD>(m_changed, torch::optim::SGDOptions(rate).momentum(momentum));
   }
 }
 
@@ -220,7 +233,6 @@ Result<void> Trainer::sumBucket(const program::GradientBucket& bucket) {
 
 at::Tensor Trainer::squares(const Collectives& collectives) {
   at::Tensor sum = at::zeros({}, at::TensorOptions(at::kDouble).device(m_bound.device()));
-  const auto squaresOf = [](const at::Tensor& gradient) { return gradient.to(at::kDouble).square().sum(); };
   for (const ValueId parameter : m_trained) {
     const at::Tensor gradient = m_tape.gradients().of(parameter, false);
     if (!gradient.defined()) continue;
@@ -306,16 +318,35 @@ Result<ByParameter> Trainer::undetermined(Collectives& collectives) const {
   return found;
 }
 
+/// Parameters in half precision a few at a time: their gradients in the precision of the states are together no larger
+/// than that of the largest.
 void Trainer::change() {
   if (!m_optimizer) return;
   const StepRecorder::Scope recorded(m_recorder, SpanKind::Optimizer);
-  for (std::size_t i = 0; i < m_trained.size(); ++i) {
-    const at::Tensor gradient = m_tape.gradients().of(m_trained[i], false);
-    m_changed[i].mutable_grad() =
-        gradient.defined() && isHalf(gradient) ? gradient.to(m_changed[i].scalar_type()) : gradient;
+  const auto elementsIn = [&](std::size_t i) { return isHalf(m_bound.given(m_trained[i])) ? m_changed[i].numel() : 0; };
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < m_trained.size(); ++i) most = std::max(most, elementsIn(i));
+  for (std::size_t first = 0, end = 0; first < m_trained.size(); first = end) {
+    std::int64_t elements = 0;
+    while (end < m_trained.size() && (end == first || elements + elementsIn(end) <= most))
+      elements += elementsIn(end++);
+    change(first, end);
+  }
+}
+
+/// The optimizer passes over parameters without a gradient.
+void Trainer::change(std::size_t first, std::size_t end) {
+  const bool decaysHere = m_training.optimizer != program::Optimizer::AdamW && m_training.weightDecay > 0;
+  for (std::size_t i = first; i < end; ++i) {
+    at::Tensor gradient = m_tape.gradients().of(m_trained[i], false);
+    if (!gradient.defined()) continue;
+    if (isHalf(gradient)) gradient = gradient.to(m_changed[i].scalar_type());
+    // As torch.optim.SGD does, which makes a copy for it.
+    if (decaysHere) gradient.add_(m_changed[i], m_training.weightDecay);
+    m_changed[i].mutable_grad() = std::move(gradient);
   }
   m_optimizer->step();
-  for (std::size_t i = 0; i < m_trained.size(); ++i) {
+  for (std::size_t i = first; i < end; ++i) {
     m_changed[i].mutable_grad() = at::Tensor();
     at::Tensor parameter = m_bound.given(m_trained[i]);
     if (isHalf(parameter)) parameter.copy_(m_changed[i]);

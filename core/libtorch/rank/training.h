@@ -70,6 +70,7 @@ class Trainer {
   at::Tensor squares(const Collectives& collectives);
   Result<double> clip(Collectives& collectives);
   void change();
+  void change(std::size_t first, std::size_t end);
   void reserveGradients();
   void makeOptimizer();
 

@@ -6,7 +6,7 @@
 /// and is as long as the parameter, and so takes no more than that. Where its values lie in a file as they are needed,
 /// the file's own pages can be its memory: nothing is copied, and ranks on one machine hold what they share once. To
 /// whoever counts LibTorch's allocations both are among them.
-#include "base/files.h"
+#include "base/file_mapping.h"
 #include "graph/types.h"
 
 #include <ATen/core/Tensor.h>

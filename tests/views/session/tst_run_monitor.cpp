@@ -45,6 +45,31 @@ class TestRunMonitor : public QObject {
     QCOMPARE(memory.peak.program, 304 * kMiB);
   }
 
+  /// Gradients, optimizer states and what is saved for the backward pass are part of the program.
+  void whatTrainingKeepsIsOfTheProgram() {
+    RunMonitor monitor(1);
+    protocol::MemorySample sample;
+    sample.weights = 100 * kMiB;
+    sample.activations = 4 * kMiB;
+    sample.allocated = sample.peak = 404 * kMiB;
+    sample.rss = sample.deviceUsed = sample.peakRss = 522 * kMiB;
+    const RankMemory memory = after(monitor, sample);
+    QCOMPARE(memory.kept, 300 * kMiB);
+    QCOMPARE(memory.program(), 404 * kMiB);
+    QCOMPARE(memory.process(), 522 * kMiB);
+  }
+
+  /// What the launcher says of a rank is none of the rank's own lines.
+  void whatIsSeenOfARankIsTold() {
+    RunMonitor monitor(2);
+    monitor.apply({1, std::nullopt, "a line of its own", {}});
+    monitor.apply({1, std::nullopt, {}, "Rank 1 keeps the other waiting."});
+    const RankView rank = monitor.snapshot()[1];
+    QCOMPARE(rank.log, QStringList({"a line of its own", "(seen from outside) Rank 1 keeps the other waiting."}));
+    QCOMPARE(rank.noticed, QString("Rank 1 keeps the other waiting."));
+    QVERIFY(monitor.snapshot()[0].noticed.isEmpty());
+  }
+
   /// A state is of now: no rank runs after its run.
   void noRankRunsAfterItsRun() {
     for (const bool hasOutcome : {false, true}) {
