@@ -212,43 +212,29 @@ std::string RankWatch::whySilent(int silent) const {
 
 /// How much of the last kSlow the rank was in collectives, 0 to 1; nullopt for one that does not run the program, or
 /// that says nothing: that is not slow but silent.
-std::optional<RankWatch::Waiting> RankWatch::waitingOf(const Rank& rank, Time now) const {
+std::optional<double> RankWatch::waitingShare(const Rank& rank, Time now) const {
   if (rank.phase != protocol::Phase::Running || rank.result || rank.error || rank.stoppedSince) return std::nullopt;
   if (rank.beats.size() < 2 || now - rank.beats.back().at > 5 * protocol::kHeartbeatPeriod) return std::nullopt;
-  if (rank.beats.back().at - rank.beats.front().at < kSlow) return std::nullopt;
-  const auto shareOf = [](const Beat& first, const Beat& last) {
-    return std::chrono::duration<double>(last.waited - first.waited) / (last.at - first.at);
-  };
-  Waiting waiting{.share = shareOf(rank.beats.front(), rank.beats.back()), .least = 1};
-  for (std::size_t i = 1; i < rank.beats.size(); ++i) {
-    const double share = shareOf(rank.beats[i - 1], rank.beats[i]);
-    waiting.least = std::min(waiting.least, share);
-    waiting.most = std::max(waiting.most, share);
-  }
-  return waiting;
+  const Beat &first = rank.beats.front(), &last = rank.beats.back();
+  if (last.at - first.at < kSlow * 2 / 3) return std::nullopt;
+  return std::chrono::duration<double>(last.waited - first.waited) / (last.at - first.at);
 }
 
 std::optional<RankWatch::Notice> RankWatch::slowness(Time now) {
   constexpr double kMuch = 0.6, kDifference = 0.35;
-  constexpr double kAlways = 0.2, kNever = 0.6;  // whoever waited but for a moment did not wait always
   constexpr int kMoreSeldom = 4;
-  std::vector<Waiting> waitings;
+  std::vector<double> shares;
   for (const Rank& rank : m_ranks) {
-    const auto waiting = waitingOf(rank, now);
-    if (!waiting) return std::nullopt;
-    waitings.push_back(*waiting);
+    const auto share = waitingShare(rank, now);
+    if (!share) return std::nullopt;
+    shares.push_back(*share);
   }
-  if (waitings.size() == 1) return std::nullopt;
-  const auto slowest = std::ranges::min_element(waitings, {}, &Waiting::share);
-  const double own = slowest->share;
-  double others = 1;
-  for (const Waiting& waiting : waitings) {
-    if (&waiting == &*slowest) continue;
-    if (waiting.least < kAlways) return std::nullopt;
-    others = std::min(others, waiting.share);
-  }
-  if (slowest->most > kNever || others < kMuch || others - own < kDifference) return std::nullopt;
-  const int slow = static_cast<int>(slowest - waitings.begin());
+  if (shares.size() == 1) return std::nullopt;
+  const auto slowest = std::ranges::min_element(shares);
+  const double own = std::exchange(*slowest, 2);
+  const double others = std::ranges::min(shares);
+  if (others < kMuch || others - own < kDifference) return std::nullopt;
+  const int slow = static_cast<int>(slowest - shares.begin());
   if (m_slow == slow && now - m_toldOfSlow < m_untilNext) return std::nullopt;
   m_untilNext = m_slow == slow ? m_untilNext * kMoreSeldom : kSlow * kMoreSeldom;
   m_slow = slow;
@@ -256,8 +242,8 @@ std::optional<RankWatch::Notice> RankWatch::slowness(Time now) {
   return Notice{slow,
                 fmt::format("Rank {} keeps {} waiting: {} in collectives for {:.0f} % of the last {:g} s, and it for "
                             "{:.0f} %.",
-                            slow, waitings.size() == 2 ? "the other" : "the others",
-                            waitings.size() == 2 ? "that one was" : "each of them was", 100 * others,
+                            slow, shares.size() == 2 ? "the other" : "the others",
+                            shares.size() == 2 ? "that one was" : "each of them was", 100 * others,
                             std::chrono::duration<double>(kSlow).count(), 100 * own)};
 }
 

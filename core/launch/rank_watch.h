@@ -18,8 +18,8 @@ namespace cleave::launch {
 
 /// Reading LibTorch from a cold disk takes longer than any silence afterwards.
 inline constexpr std::chrono::milliseconds kStartGrace{60'000};
-/// So long is looked at to tell a slow rank from one that is just behind: a hiccup is over sooner.
-inline constexpr std::chrono::milliseconds kSlow{700};
+/// So long is looked at to tell a slow rank from one that is just behind.
+inline constexpr std::chrono::milliseconds kSlow{500};
 
 class RankWatch {
  public:
@@ -78,10 +78,7 @@ class RankWatch {
   std::string ofMemory(const Rank& rank, const ChildState& state) const;
   std::string whySilent(int silent) const;
   RankExit& failureOf(int rank, Time now);
-  struct Waiting {
-    double share = 0, least = 0, most = 0;  ///< of kSlow; of the time between two heartbeats
-  };
-  std::optional<Waiting> waitingOf(const Rank& rank, Time now) const;
+  std::optional<double> waitingShare(const Rank& rank, Time now) const;
   bool hasFailedByItself(const RankExit& failure) const;
   std::vector<int> waitedFor() const;
   static std::string lastWords(const Rank& rank);
