@@ -14,8 +14,6 @@ class FileMapping {
   FileMapping& operator=(FileMapping&&) = delete;
   ~FileMapping();
   std::byte* data() const { return m_data; }
-  std::int64_t sizeBytes() const { return m_sizeBytes; }
-  const RandomAccessFile& file() const { return m_file; }
   /// Has the system bring bytes of it into memory; errors as of RandomAccessFile::readAt. A Linux older than 5.14 does
   /// so when they are first touched.
   Result<void> read(std::int64_t first, std::int64_t bytes) const;

@@ -67,10 +67,8 @@ Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
 }
 
 bool RandomAccessFile::isAt(const fs::path& path) const {
-  struct stat open = {};
-  struct stat there = {};
-  return ::fstat(m_descriptor->fd, &open) == 0 && ::stat(path.c_str(), &there) == 0 && open.st_dev == there.st_dev &&
-         open.st_ino == there.st_ino;
+  const FileStamp there = stampOf(path), &open = m_descriptor->opened;
+  return there.sizeBytes >= 0 && there.device == open.device && there.inode == open.inode;
 }
 
 Result<void> RandomAccessFile::readAt(std::int64_t offset, std::span<std::byte> out) const {

@@ -1,5 +1,6 @@
 #include "pipeline/folder_check.h"
 
+#include "pipeline/source.h"
 #include "plan/missing_weights.h"
 
 namespace cleave::pipeline {
@@ -40,21 +41,19 @@ FolderCheck checkFolder(const RunRequest& request) {
   return check;
 }
 
-ModelFiles::ModelFiles(const plan::ModelInfo& model) {
-  for (NamedFile& file : filesBehind(model)) {
-    const FileStamp stamp = stampOf(file.path);
-    m_files.emplace_back(std::move(file), stamp);
-  }
+ModelFiles::ModelFiles(const RunRequest& request) {
+  if (!request.comparesUnsplit() || !request.readsWeights()) return;
+  for (const NamedFile& file : filesBehind(request.plan->model)) m_files.emplace_back(file.path, stampOf(file.path));
 }
 
 Result<void> ModelFiles::checkUnchanged() const {
   for (const auto& [file, stamp] : m_files) {
-    if (stampOf(file.path) == stamp) continue;
+    if (stampOf(file) == stamp) continue;
     return fail(
         ErrorCode::BadInput,
         "{} is another file than when the run began: the ranks and what they are compared with may have had two "
         "models. Run again when nothing writes to it.",
-        file.path.string());
+        file.string());
   }
   return {};
 }

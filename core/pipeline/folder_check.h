@@ -4,7 +4,6 @@
 ///
 ///     if (const auto folder = checkFolder(request); !folder.holds()) say(folder.text);
 #include "pipeline/run.h"
-#include "pipeline/source.h"
 
 namespace cleave::pipeline {
 
@@ -20,16 +19,16 @@ struct FolderCheck {
 /// Looks for the folder alone, not into its files; what those held when the plan was made stands in the plan.
 FolderCheck checkFolder(const RunRequest& request);
 
-/// The files behind a plan's model, as they lie there now. Who writes to one while a run goes on, or puts another in
-/// its place, gives the ranks and what they are compared with two models.
+/// The files that both the ranks and the unsplit run read, as they lie there now; none where a run has no two that do.
+/// Who writes to one while a run goes on, or puts another in its place, gives them two models.
 class ModelFiles {
  public:
-  explicit ModelFiles(const plan::ModelInfo& model);
+  explicit ModelFiles(const RunRequest& request);
   /// BadInput names a file that is no longer the same.
   Result<void> checkUnchanged() const;
 
  private:
-  std::vector<std::pair<NamedFile, FileStamp>> m_files;
+  std::vector<std::pair<std::filesystem::path, FileStamp>> m_files;
 };
 
 }  // namespace cleave::pipeline

@@ -157,7 +157,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (request.output) {
     CLEAVE_TRY(output, OutputFile::open(*request.output, progress.stopToken()));
   }
-  const ModelFiles modelFiles(request.plan->model);
+  const ModelFiles modelFiles(request);
   progress.report("run");
   Follower follower(request, report.backend);
   const auto follow = [&](const launch::RankEvent& event) {

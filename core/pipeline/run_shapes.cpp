@@ -187,7 +187,7 @@ class ShapesRun {
   }
 
   const ShapesRequest& m_request;
-  const ModelFiles m_files{m_request.shapes.front().plan->model};
+  const ModelFiles m_files{m_request.run};
   const launch::Observer& m_observer;
   const Progress& m_progress;
   std::vector<RunRequest> m_requests;  ///< by shape, as the rest

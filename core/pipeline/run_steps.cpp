@@ -255,7 +255,7 @@ Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const
   if (!outcome && outcome.error().code == ErrorCode::Cancelled)
     return progress.cancelledError("the unsplit run went on, which the ranks are compared with");
   if (!outcome) return tl::unexpected(outcome.error());
-  if (request.readsWeights()) CLEAVE_TRY_VOID(model.checkUnchanged());
+  CLEAVE_TRY_VOID(model.checkUnchanged());
   if (outcome->succeeded) return {};
   const launch::RankExit& failure = *outcome->firstFailure;
   return fail(failure.code, "The unsplit run that the ranks are compared with failed: it {}. {}", failure.what,

@@ -27,12 +27,14 @@ std::string predictedText(const Plan& plan) {
 }
 
 std::string notKeptText(const Plan& plan) {
+  const auto isOfPass = [&](std::string_view key) {
+    return key == "parameters" || key == "inputs_and_constants" ||
+           (key == "transient_peak" && !plan.costSettings.isTraining);
+  };
   std::vector<std::string> parts;
   std::int64_t notKept = 0;
   for (const solve::MemoryPart& part : solve::memoryParts(plan.cost)) {
-    const bool isTransient = part.key == "transient_peak";
-    const bool isKept = part.key == "parameters" || part.key == "inputs_and_constants" || isTransient;
-    if ((isKept && !(isTransient && plan.costSettings.isTraining)) || part.bytes == 0) continue;
+    if (isOfPass(part.key) || part.bytes == 0) continue;
     parts.push_back(fmt::format("{} {}", bytesText(part.bytes), part.name));
     notKept += part.bytes;
   }

@@ -17,6 +17,14 @@ namespace {
 
 QJsonObject report(const QStringList& arguments) { return json(QStringList{"run"} + arguments); }
 
+/// Of llama, with its expected.safetensors altered, as `flag` takes it.
+Finished runWith(const QString& flag, const Alteration& alter) {
+  const QTemporaryDir folder;
+  const QString file = folder.filePath("altered.safetensors");
+  writeAltered(model("llama") + "/expected.safetensors", file, alter);
+  return cli({"run", model("llama"), "--ranks", "2", "--backend", "gloo", flag, file});
+}
+
 QJsonObject readJson(const QString& file) { return QJsonDocument::fromJson(readBytes(file)).object(); }
 
 }  // namespace
@@ -110,10 +118,7 @@ class TestCliCompare : public QObject {
     QFETCH(Alteration, alter);
     QFETCH(int, code);
     QFETCH(QByteArray, phrase);
-    QTemporaryDir folder;
-    const QString file = folder.filePath("expected.safetensors");
-    writeAltered(model("llama") + "/expected.safetensors", file, alter);
-    const Finished done = cli({"run", model("llama"), "--ranks", "2", "--backend", "gloo", "--expect", file});
+    const Finished done = runWith("--expect", alter);
     QCOMPARE(done.exitCode, code);
     QVERIFY2((done.out + done.err).contains(phrase), (done.out + done.err).constData());
     QCOMPARE(done.out.contains("\npassed: "), code == 0);
@@ -134,10 +139,7 @@ class TestCliCompare : public QObject {
   void whatIsGivenAndNotUsedIsNamed() {
     QFETCH(Alteration, alter);
     QFETCH(QByteArray, phrase);
-    QTemporaryDir folder;
-    const QString file = folder.filePath("inputs.safetensors");
-    writeAltered(model("llama") + "/expected.safetensors", file, alter);
-    const Finished done = cli({"run", model("llama"), "--engine", "reference", "--backend", "gloo", "--input", file});
+    const Finished done = runWith("--input", alter);
     QCOMPARE(done.exitCode, 0);
     QVERIFY2(done.out.contains(phrase), done.out.constData());
     QCOMPARE(done.out.contains(" also has "), !phrase.isEmpty());

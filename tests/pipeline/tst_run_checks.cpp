@@ -235,9 +235,11 @@ class RunChecksTest : public QObject {
     QTemporaryDir folder;
     fs::copy(CLEAVE_TEST_DATA "/models/llama", folder.path().toStdString(),
              fs::copy_options::recursive | fs::copy_options::overwrite_existing);
-    plan::ModelInfo model = m_plan->model;
-    model.source = folder.path().toStdString();
-    const pipeline::ModelFiles before(model);
+    auto plan = std::make_shared<plan::Plan>(*m_plan);
+    plan->model.source = folder.path().toStdString();
+    pipeline::RunRequest request;
+    request.plan = plan;
+    const pipeline::ModelFiles before(request);
     const fs::path weights = folder.filePath("model-00002-of-00003.safetensors").toStdString();
     if (how == "replaced") {
       fs::copy_file(weights, weights.string() + ".new");

@@ -104,7 +104,8 @@ OverviewPage::OverviewPage(const Runs& runs, QWidget* parent)
   m_outputs->setShowGrid(false);
   m_outputs->setEditTriggers(QAbstractItemView::NoEditTriggers);
   m_outputs->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
-  for (const int numbers : {1, 2}) m_outputs->horizontalHeaderItem(numbers)->setTextAlignment(Qt::AlignRight);
+  for (const int numbers : {1, 2})
+    m_outputs->horizontalHeaderItem(numbers)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
   m_outputs->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   m_outputs->horizontalHeader()->setStretchLastSection(true);
   m_outputs->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);

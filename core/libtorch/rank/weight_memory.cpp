@@ -12,7 +12,6 @@
 #include <cstdint>
 #include <memory>
 #include <new>
-#include <optional>
 
 namespace cleave::torch_rank {
 namespace {
@@ -38,7 +37,7 @@ void* mapInHugePages(std::size_t bytes) {
 
 /// Tells whoever counts, now and when the tensor is gone. `release` gives the memory back.
 template <class Release>
-at::Tensor counted(void* memory, const graph::TensorType& type, Release release) {
+at::Tensor tensorOn(void* memory, const graph::TensorType& type, Release release) {
   const std::int64_t bytes = graph::sizeInBytes(type);
   c10::reportMemoryUsageToProfiler(memory, bytes, 0, 0, at::kCPU);
   const auto forget = [bytes, release = std::move(release)](void* of) mutable {
@@ -63,12 +62,12 @@ at::Tensor emptyParameter(const graph::TensorType& type, at::Device device) {
     c10::reportOutOfMemoryToProfiler(bytes, 0, 0, device);
     throw std::bad_alloc();
   }
-  return counted(memory, type, [bytes](void* mapping) { ::munmap(mapping, static_cast<std::size_t>(bytes)); });
+  return tensorOn(memory, type, [bytes](void* mapping) { ::munmap(mapping, static_cast<std::size_t>(bytes)); });
 }
 
 at::Tensor mappedParameter(const graph::TensorType& type, FileMapping values) {
-  const auto kept = std::make_shared<std::optional<FileMapping>>(std::move(values));
-  return counted((*kept)->data(), type, [kept](void*) { kept->reset(); });
+  const auto kept = std::make_shared<const FileMapping>(std::move(values));
+  return tensorOn(kept->data(), type, [kept](void*) {});  // goes with its last holder
 }
 
 }  // namespace cleave::torch_rank

@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <unordered_map>
 
 namespace cleave::torch_rank {
@@ -146,7 +145,8 @@ class Loader {
       if (m_progress.cancelled()) return m_progress.cancelledError("loading weights");
       CLEAVE_TRY_VOID(values.read(first, std::min(kFetchedAtOnce, bytes - first)));
     }
-    if (m_mapped.insert(stored.file).second) m_report.inUse.push_back(file);
+    if (std::ranges::find(m_report.inUse, file.path(), &RandomAccessFile::path) == m_report.inUse.end())
+      m_report.inUse.push_back(file);
     return mappedParameter(type, std::move(values));
   }
 
@@ -302,7 +302,6 @@ class Loader {
   std::atomic<std::int64_t>& m_loadedBytes;
   const Progress& m_progress;
   formats::WeightReader m_files{m_options.places};
-  std::set<const formats::WeightFile*> m_mapped;
   WeightReport m_report;
 };
 
