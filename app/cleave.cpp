@@ -13,6 +13,7 @@
 
 #include "base/ending_signals.h"
 #include "base/files.h"
+#include "base/secret.h"
 #include "base/standard_streams.h"
 #include "base/version.h"
 #include "views/base/text.h"
@@ -80,6 +81,7 @@ int runScript(views::MainWindow& window, const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hideSecretsOfEnvironment();
   holdStandardStreams();
   failWritesInsteadOfEnding();
   if (hasArgument(argc, argv, "--layout-worker")) return views::layoutWorkerMain();

@@ -2,6 +2,7 @@
 /// torchrun or srun, which tell it who it is: protocol/rank_side.h.
 #include "base/file_mapping.h"
 #include "base/overwriting.h"
+#include "base/secret.h"
 #include "base/standard_streams.h"
 #include "base/temporary_folder.h"
 #include "libtorch/bridge/errors.h"
@@ -247,6 +248,7 @@ int runAsRank(Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  hideSecretsOfEnvironment();
   holdStandardStreams();
   failWritesInsteadOfEnding();
   Options options;

@@ -3,6 +3,7 @@
 #include "base/ending_signals.h"
 #include "base/output_file.h"
 #include "base/quantities.h"
+#include "base/throttle.h"
 
 #include <cerrno>
 #include <csignal>
@@ -62,6 +63,19 @@ struct Bar {
   }
 };
 
+/// Of a download, which a bar says too little of.
+struct Download {
+  std::string file, waitingFor;
+  Throttle lines{std::chrono::seconds(10)};
+
+  bool isWorthALine(const hub::DownloadState& state) {
+    const bool isDue = lines.isDue(std::chrono::steady_clock::now());
+    const bool isNewFile = std::exchange(file, state.file) != state.file;
+    const bool isNewWait = std::exchange(waitingFor, state.waitingFor) != state.waitingFor;
+    return isDue || isNewFile || (isNewWait && !state.waitingFor.empty());
+  }
+};
+
 Bar& bar() {
   static Bar theBar;
   return theBar;
@@ -72,6 +86,23 @@ Bar& bar() {
 Progress consoleProgress() {
   watchSignals();
   return Progress(stopSource().get_token(), [](const ProgressUpdate& update) { bar().update(update); });
+}
+
+hub::Watcher consoleWatcher() {
+  hub::Watcher watcher;
+  watcher.onState = [download = Download()](const hub::DownloadState& state) mutable {
+    if (bar().onTerminal) {
+      std::fprintf(stderr, "\r\033[K%s", state.text.c_str());
+      bar().drawn = true;
+    } else if (download.isWorthALine(state)) {
+      std::fprintf(stderr, "%s\n", state.text.c_str());
+    }
+  };
+  watcher.onNote = [](const std::string& note) {
+    endProgress();
+    std::fprintf(stderr, "%s\n", note.c_str());
+  };
+  return watcher;
 }
 
 void endProgress() {

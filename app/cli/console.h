@@ -1,6 +1,7 @@
 #pragma once
 /// The terminal side of `cleave-cli`: results on stdout, progress and errors on stderr, Ctrl+C as cancellation.
 #include "base/progress.h"
+#include "hub/download_state.h"
 
 #include <string>
 #include <string_view>
@@ -11,6 +12,8 @@ namespace cleave::cli {
 /// Progress that draws a bar on a terminal and lines elsewhere; stops on SIGINT, SIGTERM and SIGHUP. A second
 /// signal ends the program at once.
 Progress consoleProgress();
+/// Shows a download: a line that changes on a terminal; elsewhere a line for each file and every ten seconds.
+hub::Watcher consoleWatcher();
 /// Ends a bar that is being drawn.
 void endProgress();
 

@@ -143,8 +143,9 @@ struct ExplainCommand {
   PlanFlags flags;
   std::string value, placement, json;
 
-  Result<int> run() const {
+  Result<int> run() {
     const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(bringModel(flags.model, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, flags.filesRead()));
     if (!placement.empty() && value.empty())
       return fail(ErrorCode::BadUsage, "--placement asks about a value: name it with --value.");

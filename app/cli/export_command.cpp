@@ -10,8 +10,9 @@ struct ExportCommand {
   std::vector<const CLI::Option*> planFlags;
   std::string format = "json", out = "-";
 
-  Result<int> run() const {
+  Result<int> run() {
     const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(bringModel(flags.model, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(flags.checkPlanStandsAlone(planFlags));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, flags.filesRead()));
     std::shared_ptr<const plan::Plan> plan;
@@ -35,7 +36,8 @@ void addExportCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<ExportCommand>();
   CLI::App* command = app.add_subcommand("export", "Write a plan in another format");
   state->planFlags = state->flags.addTo(*command);
-  command->get_option("MODEL")->description("Model folder, config.json, exported program (.pt2), or a plan file");
+  command->get_option("MODEL")->description(
+      "Model folder, config.json, exported program (.pt2), Hub id (org/name), or a plan file");
   command->add_option("--format", state->format, "json or dot")
       ->check(CLI::IsMember({"json", "dot"}))
       ->capture_default_str();

@@ -13,14 +13,16 @@ struct InfoCommand {
   std::string source, json;
   bool listsFamilies = false;
 
-  Result<void> run() const {
+  Result<void> run() {
     if (listsFamilies) return writeOutput("-", families::listOfFamilies());
     if (source.empty()) return fail(ErrorCode::BadUsage, "info needs a MODEL, or --families.");
+    const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(bringModel(source, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, pipeline::filesBehind(source)));
     CLEAVE_TRY(const pipeline::Source recognised, pipeline::recognise(source));
     // An exported program has the sizes of its example.
     const auto options = recognised.isExported ? torch_capture::CaptureOptions() : pipeline::kDescribedAs;
-    auto opened = pipeline::openModel(source, options, consoleProgress());
+    auto opened = pipeline::openModel(source, options, progress);
     endProgress();
     CLEAVE_TRY(const auto model, std::move(opened));
     CLEAVE_TRY(const pipeline::ModelDescription description, pipeline::describeModel(*model));
@@ -39,7 +41,8 @@ struct InfoCommand {
 void addInfoCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<InfoCommand>();
   CLI::App* command = app.add_subcommand("info", "Say what a model is, without solving anything");
-  command->add_option("MODEL", state->source, "Model folder, config.json or exported program (.pt2)");
+  command->add_option("MODEL", state->source,
+                      "Model folder, config.json, exported program (.pt2) or Hub id (org/name)");
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
   CLI::Option* families =
       command->add_flag("--families", state->listsFamilies,

@@ -16,11 +16,12 @@ struct PlanCommand {
   bool preflight = false, pareto = false;
   std::size_t best = 0;
 
-  Result<int> run() const {
+  Result<int> run() {
     if (trace == "-")
       return fail(ErrorCode::BadUsage, "--trace writes a file, and not to stdout: give the file a name.");
-    CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
     const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(bringModel(flags.model, hub::Wanted::Config, progress));
+    CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
     if (compare) return comparePlans(flags, *compare, json, progress);
     if (worldSizes) return showWorldSizes(flags, *worldSizes, json, progress);
     if (preflight) return showPreflight(flags, json, progress);

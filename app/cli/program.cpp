@@ -1,6 +1,7 @@
 #include "cli/program.h"
 
 #include "base/result.h"
+#include "base/secret.h"
 #include "base/standard_streams.h"
 #include "base/version.h"
 #include "cli/commands.h"
@@ -24,6 +25,7 @@ namespace {
 }  // namespace
 
 int runProgram(int argc, char** argv) {
+  hideSecretsOfEnvironment();
   holdStandardStreams();
   // Whoever reads the progress may go: that concerns neither the work nor its result.
   failWritesInsteadOfEnding();
@@ -41,6 +43,9 @@ int runProgram(int argc, char** argv) {
   addTraceCommand(app, chosen);
   addRulesCommand(app, chosen);
   addExplainCommand(app, chosen);
+#ifndef CLEAVE_WITHOUT_HUB
+  addDownloadCommand(app, chosen);
+#endif
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

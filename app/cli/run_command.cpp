@@ -252,6 +252,7 @@ struct RunCommand {
 
   Result<int> run() {
     const Progress progress = consoleProgress();
+    CLEAVE_TRY_VOID(source.bring(!skipWeights && !cluster.onlyPrints(), progress));
     CLEAVE_TRY_VOID(source.flags.checkPlanStandsAlone(source.planFlags));
     training.clipNorm = clipNorm;
     source.isTraining = training.isAsked();

@@ -15,7 +15,7 @@ namespace cleave::cli {
 void RunSource::addTo(CLI::App& command) {
   planFlags = flags.addTo(command);
   command.get_option("MODEL")->description(
-      "Model folder, config.json, exported program (.pt2), or a plan file written by plan --json");
+      "Model folder, config.json, exported program (.pt2), Hub id (org/name), or a plan file written by plan --json");
   command
       .add_option("--input", input,
                   "safetensors with input_ids, labels, attention_mask, token_type_ids; of an exported program its "
@@ -39,6 +39,11 @@ Result<void> RunSource::checkLossIsNotExpected(const std::string& inputs) const 
   return fail(ErrorCode::BadInput,
               "{} has a loss, and {} no labels to compute one from: add labels, or leave the loss out {}.", expect,
               inputs, isPlan() ? "of the plan" : "with --loss off");
+}
+
+Result<void> RunSource::bring(bool doesReadWeights, const Progress& progress) {
+  readsWeights = doesReadWeights;
+  return bringModel(flags.model, readsWeights ? hub::Wanted::Weights : hub::Wanted::Config, progress);
 }
 
 Result<void> RunSource::check() {
@@ -123,6 +128,9 @@ Result<plan::ModelInfo> RunSource::modelFor(const plan::ModelInfo& model, const 
 /// The plan of the file; where the inputs are of another shape, one that is made for them as that one was made.
 Result<std::shared_ptr<const plan::Plan>> RunSource::planFor(const Progress& progress) const {
   CLEAVE_TRY(auto plan, readPlanFile(flags.model));
+  if (readsWeights && !isElsewhere) {
+    CLEAVE_TRY(plan, pipeline::bringWeights(plan, consoleWatcher(), progress));
+  }
   if (generation.isAsked()) {
     CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
     return pipeline::planAgain(*plan, generation.modelFor(plan->model), progress);

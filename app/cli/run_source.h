@@ -14,10 +14,13 @@ struct RunSource {
   GenerationFlags generation;  ///< their prompt takes the place of an input
   bool isTraining = false;     ///< by --train-steps
   bool isElsewhere = false;    ///< other machines read the plan's file
+  bool readsWeights = true;    ///< by `bring`
   program::Mesh mesh;          ///< by --mesh; its ranks are those of `flags` otherwise
 
   void addTo(CLI::App& command);
   bool isPlan() const { return isPlanFile(flags.model); }
+  /// MODEL may be a Hub id: of it comes what is read, weights too unless they are made up.
+  Result<void> bring(bool readsWeights, const Progress& progress);
   /// Reads --mesh. BadUsage for flags that do not go together.
   Result<void> check();
   /// Of this file inputs are read; empty: they are made up.

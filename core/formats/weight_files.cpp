@@ -75,7 +75,9 @@ bool contains(const std::vector<std::string>& sorted, std::string_view name) {
   return std::binary_search(sorted.begin(), sorted.end(), name);
 }
 
-Result<WeightFiles> readIndex(const fs::path& folder) {
+}  // namespace
+
+Result<WeightFiles> readWeightIndex(const fs::path& folder) {
   const fs::path file = folder / kIndexFile;
   CLEAVE_TRY(const nlohmann::json json,
              readJsonFile(file, {.bytes = 256 << 20, .depth = 16, .elements = 4'000'000, .allowsWideIntegers = true}));
@@ -101,6 +103,8 @@ Result<WeightFiles> readIndex(const fs::path& folder) {
   weights.files.assign(files.begin(), files.end());
   return weights;
 }
+
+namespace {
 
 /// Names the first file that the index wants and the folder lacks.
 Result<void> checkComplete(const WeightFiles& weights, const fs::path& folder) {
@@ -171,26 +175,30 @@ Result<void> refuseForeignFormats(const std::vector<std::string>& names, const f
   return {};
 }
 
-Result<WeightFiles> filesByName(const std::vector<std::string>& names, const fs::path& folder) {
+}  // namespace
+
+Result<std::vector<std::string>> weightFilesAmong(const std::vector<std::string>& names, const std::string& where) {
   std::vector<std::string> shards, others;
   for (const std::string& name : names) {
     if (!name.ends_with(kSuffix) || name.starts_with("expected") || name.starts_with("adapter")) continue;
     (name.starts_with("model") ? shards : others).push_back(name);
   }
   if (!shards.empty()) {
-    CLEAVE_TRY_VOID(checkFamilies(shards, folder));
-    return WeightFiles{std::move(shards), {}};
+    CLEAVE_TRY_VOID(checkFamilies(shards, where));
+    return shards;
   }
   if (others.size() > 1) {
     return fail(ErrorCode::BadInput,
                 "{} has {} safetensors files ({}, {}{}) and no {}: it is unclear which hold the weights; name them "
                 "model-00001-of-{:05}.safetensors and so on.",
-                folder.string(), others.size(), others[0], others[1], others.size() > 2 ? ", ..." : "", kIndexFile,
+                where, others.size(), others[0], others[1], others.size() > 2 ? ", ..." : "", kIndexFile,
                 others.size());
   }
-  if (others.empty()) CLEAVE_TRY_VOID(refuseForeignFormats(names, folder));
-  return WeightFiles{std::move(others), {}};
+  if (others.empty()) CLEAVE_TRY_VOID(refuseForeignFormats(names, where));
+  return others;
 }
+
+namespace {
 
 /// Who put a link into its folder may say where it leads: the folder's owner, this user, the system. Others can only
 /// where many may write (/tmp), and Linux does not follow theirs there either (fs.protected_symlinks).
@@ -340,14 +348,15 @@ Result<WeightFiles> findWeightFiles(const fs::path& folder) {
   CLEAVE_TRY(const std::vector<std::string> names, filesIn(folder));
   const bool hasSingle = contains(names, kSingleFile);
   if (contains(names, kIndexFile)) {
-    CLEAVE_TRY(WeightFiles indexed, readIndex(folder));
+    CLEAVE_TRY(WeightFiles indexed, readWeightIndex(folder));
     if (!hasSingle || contains(indexed.files, kSingleFile)) {
       CLEAVE_TRY_VOID(checkComplete(indexed, folder));
       return indexed;
     }
   }
   if (hasSingle) return WeightFiles{{std::string(kSingleFile)}, {}};
-  return filesByName(names, folder);
+  CLEAVE_TRY(std::vector<std::string> files, weightFilesAmong(names, folder.string()));
+  return WeightFiles{std::move(files), {}};
 }
 
 }  // namespace cleave::formats

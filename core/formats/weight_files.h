@@ -21,6 +21,11 @@ struct WeightFiles {
 };
 
 Result<WeightFiles> findWeightFiles(const fs::path& folder);
+/// What the folder's index says, whether or not the files are there.
+Result<WeightFiles> readWeightIndex(const fs::path& folder);
+/// The choice among names alone, sorted, of a place that has neither `model.safetensors` nor an index; `where` names it
+/// in errors.
+Result<std::vector<std::string>> weightFilesAmong(const std::vector<std::string>& names, const std::string& where);
 
 /// Refuses file names of an index that could lead out of the folder or are not safetensors: empty, absolute, with a
 /// drive letter, `..`, a backslash or NUL, or not ending in `.safetensors`. The error is the end of a sentence: "is

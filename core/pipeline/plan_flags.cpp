@@ -92,7 +92,8 @@ std::vector<std::string> PlanFlags::arguments() const {
 }
 
 std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
-  command.add_option("MODEL", model, "Model folder, config.json or exported program (.pt2)")->required();
+  command.add_option("MODEL", model, "Model folder, config.json, exported program (.pt2) or Hub id (org/name)")
+      ->required();
   const std::size_t before = command.get_options().size();
   command.add_option("--ranks", ranks, "World size")->capture_default_str();
   command

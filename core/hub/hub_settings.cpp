@@ -1,0 +1,151 @@
+#include "hub/hub_settings.h"
+
+#include "base/json.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+namespace cleave::hub {
+namespace {
+
+constexpr std::int64_t kLongestToken = 4096;
+constexpr int kLongestQuietSeconds = 3600;
+
+bool isTrue(std::optional<std::string> value) {
+  if (!value) return false;
+  std::ranges::transform(*value, value->begin(), [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return *value == "1" || *value == "ON" || *value == "YES" || *value == "TRUE";
+}
+
+/// "~/x" as a shell would have it.
+fs::path expanded(const std::string& path, const Environment& environment) {
+  if (!path.starts_with("~/")) return path;
+  const auto home = environment("HOME");
+  return home ? fs::path(*home) / path.substr(2) : fs::path(path);
+}
+
+/// Without white space around it; the text that is given is wiped.
+Secret tokenIn(std::string text) {
+  const auto isSpace = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
+  const auto begin = std::ranges::find_if_not(text, isSpace);
+  const auto end = std::find_if_not(text.rbegin(), std::make_reverse_iterator(begin), isSpace).base();
+  Secret token(std::string(begin, end));
+  wipe(text);
+  return token;
+}
+
+/// It goes into a header's line.
+bool isToken(const Secret& token) {
+  return std::ranges::all_of(token.reveal(), [](char c) { return c > ' ' && c < '\x7F'; });
+}
+
+struct Reader {
+  const Environment& environment;
+  std::optional<std::string> get(const char* name) const {
+    auto value = environment(name);
+    if (value && value->empty()) return std::nullopt;
+    return value;
+  }
+
+  std::optional<fs::path> home() const {
+    if (const auto own = get("HF_HOME")) return expanded(*own, environment);
+    if (const auto cache = get("XDG_CACHE_HOME")) return expanded(*cache, environment) / "huggingface";
+    if (const auto user = get("HOME")) return fs::path(*user) / ".cache" / "huggingface";
+    return std::nullopt;
+  }
+
+  Result<fs::path> cache() const {
+    for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
+      if (const auto own = get(name)) return expanded(*own, environment);
+    if (const auto folder = home()) return *folder / "hub";
+    return fail(ErrorCode::Environment, "Neither HF_HUB_CACHE nor HF_HOME nor HOME says where the Hub's cache lies.");
+  }
+
+  /// A file that cannot be read is as none: whoever needs a token is told where one was looked for.
+  Result<void> takeToken(HubSettings& settings) const {
+    for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
+      Secret token = tokenIn(get(name).value_or(""));
+      if (token.isEmpty()) continue;
+      if (!isToken(token))
+        return fail(ErrorCode::BadInput, "{} holds what is no token: it has white space or control characters.", name);
+      settings.token = std::move(token);
+      settings.tokenFrom = name;
+      return {};
+    }
+    const auto folder = home();
+    const auto named = get("HF_TOKEN_PATH");
+    if (!named && !folder) return {};
+    const fs::path file = named ? expanded(*named, environment) : *folder / "token";
+    settings.tokenLookedFor = file.string();
+    if (auto text = readTextFile(file, kLongestToken)) {
+      Secret token = tokenIn(*std::move(text));
+      if (token.isEmpty() || !isToken(token)) return {};
+      settings.token = std::move(token);
+      settings.tokenFrom = file.string();
+    }
+    return {};
+  }
+
+  Result<void> takeQuietSeconds(HubSettings& settings) const {
+    constexpr const char* kName = "HF_HUB_DOWNLOAD_TIMEOUT";
+    const auto text = get(kName);
+    if (!text) return {};
+    int seconds = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
+    if (error != std::errc() || end != text->data() + text->size() || seconds < 1 || seconds > kLongestQuietSeconds)
+      return fail(ErrorCode::BadInput, "{} is {}: write whole seconds from 1 to {}.", kName, quotedText(*text),
+                  kLongestQuietSeconds);
+    settings.quietSeconds = seconds;
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<HubSettings> hubSettings(const Environment& environment) {
+  const Reader reader{environment};
+  HubSettings settings;
+  if (const auto endpoint = reader.get("HF_ENDPOINT")) {
+    settings.endpoint = *endpoint;
+    while (settings.endpoint.ends_with('/')) settings.endpoint.pop_back();
+    if (!settings.endpoint.starts_with("https://") && !settings.endpoint.starts_with("http://"))
+      return fail(ErrorCode::BadInput, "HF_ENDPOINT is {}, which is no address that begins with https:// or http://.",
+                  quotedText(*endpoint));
+  }
+  CLEAVE_TRY(settings.cache, reader.cache());
+  if (!isTrue(reader.get("HF_HUB_DISABLE_IMPLICIT_TOKEN"))) CLEAVE_TRY_VOID(reader.takeToken(settings));
+  for (const char* name : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}) {
+    if (settings.isOffline || !isTrue(reader.get(name))) continue;
+    settings.isOffline = true;
+    settings.offlineBy = name;
+  }
+  CLEAVE_TRY_VOID(reader.takeQuietSeconds(settings));
+  for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
+    if (settings.certificates.empty()) settings.certificates = reader.get(name).value_or("");
+  }
+  return settings;
+}
+
+Result<HubSettings> hubSettings() {
+  return hubSettings([](const char* name) -> std::optional<std::string> {
+    if (isSecretVariable(name)) {
+      const Secret secret = secretOfEnvironment(name);
+      return secret.isEmpty() ? std::nullopt : std::optional(secret.reveal());
+    }
+    const char* const value = std::getenv(name);
+    return value ? std::optional<std::string>(value) : std::nullopt;
+  });
+}
+
+Result<void> takeTokenFrom(const fs::path& file, HubSettings& settings) {
+  CLEAVE_TRY(std::string text, readTextFile(file, kLongestToken));
+  Secret token = tokenIn(std::move(text));
+  if (token.isEmpty() || !isToken(token))
+    return fail(ErrorCode::BadInput, "{} holds no token: it must be one line of text, the token alone.", file.string());
+  settings.token = std::move(token);
+  settings.tokenFrom = file.string();
+  return {};
+}
+
+}  // namespace cleave::hub

@@ -1,0 +1,333 @@
+#include "hub/snapshot.h"
+
+#include "base/json.h"
+#include "base/quantities.h"
+#include "formats/weight_files.h"
+#include "hub/address.h"
+#include "hub/blob_fetch.h"
+#include "hub/refusals.h"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/statvfs.h>
+
+#include <charconv>
+
+namespace cleave::hub {
+namespace {
+
+constexpr std::string_view kConfig = "config.json", kIndex = "model.safetensors.index.json",
+                           kSingle = "model.safetensors";
+constexpr int kHeadsAtOnce = 8;
+constexpr std::int64_t kDiskReserve = 1 << 20;
+constexpr std::int64_t kLargestFile = std::int64_t{1} << 50;  // so that sums hold
+
+std::string unquotedEtag(std::string etag) {
+  if (etag.starts_with("W/")) etag.erase(0, 2);
+  std::erase(etag, '"');
+  return etag;
+}
+
+std::optional<std::int64_t> sizeIn(const std::string& text) {
+  std::int64_t size = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  const bool isSize =
+      !text.empty() && error == std::errc() && end == text.data() + text.size() && size >= 0 && size <= kLargestFile;
+  return isSize ? std::optional(size) : std::nullopt;
+}
+
+class Fetcher {
+ public:
+  Fetcher(const SnapshotRequest& request, const Watcher& watcher, const Progress& progress)
+      : m_request(request),
+        m_watcher(watcher),
+        m_progress(progress),
+        m_cache(request.settings.cache),
+        m_meter(watcher),
+        m_client(request.settings, progress, [this](const std::string& what) {
+          m_meter.state.waitingFor = what;
+          m_meter.tell();
+        }) {}
+
+  Result<Snapshot> run();
+
+ private:
+  using Files = std::vector<RemoteFile>;
+  std::string urlOf(const std::string& file, const std::string& revision) const {
+    return fmt::format("{}/{}/resolve/{}/{}", m_request.settings.endpoint, m_request.id.repo, escaped(revision),
+                       escapedPath(file));
+  }
+  Error refused(const Failure& failure, const std::string& file) const {
+    return refusal(failure, m_request.id, file, m_request.settings);
+  }
+  FetchContext context() {
+    return {m_request.settings, m_request.id, m_commit, m_cache, m_progress, m_client, m_meter};
+  }
+  fs::path folder() const { return m_cache.snapshot(m_request.id, m_commit); }
+
+  Result<Snapshot> fromCache(const std::string& because);
+  Result<RemoteFile> announced(const std::string& name, const Call& call) const;
+  Result<Files> announcedFiles(const std::vector<std::string>& names);
+  Result<std::optional<Error>> askForConfig();
+  void noteNewName(const Answer& answer) const;
+  Error refuseWithoutConfig();
+  Result<std::vector<std::string>> listedFiles();
+  Result<std::vector<std::string>> weightFiles();
+  Result<void> fetchAll(const Files& files);
+  Result<void> checkDisk(std::int64_t bytes) const;
+  Result<void> fetchWeights();
+
+  const SnapshotRequest& m_request;
+  const Watcher& m_watcher;
+  const Progress& m_progress;
+  Cache m_cache;
+  Meter m_meter;
+  HttpClient m_client;
+  std::string m_commit;
+};
+
+/// What earlier downloads left, of this process or others.
+Result<Snapshot> Fetcher::fromCache(const std::string& because) {
+  const HubId& id = m_request.id;
+  const auto commit = m_cache.knownCommit(id);
+  std::error_code ignored;
+  const std::string where = m_cache.modelFolder(id).string();
+  if (!commit || !fs::exists(m_cache.snapshot(id, *commit) / kConfig, ignored))
+    return fail(ErrorCode::Environment, "{} was not downloaded before (there is no config.json of it in {}), and {}.",
+                id.text(), where, because);
+  m_commit = *commit;
+  if (m_request.wanted == Wanted::Weights) {
+    const auto weights = formats::findWeightFiles(folder());
+    if (!weights || weights->files.empty())
+      return fail(ErrorCode::Environment, "The weights of {} are not all in {}, and {}.", id.text(), folder().string(),
+                  because);
+  }
+  return Snapshot{folder(), m_commit};
+}
+
+/// What a HEAD says of a file, by huggingface_hub's rules (file_download.py, get_hf_file_metadata).
+Result<RemoteFile> Fetcher::announced(const std::string& name, const Call& call) const {
+  const Answer& answer = call.answer;
+  const auto first = [&](const char* a, const char* b) {
+    const std::string linked = answer.header(a);
+    return linked.empty() ? answer.header(b) : linked;
+  };
+  RemoteFile file{name, call.url, unquotedEtag(first("x-linked-etag", "etag")),
+                  answer.redirectsTo.empty() ? answer.url : answer.redirectsTo, 0};
+  const auto size = sizeIn(first("x-linked-size", answer.redirectsTo.empty() ? "content-length" : "x-linked-size"));
+  if (!isSafeName(file.etag) || !size) {
+    return fail(ErrorCode::Environment,
+                "{} does not answer as a Hub does: its answer for {} of {} has no {}. Check HF_ENDPOINT and the proxy.",
+                m_request.settings.endpoint, name, m_request.id.repo, size ? "ETag that can name a file" : "size");
+  }
+  file.sizeBytes = *size;
+  return file;
+}
+
+void Fetcher::noteNewName(const Answer& answer) const {
+  const std::string prefix = m_request.settings.endpoint + "/";
+  const auto end = answer.url.find("/resolve/");
+  if (!answer.url.starts_with(prefix) || end == std::string::npos || end < prefix.size()) return;
+  const std::string name = answer.url.substr(prefix.size(), end - prefix.size());
+  if (name != m_request.id.repo && HubId::parse(name) && m_watcher.onNote)
+    m_watcher.onNote(fmt::format("{} is called {} now: the Hub leads there.", m_request.id.repo, name));
+}
+
+/// Sets the commit and fetches the config. An error in the value: the Hub cannot be asked.
+Result<std::optional<Error>> Fetcher::askForConfig() {
+  const std::string name(kConfig);
+  Call call{.url = urlOf(name, m_request.id.revision), .isHead = true, .staysAtOrigin = true};
+  CLEAVE_TRY_VOID(m_client.perform(call));
+  if (call.failure && isUnreachable(*call.failure)) return refused(*call.failure, name);
+  const std::string commit = call.answer.header("x-repo-commit");
+  if (call.failure && call.failure->answer.header("x-error-code") == "EntryNotFound") {
+    m_commit = commit.empty() ? m_request.id.revision : commit;
+    return tl::unexpected(refuseWithoutConfig());
+  }
+  if (call.failure) return tl::unexpected(refused(*call.failure, name));
+  if (!isSafeName(commit)) {
+    return fail(ErrorCode::Environment,
+                "{} does not answer as a Hub does: its answer for {} of {} names no commit (X-Repo-Commit). Check "
+                "HF_ENDPOINT and the proxy.",
+                m_request.settings.endpoint, name, m_request.id.repo);
+  }
+  m_commit = commit;
+  noteNewName(call.answer);
+  CLEAVE_TRY(const RemoteFile file, announced(name, call));
+  if (!isThere(context(), file)) CLEAVE_TRY_VOID(fetchAll({file}));
+  CLEAVE_TRY_VOID(m_cache.remember(m_request.id, m_commit));
+  return std::nullopt;
+}
+
+/// The names of the files at the top of the repository.
+Result<std::vector<std::string>> Fetcher::listedFiles() {
+  Call call{.url = fmt::format("{}/api/models/{}/revision/{}", m_request.settings.endpoint, m_request.id.repo,
+                               escaped(m_commit))};
+  CLEAVE_TRY_VOID(m_client.perform(call));
+  if (call.failure) return tl::unexpected(refused(*call.failure, "the list of files"));
+  const std::string where = fmt::format("The answer of {}", m_request.settings.endpoint);
+  CLEAVE_TRY(const nlohmann::json json, parseJson(call.answer.body, where, {.bytes = 32 << 20}));
+  std::vector<std::string> names;
+  if (!json.is_object() || !json.contains("siblings") || !json["siblings"].is_array())
+    return fail(ErrorCode::Environment, "{} lists no files of {}: check HF_ENDPOINT.", where, m_request.id.repo);
+  for (const nlohmann::json& entry : json["siblings"]) {
+    if (!entry.is_object() || !entry.contains("rfilename") || !entry["rfilename"].is_string()) continue;
+    if (auto name = entry["rfilename"].get<std::string>(); name.find('/') == std::string::npos)
+      names.push_back(std::move(name));
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+Error Fetcher::refuseWithoutConfig() {
+  const std::string& repo = m_request.id.repo;
+  const auto names = listedFiles();
+  const auto has = [&](auto isIt) {
+    const auto found = names ? std::ranges::find_if(*names, isIt) : std::vector<std::string>::const_iterator();
+    return names && found != names->end() ? *found : std::string();
+  };
+  const auto refuse = [&](const std::string& what) {
+    return Error{ErrorCode::BadInput, fmt::format("{} has no config.json{}", repo, what)};
+  };
+  if (const std::string file = has([](const std::string& name) { return name == "adapter_config.json"; });
+      !file.empty())
+    return refuse(": it is an adapter, to be merged into its base model, whose id opens.");
+  if (const std::string file = has([](const std::string& name) { return name.ends_with(".gguf"); }); !file.empty())
+    return refuse(fmt::format(
+        ", but GGUF files ({}), which Cleave does not read: give the id of the model that they were made from.", file));
+  if (const std::string file = has([](const std::string& name) { return name == "model_index.json"; }); !file.empty())
+    return refuse(": it is a pipeline of several models (model_index.json), which Cleave does not open.");
+  return refuse(fmt::format(" at revision {}: it is no model that transformers reads.", m_request.id.revision));
+}
+
+/// One HEAD a file; those that the repository does not have are left out.
+Result<Fetcher::Files> Fetcher::announcedFiles(const std::vector<std::string>& names) {
+  Files files;
+  std::map<const Call*, std::string> asked;
+  auto at = names.begin();
+  const auto next = [&]() -> std::shared_ptr<Call> {
+    if (at == names.end()) return nullptr;
+    auto call = std::make_shared<Call>(
+        Call{.url = urlOf(*at, m_commit), .isHead = true, .staysAtOrigin = true, .mayBeMissing = true});
+    asked[call.get()] = *at++;
+    return call;
+  };
+  const auto finished = [&](Call& call) -> Result<void> {
+    const std::string name = asked.extract(&call).mapped();
+    if (call.failure) return tl::unexpected(refused(*call.failure, name));
+    if (call.answer.status == 404) return {};
+    CLEAVE_TRY(RemoteFile file, announced(name, call));
+    files.push_back(std::move(file));
+    return {};
+  };
+  CLEAVE_TRY_VOID(m_client.perform(kHeadsAtOnce, next, finished));
+  std::ranges::sort(files, {}, &RemoteFile::name);
+  return files;
+}
+
+/// The names of the files of weights, chosen as of a folder.
+Result<std::vector<std::string>> Fetcher::weightFiles() {
+  CLEAVE_TRY(const Files known, announcedFiles({std::string(kSingle), std::string(kIndex)}));
+  for (const RemoteFile& file : known)
+    if (file.name == kSingle) return std::vector<std::string>{file.name};
+  if (!known.empty()) {
+    if (!isThere(context(), known.front())) CLEAVE_TRY_VOID(fetchAll(known));
+    CLEAVE_TRY(const formats::WeightFiles indexed, formats::readWeightIndex(folder()));
+    return indexed.files;
+  }
+  CLEAVE_TRY(const auto names, listedFiles());
+  CLEAVE_TRY(auto chosen, formats::weightFilesAmong(names, m_request.id.repo));
+  if (!chosen.empty()) return chosen;
+  return fail(ErrorCode::BadInput, "{} has no weights, only a config.json: plan it, or run it with --skip-weights.",
+              m_request.id.text());
+}
+
+Result<void> Fetcher::checkDisk(std::int64_t bytes) const {
+  fs::path existing = m_cache.root();
+  std::error_code ignored;
+  while (!fs::exists(existing, ignored) && existing.has_relative_path()) existing = existing.parent_path();
+  struct statvfs disk {};
+  if (::statvfs(existing.c_str(), &disk) != 0) return {};
+  const auto free = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize);
+  if (bytes + kDiskReserve <= free) return {};
+  return fail(ErrorCode::Environment,
+              "{} needs {} more in {}, where {} are free: make room there, or name another folder with HF_HUB_CACHE or "
+              "--cache-dir.",
+              m_request.id.text(), bytesText(bytes), m_cache.root().string(), bytesText(free));
+}
+
+Result<void> Fetcher::fetchAll(const Files& files) {
+  DownloadState& state = m_meter.state;
+  state = {};
+  state.files = static_cast<int>(files.size());
+  std::int64_t before = 0;
+  for (const RemoteFile& file : files) {
+    state.totalBytes += file.sizeBytes;
+    state.doneBytes += leftOf(context(), file);
+  }
+  CLEAVE_TRY_VOID(checkDisk(state.totalBytes - state.doneBytes));
+  for (const RemoteFile& file : files) {
+    state.file = file.name;
+    ++state.number;
+    m_meter.tell();
+    CLEAVE_TRY_VOID(fetch(context(), file));
+    before += file.sizeBytes;
+    state.doneBytes = std::max(state.doneBytes, before);  // another process may have fetched it
+  }
+  return {};
+}
+
+Result<void> Fetcher::fetchWeights() {
+  CLEAVE_TRY(const auto names, weightFiles());
+  CLEAVE_TRY(const Files announced, announcedFiles(names));
+  if (announced.size() != names.size()) {
+    const auto isMissing = [&](const std::string& name) {
+      return std::ranges::find(announced, name, &RemoteFile::name) == announced.end();
+    };
+    return fail(ErrorCode::BadInput, "{} has no {}, which its {} names: ask its owner, or take another revision.",
+                m_request.id.text(), *std::ranges::find_if(names, isMissing), kIndex);
+  }
+  Files missing;
+  std::int64_t total = 0, left = 0;
+  for (const RemoteFile& file : announced) {
+    total += file.sizeBytes;
+    if (isThere(context(), file)) continue;
+    missing.push_back(file);
+    left += file.sizeBytes - leftOf(context(), file);
+  }
+  if (missing.empty()) return {};
+  if (m_watcher.onNote) {
+    m_watcher.onNote(fmt::format("{} (commit {}) has {} of weights in {}: {} are fetched into {}.", m_request.id.text(),
+                                 m_commit.substr(0, 8), bytesText(total), counted(std::ssize(announced), "file"),
+                                 bytesText(left), m_cache.root().string()));
+  }
+  return fetchAll(missing);
+}
+
+Result<Snapshot> Fetcher::run() {
+  const HubSettings& settings = m_request.settings;
+  if (m_request.isLocalOnly) return fromCache("--local-only lets nobody be asked");
+  if (settings.isOffline) return fromCache(fmt::format("{} lets nobody be asked", settings.offlineBy));
+  if (m_request.id.isCommit()) {  // it never changes
+    if (auto known = fromCache("")) return known;
+  }
+  CLEAVE_TRY(const std::optional<Error> unreachable, askForConfig());
+  if (unreachable) {
+    auto known = fromCache("");
+    if (!known) return tl::unexpected(*unreachable);
+    if (m_watcher.onNote)
+      m_watcher.onNote(fmt::format("{} What was downloaded before is used: commit {}.", unreachable->message,
+                                   known->commit.substr(0, 8)));
+    return known;
+  }
+  if (m_request.wanted == Wanted::Weights) CLEAVE_TRY_VOID(fetchWeights());
+  return Snapshot{folder(), m_commit};
+}
+
+}  // namespace
+
+Result<Snapshot> fetchSnapshot(const SnapshotRequest& request, const Watcher& watcher, const Progress& progress) {
+  return Fetcher(request, watcher, progress).run();
+}
+
+}  // namespace cleave::hub

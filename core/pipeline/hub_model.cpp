@@ -1,0 +1,129 @@
+#include "pipeline/hub_model.h"
+
+#include "base/json.h"
+#include "formats/weight_files.h"
+#include "hub/cache.h"
+#include "pipeline/plan_again.h"
+
+namespace cleave::pipeline {
+namespace {
+
+bool isAddress(const std::string& source) { return source.starts_with("http://") || source.starts_with("https://"); }
+
+bool isPath(const std::string& source) {
+  std::error_code ignored;
+  return source.empty() || source[0] == '/' || source[0] == '.' || source[0] == '~' ||
+         source.find('\0') != std::string::npos || fs::exists(fs::symlink_status(source, ignored));
+}
+
+#ifdef CLEAVE_WITHOUT_HUB
+
+bool isHubId(const std::string&) { return false; }
+std::optional<std::string> snapshotName(const fs::path&) { return std::nullopt; }
+
+#else
+
+bool isHubId(const std::string& source) { return source.find('/') != std::string::npos && hub::looksLikeHubId(source); }
+
+std::optional<std::string> snapshotName(const fs::path& folder) {
+  const auto snapshot = hub::snapshotOf(folder);
+  return snapshot ? std::optional(snapshot->id.repo) : std::nullopt;
+}
+
+/// "org/name" of an address of the Hub's own pages.
+std::string idIn(const std::string& address, const std::string& endpoint) {
+  if (!address.starts_with(endpoint + "/")) return {};
+  const std::string path = address.substr(endpoint.size() + 1);
+  const auto slash = path.find('/');
+  if (slash == std::string::npos) return {};
+  const std::string id = path.substr(0, path.find_first_of("/?#", slash + 1));
+  return hub::HubId::parse(id) ? id : std::string();
+}
+
+Result<std::string> refuseAddress(const std::string& source) {
+  CLEAVE_TRY(const hub::HubSettings settings, hub::hubSettings());
+  std::string id = idIn(source, settings.endpoint);
+  if (id.empty()) id = idIn(source, hub::HubSettings().endpoint);
+  const std::string_view what = source.ends_with(".safetensors")
+                                    ? "the address of one file of weights, which says nothing of its model"
+                                    : "an address on the web";
+  return fail(ErrorCode::BadInput, "{} is {}: give what the model is called on the Hub{}.", quotedText(source), what,
+              id.empty() ? ", as org/name, or a folder" : fmt::format(", {}", id));
+}
+
+bool hasWeights(const fs::path& folder) {
+  const auto files = formats::findWeightFiles(folder);
+  return files && !files->files.empty();
+}
+
+Result<hub::Snapshot> fetched(hub::HubId id, hub::Wanted wanted, std::optional<fs::path> cache,
+                              const hub::Watcher& watcher, const Progress& progress) {
+  CLEAVE_TRY(hub::HubSettings settings, hub::hubSettings());
+  if (cache) settings.cache = *std::move(cache);
+  return hub::fetchSnapshot({std::move(id), wanted, std::move(settings)}, watcher, progress);
+}
+
+#endif
+
+}  // namespace
+
+bool namesHubModel(const std::string& source) { return !isPath(source) && !isAddress(source) && isHubId(source); }
+
+std::string modelName(const std::string& source) {
+  const fs::path path = fs::path(source).lexically_normal();
+  if (auto name = snapshotName(path)) return *std::move(name);
+  return (path.has_filename() ? path : path.parent_path()).filename().string();
+}
+
+#ifdef CLEAVE_WITHOUT_HUB
+
+Result<std::string> bringModel(const std::string& source, hub::Wanted, const hub::Watcher&, const Progress&) {
+  if (!isAddress(source)) return source;
+  return fail(ErrorCode::BadInput, "{} is an address on the web, and this build cannot ask the web: give a folder.",
+              quotedText(source));
+}
+
+Result<std::shared_ptr<const plan::Plan>> bringWeights(std::shared_ptr<const plan::Plan> plan, const hub::Watcher&,
+                                                       const Progress&) {
+  return plan;
+}
+
+#else
+
+Result<std::string> bringModel(const std::string& source, hub::Wanted wanted, const hub::Watcher& watcher,
+                               const Progress& progress) {
+  if (isAddress(source)) return refuseAddress(source);
+  if (!namesHubModel(source)) return source;
+  CLEAVE_TRY(hub::HubId id, hub::HubId::parse(source));
+  auto snapshot = fetched(std::move(id), wanted, std::nullopt, watcher, progress);
+  if (snapshot) return snapshot->folder.string();
+  // A path with a slip of the pen looks like an id.
+  if (snapshot.error().code != ErrorCode::Cancelled)
+    snapshot.error().message += fmt::format(" (No file or folder here is called {}.)", source);
+  return tl::unexpected(snapshot.error());
+}
+
+Result<std::shared_ptr<const plan::Plan>> bringWeights(std::shared_ptr<const plan::Plan> plan,
+                                                       const hub::Watcher& watcher, const Progress& progress) {
+  const auto snapshot = hub::snapshotOf(plan->model.source);
+  if (!snapshot || plan->model.isExported) return plan;
+  plan::ModelInfo model = plan->model;
+  if (!hasWeights(model.source)) {
+    // A plan from another machine names a cache that is not here.
+    std::error_code ignored;
+    const bool isHere = fs::is_directory(snapshot->cache, ignored);
+    CLEAVE_TRY(const hub::Snapshot brought,
+               fetched(snapshot->id, hub::Wanted::Weights, isHere ? std::optional(snapshot->cache) : std::nullopt,
+                       watcher, progress));
+    model.source = brought.folder.string();
+  }
+  if (!plan->model.hasWeights) return planAgain(*plan, model, progress);
+  if (model.source == plan->model.source) return plan;
+  auto moved = std::make_shared<plan::Plan>(*plan);
+  moved->model.source = model.source;
+  return moved;
+}
+
+#endif
+
+}  // namespace cleave::pipeline

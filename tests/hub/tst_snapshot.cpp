@@ -1,0 +1,394 @@
+// What is fetched of a model on a Hub, how, and what is said when it cannot be: against a real server that fails as
+// servers do.
+#include "hub/snapshot.h"
+#include "tests/support/hub_server.h"
+
+#include <QCryptographicHash>
+#include <QDirIterator>
+#include <QElapsedTimer>
+#include <QTest>
+
+#include <set>
+#include <thread>
+
+using namespace cleave;
+using namespace cleave::hub;
+using test::HubRequest;
+using test::HubServer;
+using test::someBytes;
+
+namespace {
+
+constexpr qsizetype kLarge = 20 << 20;  // three parts
+const QByteArray kConfig = "{\"model_type\": \"llama\"}";
+
+QByteArray index(const QStringList& files) {
+  QJsonObject map;
+  for (const QString& file : files) map[QStringLiteral("weight.of.") + file] = file;
+  return QJsonDocument(QJsonObject{{QStringLiteral("weight_map"), map}}).toJson();
+}
+
+QByteArray contentOf(const fs::path& file) {
+  QFile in(QString::fromStdString(file.string()));
+  return in.open(QFile::ReadOnly) ? in.readAll() : QByteArray("not there");
+}
+
+QStringList filesBelow(const QString& folder) {
+  QStringList files;
+  for (QDirIterator at(folder, QDir::Files | QDir::Hidden | QDir::System, QDirIterator::Subdirectories); at.hasNext();)
+    files << at.next();
+  return files;
+}
+
+}  // namespace
+
+class TstSnapshot : public QObject {
+  Q_OBJECT
+
+  HubServer m_server;
+  std::unique_ptr<QTemporaryDir> m_cache;
+  QStringList m_notes;
+  std::vector<DownloadState> m_states;
+
+  Result<Snapshot> fetch(const QString& id, Wanted wanted = Wanted::Weights, bool isLocalOnly = false,
+                         const Progress& progress = {}) {
+    SnapshotRequest request{*HubId::parse(id.toStdString()), wanted, m_server.settings(m_cache->path()), isLocalOnly};
+    return fetchWith(request, progress);
+  }
+  Result<Snapshot> fetchWith(const SnapshotRequest& request, const Progress& progress = {}) {
+    m_notes.clear();
+    m_states.clear();
+    Watcher watcher;
+    watcher.onNote = [this](const std::string& note) { m_notes << QString::fromStdString(note); };
+    watcher.onState = [this](const DownloadState& state) { m_states.push_back(state); };
+    return fetchSnapshot(request, watcher, progress);
+  }
+  void addModel(const QString& repo, const QByteArray& weights, const QByteArray& faults = {}) {
+    m_server.add(repo + "/config.json", kConfig);
+    m_server.add(repo + "/model.safetensors", weights);
+    if (!faults.isEmpty()) m_server.setFaults(repo, faults);
+  }
+  /// A failing fetch says this, and leaves nothing that is called by a file's name.
+  void verifyRefused(const Result<Snapshot>& fetched, ErrorCode code, const QString& text) {
+    QVERIFY(!fetched);
+    const QString message = QString::fromStdString(fetched.error().message);
+    QVERIFY2(message.contains(text), qPrintable(message));
+    QCOMPARE(static_cast<int>(fetched.error().code), static_cast<int>(code));
+    QVERIFY2(message.endsWith('.') || message.endsWith(')'), qPrintable(message));
+    for (const QString& file : filesBelow(m_cache->path()))
+      QVERIFY2(!file.endsWith("model.safetensors"), qPrintable(file));
+  }
+
+  void verifyRefusedOffline(const Result<Snapshot>& fetched, const char* text) {
+    QVERIFY(!fetched);
+    QVERIFY2(fetched.error().message.find(text) != std::string::npos, fetched.error().message.c_str());
+    QCOMPARE(exitCode(fetched.error().code), 4);
+  }
+
+ private slots:
+  void initTestCase() { QVERIFY2(m_server.isUp(), "python3 is needed to serve models"); }
+  void init() { m_cache = std::make_unique<QTemporaryDir>(); }
+
+  void onlyWhatIsNeededComes() {
+    const QStringList shards{"model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"};
+    m_server.add("org/sharded/config.json", kConfig);
+    m_server.add("org/sharded/model.safetensors.index.json", index(shards));
+    for (const QString& shard : shards) m_server.add("org/sharded/" + shard, someBytes(1000, 7));
+    for (const char* other : {"README.md", "pytorch_model.bin", "tokenizer.json", "expected.safetensors"})
+      m_server.add(QStringLiteral("org/sharded/") + other, "x");
+
+    const auto config = fetch("org/sharded", Wanted::Config);
+    QVERIFY2(config, config ? "" : config.error().message.c_str());
+    QCOMPARE(filesBelow(QString::fromStdString(config->folder.string())).size(), 1);
+    QVERIFY(m_notes.isEmpty());
+    const auto all = fetch("org/sharded");
+    QVERIFY2(all, all ? "" : all.error().message.c_str());
+    QCOMPARE(all->folder, config->folder);
+    QCOMPARE(filesBelow(QString::fromStdString(all->folder.string())).size(), 4);
+    QCOMPARE(m_notes.size(), 1);
+    QVERIFY2(m_notes[0].contains("1.95 KiB of weights in 2 files: 1000 B are fetched") ||
+                 m_notes[0].contains("1.95 KiB of weights in 2 files: 1.95 KiB are fetched"),
+             qPrintable(m_notes[0]));
+  }
+
+  void theCacheIsHuggingFaces() {
+    addModel("org/layout", someBytes(3000));
+    const auto fetched = fetch("org/layout@refs/pr/1");
+    QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
+    const fs::path model = fs::path(m_cache->path().toStdString()) / "models--org--layout";
+    QCOMPARE(fetched->folder, model / "snapshots" / fetched->commit);
+    QCOMPARE(contentOf(model / "refs" / "refs" / "pr" / "1"), QByteArray::fromStdString(fetched->commit));
+    const fs::path link = fs::read_symlink(fetched->folder / "model.safetensors");
+    QVERIFY(link.is_relative());
+    QCOMPARE(link.parent_path(), fs::path("../../blobs"));
+    const QByteArray hash = QCryptographicHash::hash(someBytes(3000), QCryptographicHash::Sha256).toHex();
+    QCOMPARE(QByteArray::fromStdString(link.filename().string()), hash);
+    QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(3000));
+  }
+
+  void whatIsThereIsNotFetchedAgain() {
+    addModel("org/again", someBytes(3000));
+    const auto first = fetch("org/again");
+    QVERIFY(first);
+    m_server.takeRequests();
+    const auto second = fetch("org/again");
+    QVERIFY(second);
+    for (const HubRequest& request : m_server.takeRequests()) QCOMPARE(request.method, QStringLiteral("HEAD"));
+    // A commit never changes: nobody is asked.
+    const auto commit = fetch("org/again@" + QString::fromStdString(first->commit));
+    QVERIFY(commit);
+    QVERIFY(m_server.takeRequests().isEmpty());
+    QVERIFY(fetch("org/again", Wanted::Weights, true));
+    QVERIFY(m_server.takeRequests().isEmpty());
+  }
+
+  void aLargeFileComesInParts() {
+    addModel("org/large", someBytes(kLarge));
+    const auto fetched = fetch("org/large");
+    QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
+    QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(kLarge));
+    QStringList ranges;
+    for (const HubRequest& request : m_server.takeRequests())
+      if (request.server == "second") ranges << request.range;
+    ranges.sort();
+    QCOMPARE(ranges, QStringList({"bytes=0-8388607", "bytes=16777216-20971519", "bytes=8388608-16777215"}));
+    QVERIFY(!m_states.empty());
+    QCOMPARE(m_states.back().totalBytes, std::int64_t{kLarge});
+  }
+
+  void faultsThatPass_data() {
+    QTest::addColumn<QByteArray>("faults");
+    QTest::newRow("connections are cut") << QByteArray("{'cut_after': 300000}");
+    QTest::newRow("no ranges") << QByteArray("{'no_ranges': true}");
+    QTest::newRow("short ranges") << QByteArray("{'short_ranges': 1000000}");
+    QTest::newRow("503 twice") << QByteArray("{'status': {'*': [503]}, 'times': 2}");
+    QTest::newRow("429 with Retry-After") << QByteArray("{'status': {'*': [429]}, 'times': 1, 'retry_after': 1}");
+    QTest::newRow("the signature expires") << QByteArray("{'expires': 1}");
+    QTest::newRow("no listing") << QByteArray("{'no_listing': true}");
+    QTest::newRow("slow") << QByteArray("{'bytes_per_s': 4000000}");
+  }
+  void faultsThatPass() {
+    QFETCH(QByteArray, faults);
+    const QString repo = QStringLiteral("org/passing-%1").arg(qHash(faults));
+    addModel(repo, someBytes(kLarge, 3), faults);
+    const auto fetched = fetch(repo);
+    QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
+    QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(kLarge, 3));
+  }
+
+  void faultsThatStay_data() {
+    QTest::addColumn<QByteArray>("faults");
+    QTest::addColumn<int>("code");
+    QTest::addColumn<QString>("text");
+    const auto row = [](const char* name, const char* faults, ErrorCode code, const char* text) {
+      QTest::newRow(name) << QByteArray(faults) << static_cast<int>(code) << QString::fromUtf8(text);
+    };
+    row("gated", "{'status': {'*': [403, 'GatedRepo']}}", ErrorCode::BadInput, "is gated: ask for access on http://");
+    row("401", "{'status': {'*': [401]}}", ErrorCode::BadInput, "or it is private");
+    row("403", "{'status': {'*': [403]}}", ErrorCode::BadInput, "does not let org/");
+    row("weights are forbidden", "{'status': {'model.safetensors': [403]}}", ErrorCode::BadInput, "does not let org/");
+    row("404 for all", "{'status': {'*': [404]}}", ErrorCode::BadInput, "or it is private");
+    row("429 for long", "{'status': {'*': [429]}, 'retry_after': 4000}", ErrorCode::Environment,
+        "asks to come back in \"4000\" s");
+    row("500", "{'status': {'*': [500]}}", ErrorCode::Environment, "answers HTTP 500");
+    row("another hash", "{'flip': true}", ErrorCode::Environment, "other bytes than the Hub announces");
+    row("announces more", "{'announce': 5}", ErrorCode::Environment, "bytes by what the Hub announces");
+    row("announces less", "{'announce': -5}", ErrorCode::Environment, "bytes by what the Hub announces");
+    row("a total that lies", "{'total': 9}", ErrorCode::Environment, "and 20971529 where it is fetched from");
+    row("silent", "{'silent': true}", ErrorCode::Environment, "has sent nothing of model.safetensors for 1 s");
+    row("a redirect to a file", "{'redirect': 'file:///etc/passwd'}", ErrorCode::Environment, "it redirects to");
+    row("a redirect with a name in it", "{'redirect': 'http://me:secret@127.0.0.1:1/'}", ErrorCode::Environment,
+        "it redirects to");
+    row("redirects nowhere", "{'redirect': 'http://127.0.0.1:1/'}", ErrorCode::Environment, "cannot be reached");
+  }
+  void faultsThatStay() {
+    QFETCH(QByteArray, faults);
+    QFETCH(int, code);
+    QFETCH(QString, text);
+    const QString repo = QStringLiteral("org/staying-%1").arg(qHash(faults));
+    addModel(repo, someBytes(kLarge, 4), faults);
+    SnapshotRequest request{*HubId::parse(repo.toStdString()), Wanted::Weights, m_server.settings(m_cache->path())};
+    request.settings.quietSeconds = 1;
+    verifyRefused(fetchWith(request), static_cast<ErrorCode>(code), text);
+  }
+
+  void whatIsNoModelIsSaid_data() {
+    QTest::addColumn<QStringList>("files");
+    QTest::addColumn<QString>("text");
+    QTest::newRow("an adapter") << QStringList{"adapter_config.json", "adapter_model.safetensors"}
+                                << "it is an adapter";
+    QTest::newRow("GGUF") << QStringList{"model-q4.gguf"} << "GGUF files (model-q4.gguf)";
+    QTest::newRow("a pipeline") << QStringList{"model_index.json"} << "a pipeline of several models";
+    QTest::newRow("a data set") << QStringList{"data.csv"} << "it is no model that transformers reads";
+    QTest::newRow("pickles") << QStringList{"config.json", "pytorch_model.bin"} << "as PyTorch pickle only";
+    QTest::newRow("a config alone") << QStringList{"config.json"} << "has no weights, only a config.json";
+    QTest::newRow("weights in unclear files")
+        << QStringList{"config.json", "a.safetensors", "b.safetensors"} << "it is unclear which hold the weights";
+  }
+  void whatIsNoModelIsSaid() {
+    QFETCH(QStringList, files);
+    QFETCH(QString, text);
+    const QString repo = QStringLiteral("org/kind-%1").arg(qHash(files));
+    for (const QString& file : files) m_server.add(repo + "/" + file, kConfig);
+    verifyRefused(fetch(repo), ErrorCode::BadInput, text);
+  }
+
+  void missingNames() {
+    verifyRefused(fetch("org/nowhere"), ErrorCode::BadInput, "has no model org/nowhere, or it is private");
+    addModel("org/revisions", someBytes(10));
+    verifyRefused(fetch("org/revisions@v9"), ErrorCode::BadInput, "org/revisions has no revision \"v9\"");
+    QVERIFY(fetch("org/revisions@v1.0"));
+  }
+
+  void aRenamedModelIsFollowed() {
+    addModel("org/new-name", someBytes(5000));
+    m_server.setFaults("org/old-name", "{'renamed': 'org/new-name'}");
+    const auto fetched = fetch("org/old-name");
+    QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
+    QVERIFY2(m_notes.join('\n').contains("org/old-name is called org/new-name now"), qPrintable(m_notes.join('\n')));
+    QVERIFY(fetched->folder.string().find("models--org--old-name") != std::string::npos);
+  }
+
+  void theTokenStaysAtTheHub() {
+    addModel("org/private", someBytes(5000), "{'token': 'hf_canary'}");
+    verifyRefused(fetch("org/private"), ErrorCode::BadInput, "no token was given: set HF_TOKEN");
+    SnapshotRequest request{*HubId::parse("org/private"), Wanted::Weights, m_server.settings(m_cache->path())};
+    request.settings.token = Secret("hf_wrong");
+    request.settings.tokenFrom = "HF_TOKEN";
+    verifyRefused(fetchWith(request), ErrorCode::BadInput, "the token from HF_TOKEN may not read it");
+    request.settings.token = Secret("hf_canary");
+    m_server.takeRequests();
+    const auto fetched = fetchWith(request);
+    QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
+    int atSecond = 0;
+    for (const HubRequest& asked : m_server.takeRequests()) {
+      QCOMPARE(asked.hasToken, asked.server == "hub");
+      atSecond += asked.server == "second" ? 1 : 0;
+    }
+    QVERIFY(atSecond > 0);
+  }
+
+  void theCacheServesWhenTheHubDoesNot() {
+    addModel("org/offline", someBytes(5000));
+    const auto online = fetch("org/offline");
+    QVERIFY(online);
+    SnapshotRequest request{*HubId::parse("org/offline"), Wanted::Weights, m_server.settings(m_cache->path())};
+    request.settings.endpoint = "http://127.0.0.1:1";
+    const auto unreachable = fetchWith(request);
+    QVERIFY2(unreachable, unreachable ? "" : unreachable.error().message.c_str());
+    QCOMPARE(unreachable->folder, online->folder);
+    QVERIFY2(m_notes.join(' ').contains("What was downloaded before is used: commit"), qPrintable(m_notes.join(' ')));
+    request.settings.isOffline = true;
+    request.settings.offlineBy = "HF_HUB_OFFLINE";
+    QVERIFY(fetchWith(request));
+    request.id = *HubId::parse("org/never");
+    verifyRefusedOffline(fetchWith(request), "HF_HUB_OFFLINE");
+    request.settings.isOffline = false;
+    verifyRefusedOffline(fetchWith(request), "127.0.0.1 cannot be reached");
+  }
+  void cancellingKeepsWhatIsThere() {
+    addModel("org/cancelled", someBytes(kLarge, 9), "{'bytes_per_s': 3000000}");
+    std::stop_source stop;
+    const Progress progress(stop.get_token());
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      stop.request_stop();
+    });
+    const auto cancelled = fetch("org/cancelled", Wanted::Weights, false, progress);
+    verifyRefused(cancelled, ErrorCode::Cancelled, "Stopped while");
+    m_server.setFaults("org/cancelled", "{}");
+    m_server.takeRequests();
+    const auto fetched = fetch("org/cancelled");
+    QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
+    QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(kLarge, 9));
+    QVERIFY2(m_notes.size() == 1 && !m_notes[0].contains("20 MiB are fetched"), qPrintable(m_notes.join(' ')));
+  }
+
+  void aDamagedPartIsFetchedAnew() {
+    addModel("org/damaged", someBytes(kLarge, 11), "{'bytes_per_s': 3000000}");
+    std::stop_source stop;
+    const Progress progress(stop.get_token());
+    std::jthread stopper([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1000));
+      stop.request_stop();
+    });
+    QVERIFY(!fetch("org/damaged", Wanted::Weights, false, progress));
+    QString partial;
+    for (const QString& file : filesBelow(m_cache->path()))
+      if (file.endsWith(".cleave.incomplete")) partial = file;
+    QVERIFY(!partial.isEmpty());
+    QFile file(partial);
+    QVERIFY(file.open(QFile::ReadWrite) && file.write("damage") == 6);
+    file.close();
+    m_server.setFaults("org/damaged", "{}");
+    const auto fetched = fetch("org/damaged");
+    QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
+    QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(kLarge, 11));
+    QVERIFY(!QFile::exists(partial));
+  }
+
+  void manyAtOnceFetchOnce() {
+    addModel("org/shared", someBytes(kLarge, 12));
+    m_server.takeRequests();
+    std::vector<std::jthread> threads;
+    std::atomic<int> right = 0;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        const SnapshotRequest request{*HubId::parse("org/shared"), Wanted::Weights, m_server.settings(m_cache->path())};
+        const auto fetched = fetchSnapshot(request, {}, {});
+        if (fetched && contentOf(fetched->folder / "model.safetensors") == someBytes(kLarge, 12)) ++right;
+      });
+    }
+    threads.clear();
+    QCOMPARE(right.load(), 4);
+    int parts = 0;
+    for (const HubRequest& request : m_server.takeRequests()) parts += request.server == "second" ? 1 : 0;
+    QCOMPARE(parts, 3);
+  }
+
+  void aDiskThatIsTooSmallIsSaidBefore() {
+    m_server.add("org/huge/config.json", kConfig);
+    m_server.add("org/huge/model.safetensors", someBytes(100));
+    m_server.setFaults("org/huge", "{'announce': 562949953421312}");
+    verifyRefused(fetch("org/huge"), ErrorCode::Environment, "make room there, or name another folder");
+  }
+
+  void aFolderThatCannotBeMadeIsNamed() {
+    addModel("org/unwritable", someBytes(100));
+    SnapshotRequest request{*HubId::parse("org/unwritable"), Wanted::Config, m_server.settings("/proc/nowhere")};
+    const auto fetched = fetchWith(request);
+    QVERIFY(!fetched);
+    QVERIFY2(fetched.error().message.find("set HF_HUB_CACHE or --cache-dir") != std::string::npos,
+             fetched.error().message.c_str());
+  }
+
+  void certificatesAreChecked() {
+    QTemporaryDir folder;
+    const QString key = folder.filePath("key.pem"), certificate = folder.filePath("certificate.pem");
+    QProcess openssl;
+    openssl.start("openssl", {"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
+                              "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"});
+    QVERIFY2(openssl.waitForFinished() && openssl.exitCode() == 0, "openssl is needed to make a certificate");
+    HubServer tls({certificate, key});
+    QVERIFY(tls.isUp());
+    tls.add("org/tls/config.json", kConfig);
+    tls.add("org/tls/model.safetensors", someBytes(kLarge, 13));
+    SnapshotRequest request{*HubId::parse("org/tls"), Wanted::Weights, tls.settings(m_cache->path())};
+    verifyRefused(fetchWith(request), ErrorCode::Environment, "127.0.0.1 cannot prove who it is");
+    request.settings.certificates = certificate.toStdString();
+    const auto fetched = fetchWith(request);
+    QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
+    QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(kLarge, 13));
+    // Not even without the token.
+    tls.add("org/down/config.json", kConfig);
+    tls.add("org/down/model.safetensors", someBytes(100, 14));
+    tls.setFaults("org/down", QStringLiteral("{'redirect': '%1/org/down/x'}").arg(m_server.endpoint()).toUtf8());
+    request.id = *HubId::parse("org/down");
+    const auto refused = fetchWith(request);
+    QVERIFY(!refused);
+    QVERIFY2(refused.error().message.find("from https to http") != std::string::npos, refused.error().message.c_str());
+  }
+};
+
+QTEST_GUILESS_MAIN(TstSnapshot)
+#include "tst_snapshot.moc"

@@ -1,0 +1,106 @@
+#pragma once
+/// A Hub on the loopback interface (tests/tools/hub_server.py), with models that a test writes and faults that it asks
+/// for. Needs CLEAVE_SOURCE_DIR.
+#include "hub/snapshot.h"
+
+#include <QDir>
+#include <QFile>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QProcess>
+#include <QStringList>
+#include <QTemporaryDir>
+#include <QTest>
+
+namespace cleave::test {
+
+struct HubRequest {
+  QString server, method, path, range;
+  bool hasToken = false;
+};
+
+class HubServer {
+ public:
+  explicit HubServer(const QStringList& tls = {}) {
+    QStringList arguments{QStringLiteral(CLEAVE_SOURCE_DIR "/tests/tools/hub_server.py"), m_models.path()};
+    if (!tls.isEmpty()) arguments << QStringLiteral("--tls") << tls;
+    m_process.setProcessChannelMode(QProcess::ForwardedErrorChannel);
+    m_process.start(QStringLiteral("python3"), arguments);
+    const QJsonObject addresses = nextLine();
+    m_endpoint = addresses[QStringLiteral("endpoint")].toString();
+    m_second = addresses[QStringLiteral("second")].toString();
+  }
+  ~HubServer() {
+    m_process.closeWriteChannel();
+    if (m_process.waitForFinished(5000)) return;
+    m_process.kill();
+    m_process.waitForFinished();
+  }
+  bool isUp() const { return !m_endpoint.isEmpty(); }
+  QString endpoint() const { return m_endpoint; }
+  QString second() const { return m_second; }
+
+  void add(const QString& file, const QByteArray& content) const {
+    const QString path = m_models.filePath(file);
+    QDir().mkpath(QFileInfo(path).path());
+    QFile out(path);
+    if (!out.open(QFile::WriteOnly) || out.write(content) != content.size())
+      qFatal("cannot write %s", qPrintable(path));
+  }
+  /// JSON with single quotes: moc stumbles over raw strings.
+  void setFaults(const QString& repo, const QByteArray& faults) const {
+    add(repo + QStringLiteral("/.faults.json"), QByteArray(faults).replace('\'', '"'));
+  }
+  void addFolder(const QString& repo, const QString& folder) const {
+    for (const QFileInfo& entry : QDir(folder).entryInfoList(QDir::Files)) {
+      QFile file(entry.filePath());
+      if (!file.open(QFile::ReadOnly)) qFatal("cannot read %s", qPrintable(entry.filePath()));
+      add(repo + QLatin1Char('/') + entry.fileName(), file.readAll());
+    }
+  }
+
+  /// What it was asked since this was called last.
+  QList<HubRequest> takeRequests() {
+    QList<HubRequest> requests;
+    while (m_process.canReadLine() || m_process.waitForReadyRead(50)) {
+      while (m_process.canReadLine()) {
+        const QJsonObject line = nextLine();
+        requests.push_back({line[QStringLiteral("server")].toString(), line[QStringLiteral("method")].toString(),
+                            line[QStringLiteral("path")].toString(), line[QStringLiteral("range")].toString(),
+                            line[QStringLiteral("token")].toBool()});
+      }
+    }
+    return requests;
+  }
+
+  hub::HubSettings settings(const QString& cache) const {
+    hub::HubSettings settings;
+    settings.endpoint = m_endpoint.toStdString();
+    settings.cache = cache.toStdString();
+    settings.quietSeconds = 2;
+    return settings;
+  }
+
+ private:
+  QJsonObject nextLine() {
+    if (!m_process.canReadLine() && !m_process.waitForReadyRead(10'000)) return {};
+    return QJsonDocument::fromJson(m_process.readLine()).object();
+  }
+
+  QTemporaryDir m_models;
+  QProcess m_process;
+  QString m_endpoint, m_second;
+};
+
+/// Bytes that no part of a file shares with another.
+inline QByteArray someBytes(qsizetype count, quint32 seed = 1) {
+  QByteArray bytes(count, Qt::Uninitialized);
+  quint32 state = seed * 2654435761u + 1;
+  for (char& byte : bytes) {
+    state = state * 1664525u + 1013904223u;
+    byte = static_cast<char>(state >> 24);
+  }
+  return bytes;
+}
+
+}  // namespace cleave::test
