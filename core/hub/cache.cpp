@@ -118,6 +118,25 @@ Result<UniqueFd> Cache::lock(const HubId& id, const std::string& etag, const Pro
   }
 }
 
+std::vector<std::string> Cache::models() const {
+  std::vector<std::string> found;
+  std::error_code error, ignored;
+  for (fs::directory_iterator at(m_root, error), end; !error && at != end; at.increment(error)) {
+    for (fs::directory_iterator ref(at->path() / "refs", ignored); !ignored && ref != end; ref.increment(ignored)) {
+      const auto commit = readTextFile(ref->path(), kLongestRef);
+      if (!commit) continue;  // a folder of refs/pr/1 and the like
+      const fs::path folder = at->path() / "snapshots" / trimmedRef(*commit);
+      const auto model = snapshotOf(folder);
+      std::error_code missing;
+      if (!model || !fs::exists(folder / "config.json", missing)) continue;
+      const std::string revision = ref->path().filename().string();
+      found.push_back(revision == "main" ? model->id.repo : model->id.repo + "@" + revision);
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
 std::optional<SnapshotOf> snapshotOf(const fs::path& folder) {
   constexpr std::string_view kPrefix = "models--", kBetween = "--";
   const fs::path normal = folder.lexically_normal();

@@ -15,6 +15,7 @@
 
 #include <functional>
 #include <optional>
+#include <vector>
 
 namespace cleave::hub {
 
@@ -26,6 +27,8 @@ class Cache {
   fs::path blob(const HubId& id, const std::string& etag) const { return modelFolder(id) / "blobs" / etag; }
   fs::path snapshot(const HubId& id, const std::string& commit) const { return modelFolder(id) / "snapshots" / commit; }
 
+  /// What a model is called of which the cache has a config at some branch or tag, sorted.
+  std::vector<std::string> models() const;
   /// The commit that the revision is, or was when it was asked for last.
   std::optional<std::string> knownCommit(const HubId& id) const;
   /// Environment when it cannot be written.

@@ -50,6 +50,7 @@ class Fetcher {
         }) {}
 
   Result<Snapshot> run();
+  Result<WeightsAnnounced> announce();
 
  private:
   using Files = std::vector<RemoteFile>;
@@ -75,6 +76,11 @@ class Fetcher {
   Result<std::vector<std::string>> weightFiles();
   Result<void> fetchAll(const Files& files);
   Result<void> checkDisk(std::int64_t bytes) const;
+  struct Weights {
+    Files missing;
+    WeightsAnnounced sizes;
+  };
+  Result<Weights> findWeights();
   Result<void> fetchWeights();
 
   const SnapshotRequest& m_request;
@@ -277,7 +283,7 @@ Result<void> Fetcher::fetchAll(const Files& files) {
   return {};
 }
 
-Result<void> Fetcher::fetchWeights() {
+Result<Fetcher::Weights> Fetcher::findWeights() {
   CLEAVE_TRY(const auto names, weightFiles());
   CLEAVE_TRY(const Files announced, announcedFiles(names));
   if (announced.size() != names.size()) {
@@ -287,21 +293,37 @@ Result<void> Fetcher::fetchWeights() {
     return fail(ErrorCode::BadInput, "{} has no {}, which its {} names: ask its owner, or take another revision.",
                 m_request.id.text(), *std::ranges::find_if(names, isMissing), kIndex);
   }
-  Files missing;
-  std::int64_t total = 0, left = 0;
+  Weights weights;
+  weights.sizes.files = static_cast<int>(announced.size());
   for (const RemoteFile& file : announced) {
-    total += file.sizeBytes;
+    weights.sizes.totalBytes += file.sizeBytes;
     if (isThere(context(), file)) continue;
-    missing.push_back(file);
-    left += file.sizeBytes - leftOf(context(), file);
+    weights.missing.push_back(file);
+    weights.sizes.missingBytes += file.sizeBytes - leftOf(context(), file);
   }
-  if (missing.empty()) return {};
+  return weights;
+}
+
+Result<void> Fetcher::fetchWeights() {
+  CLEAVE_TRY(const Weights weights, findWeights());
+  if (weights.missing.empty()) return {};
   if (m_watcher.onNote) {
     m_watcher.onNote(fmt::format("{} (commit {}) has {} of weights in {}: {} are fetched into {}.", m_request.id.text(),
-                                 m_commit.substr(0, 8), bytesText(total), counted(std::ssize(announced), "file"),
-                                 bytesText(left), m_cache.root().string()));
+                                 m_commit.substr(0, 8), bytesText(weights.sizes.totalBytes),
+                                 counted(weights.sizes.files, "file"), bytesText(weights.sizes.missingBytes),
+                                 m_cache.root().string()));
   }
-  return fetchAll(missing);
+  return fetchAll(weights.missing);
+}
+
+Result<WeightsAnnounced> Fetcher::announce() {
+  if (m_request.isLocalOnly || m_request.settings.isOffline)
+    return fail(ErrorCode::Environment, "{} lets nobody be asked for the weights of {}.",
+                m_request.isLocalOnly ? "--local-only" : m_request.settings.offlineBy, m_request.id.text());
+  CLEAVE_TRY(const std::optional<Error> unreachable, askForConfig());
+  if (unreachable) return tl::unexpected(*unreachable);
+  CLEAVE_TRY(const Weights weights, findWeights());
+  return weights.sizes;
 }
 
 Result<Snapshot> Fetcher::run() {
@@ -325,6 +347,11 @@ Result<Snapshot> Fetcher::run() {
 }
 
 }  // namespace
+
+Result<WeightsAnnounced> announceWeights(const SnapshotRequest& request, const Watcher& watcher,
+                                         const Progress& progress) {
+  return Fetcher(request, watcher, progress).announce();
+}
 
 Result<Snapshot> fetchSnapshot(const SnapshotRequest& request, const Watcher& watcher, const Progress& progress) {
   return Fetcher(request, watcher, progress).run();

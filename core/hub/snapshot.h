@@ -33,6 +33,14 @@ struct Snapshot {
   std::string commit;
 };
 
+/// Fetches nothing but what says which files hold the weights.
+struct WeightsAnnounced {
+  int files = 0;
+  std::int64_t totalBytes = 0, missingBytes = 0;  ///< that are still to be fetched
+};
+Result<WeightsAnnounced> announceWeights(const SnapshotRequest& request, const Watcher& watcher,
+                                         const Progress& progress);
+
 Result<Snapshot> fetchSnapshot(const SnapshotRequest& request, const Watcher& watcher, const Progress& progress);
 
 }  // namespace cleave::hub

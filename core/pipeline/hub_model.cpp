@@ -56,11 +56,15 @@ bool hasWeights(const fs::path& folder) {
   return files && !files->files.empty();
 }
 
-Result<hub::Snapshot> fetched(hub::HubId id, hub::Wanted wanted, std::optional<fs::path> cache,
-                              const hub::Watcher& watcher, const Progress& progress) {
-  CLEAVE_TRY(hub::HubSettings settings, hub::hubSettings());
-  if (cache) settings.cache = *std::move(cache);
-  return hub::fetchSnapshot({std::move(id), wanted, std::move(settings)}, watcher, progress);
+/// For the model of a snapshot's folder, into its own cache; that of another machine is not here.
+Result<hub::SnapshotRequest> requestFor(const std::string& folder) {
+  const auto snapshot = hub::snapshotOf(folder);
+  if (!snapshot) return fail(ErrorCode::BadInput, "{} is no folder of a Hub's cache.", folder);
+  hub::SnapshotRequest request{snapshot->id, hub::Wanted::Weights, {}};
+  CLEAVE_TRY(request.settings, hub::hubSettings());
+  std::error_code ignored;
+  if (fs::is_directory(snapshot->cache, ignored)) request.settings.cache = snapshot->cache;
+  return request;
 }
 
 #endif
@@ -83,10 +87,13 @@ Result<std::string> bringModel(const std::string& source, hub::Wanted, const hub
               quotedText(source));
 }
 
-Result<std::shared_ptr<const plan::Plan>> bringWeights(std::shared_ptr<const plan::Plan> plan, const hub::Watcher&,
-                                                       const Progress&) {
-  return plan;
+bool lacksHubWeights(const std::string&) { return false; }
+
+Result<hub::WeightsAnnounced> announceHubWeights(const std::string& folder, const Progress&) {
+  return fail(ErrorCode::Environment, "This build cannot ask a Hub for the weights of {}.", folder);
 }
+
+Result<std::string> bringHubWeights(const std::string& folder, const hub::Watcher&, const Progress&) { return folder; }
 
 #else
 
@@ -95,7 +102,8 @@ Result<std::string> bringModel(const std::string& source, hub::Wanted wanted, co
   if (isAddress(source)) return refuseAddress(source);
   if (!namesHubModel(source)) return source;
   CLEAVE_TRY(hub::HubId id, hub::HubId::parse(source));
-  auto snapshot = fetched(std::move(id), wanted, std::nullopt, watcher, progress);
+  CLEAVE_TRY(hub::HubSettings settings, hub::hubSettings());
+  auto snapshot = hub::fetchSnapshot({std::move(id), wanted, std::move(settings)}, watcher, progress);
   if (snapshot) return snapshot->folder.string();
   // A path with a slip of the pen looks like an id.
   if (snapshot.error().code != ErrorCode::Cancelled)
@@ -103,19 +111,27 @@ Result<std::string> bringModel(const std::string& source, hub::Wanted wanted, co
   return tl::unexpected(snapshot.error());
 }
 
+bool lacksHubWeights(const std::string& folder) { return hub::snapshotOf(folder) && !hasWeights(folder); }
+
+Result<hub::WeightsAnnounced> announceHubWeights(const std::string& folder, const Progress& progress) {
+  CLEAVE_TRY(const hub::SnapshotRequest request, requestFor(folder));
+  return hub::announceWeights(request, {}, progress);
+}
+
+Result<std::string> bringHubWeights(const std::string& folder, const hub::Watcher& watcher, const Progress& progress) {
+  CLEAVE_TRY(const hub::SnapshotRequest request, requestFor(folder));
+  CLEAVE_TRY(const hub::Snapshot brought, hub::fetchSnapshot(request, watcher, progress));
+  return brought.folder.string();
+}
+
+#endif
+
 Result<std::shared_ptr<const plan::Plan>> bringWeights(std::shared_ptr<const plan::Plan> plan,
                                                        const hub::Watcher& watcher, const Progress& progress) {
-  const auto snapshot = hub::snapshotOf(plan->model.source);
-  if (!snapshot || plan->model.isExported) return plan;
+  if (plan->model.isExported || !snapshotName(plan->model.source)) return plan;
   plan::ModelInfo model = plan->model;
-  if (!hasWeights(model.source)) {
-    // A plan from another machine names a cache that is not here.
-    std::error_code ignored;
-    const bool isHere = fs::is_directory(snapshot->cache, ignored);
-    CLEAVE_TRY(const hub::Snapshot brought,
-               fetched(snapshot->id, hub::Wanted::Weights, isHere ? std::optional(snapshot->cache) : std::nullopt,
-                       watcher, progress));
-    model.source = brought.folder.string();
+  if (lacksHubWeights(model.source)) {
+    CLEAVE_TRY(model.source, bringHubWeights(model.source, watcher, progress));
   }
   if (!plan->model.hasWeights) return planAgain(*plan, model, progress);
   if (model.source == plan->model.source) return plan;
@@ -123,7 +139,5 @@ Result<std::shared_ptr<const plan::Plan>> bringWeights(std::shared_ptr<const pla
   moved->model.source = model.source;
   return moved;
 }
-
-#endif
 
 }  // namespace cleave::pipeline

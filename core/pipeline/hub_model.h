@@ -14,6 +14,12 @@ bool namesHubModel(const std::string& source);
 /// which no model is; else as hub::fetchSnapshot.
 Result<std::string> bringModel(const std::string& source, hub::Wanted wanted, const hub::Watcher& watcher,
                                const Progress& progress);
+/// Whether a folder is a Hub's model of which the config alone was fetched.
+bool lacksHubWeights(const std::string& folder);
+/// How large the weights are that it lacks; asks the Hub.
+Result<hub::WeightsAnnounced> announceHubWeights(const std::string& folder, const Progress& progress);
+/// The folder with its weights: this one, or that of the cache here where this one is of another machine.
+Result<std::string> bringHubWeights(const std::string& folder, const hub::Watcher& watcher, const Progress& progress);
 /// A plan whose model came from the Hub, with the weights that a run of it reads: fetched if they are not here. A plan
 /// that was made without them is made again, with its settings; any other plan stays what it is.
 Result<std::shared_ptr<const plan::Plan>> bringWeights(std::shared_ptr<const plan::Plan> plan,

@@ -1,8 +1,8 @@
 #include "views/run/run_comparison.h"
 
-#include <QFileInfo>
 #include <algorithm>
 
+#include "pipeline/hub_model.h"
 #include "solve/cost/cost_model.h"
 #include "views/base/text.h"
 #include "views/run/run_verdict.h"
@@ -144,7 +144,7 @@ QString failureHtml(const PastRun& run, const TextColors& colors) {
 }  // namespace
 
 QString modelText(const PastRun& run) {
-  const QString name = QFileInfo(toQ(run.plan.model)).fileName();
+  const QString name = toQ(pipeline::modelName(run.plan.model));
   return name.isEmpty() ? toQ(run.plan.model) : name;
 }
 

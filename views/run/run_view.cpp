@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
+#include "pipeline/hub_model.h"
 #include "views/base/text.h"
 #include "views/run/cluster_dialog.h"
 #include "views/run/history_page.h"
@@ -147,10 +148,11 @@ void RunView::showCluster() {
   m_cluster->raise();
 }
 
-/// A folder without weights is a configuration, and meant so; an archive has lost them.
+/// A folder without weights is a configuration, and meant so; an archive has lost them, and a Hub has them.
 bool RunView::lacksWeights() const {
   const auto& model = m_opened.model();
-  return model && model->exported && !model->info.hasWeights && !m_opened.folder().isEmpty() &&
+  if (!model || model->info.hasWeights || m_opened.folder().isEmpty()) return false;
+  return (model->exported || pipeline::lacksHubWeights(model->info.source)) &&
          m_runs.whyNot(m_runs.settings()).isEmpty() && m_jobs.activity() != Activity::Running;
 }
 

@@ -1,5 +1,7 @@
 #include "views/session/jobs.h"
 
+#include "views/base/text.h"
+
 namespace cleave::views {
 
 namespace {
@@ -31,6 +33,18 @@ void Jobs::end(Activity what, bool hasSucceeded, const QString& sentence) {
   settle(what);
   if (!sentence.isEmpty()) m_notices.log(sentence);
   emit ended(what, hasSucceeded, sentence);
+}
+
+hub::Watcher Jobs::watcher() {
+  const Worker::Courier courier = m_worker.courier();
+  hub::Watcher watcher;
+  watcher.onState = [this, courier](const hub::DownloadState& state) {
+    courier([this, state] { emit downloading(state); });
+  };
+  watcher.onNote = [this, courier](const std::string& note) {
+    courier([this, note] { m_notices.say(toQ(note), Severity::Info); });
+  };
+  return watcher;
 }
 
 void Jobs::stop() {

@@ -4,6 +4,7 @@
 ///
 ///     jobs.start(Activity::Solving, tr("Solving"), [=](const Progress& progress) -> Worker::Completion { ... });
 ///     jobs.end(Activity::Solving, true, tr("Solved for 2 ranks"));   // in the completion
+#include "hub/download_state.h"
 #include "views/base/worker.h"
 #include "views/session/notices.h"
 
@@ -26,12 +27,15 @@ class Jobs : public QObject {
   void end(Activity what, bool hasSucceeded, const QString& sentence);
   /// The user wants the running work to end: a stopped search keeps what was recorded.
   void stop();
+  /// What a job hears of a Hub, told here; for its thread.
+  hub::Watcher watcher();
   void cancel() { m_worker.cancelAll(); }  ///< the jobs alone
   Worker::Courier courier() const { return m_worker.courier(); }
   Worker& worker() { return m_worker; }
 
  signals:
   void activityChanged();
+  void downloading(const cleave::hub::DownloadState& state);
   void progressed(const QString& stage, qint64 done, qint64 total);
   /// What ended, and whether it succeeded; `sentence` may be empty.
   void ended(cleave::views::Activity what, bool hasSucceeded, const QString& sentence);

@@ -1,8 +1,6 @@
 #include "views/session/opened_model.h"
 
-#include <QDir>
-#include <QFileInfo>
-
+#include "pipeline/hub_model.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -12,8 +10,8 @@ QString OpenedModel::folder() const { return m_model ? toQ(m_model->info.source)
 QString OpenedModel::title(int ranks) const {
   if (m_sample && m_sample->solve.ranks == ranks) return toQ(m_sample->title);
   if (m_source.isEmpty()) return {};
-  const QFileInfo info(QDir::cleanPath(m_source));
-  return info.fileName().isEmpty() ? m_source : info.fileName();
+  const QString name = toQ(pipeline::modelName(toStd(m_source)));
+  return name.isEmpty() ? m_source : name;
 }
 
 void OpenedModel::take(std::shared_ptr<const pipeline::Model> model, const QString& source,

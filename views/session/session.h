@@ -44,9 +44,11 @@ class Session : public QObject {
   /// Of the window: "Tiny Llama", or the folder's name.
   QString title() const { return m_opened.title(m_settings.options().ranks); }
 
-  /// Whatever Cleave opens. A model is solved with `settings()`; a plan stands there as it was made, without the search
-  /// that led to it; of a recorded search there is the graph and its steps, but no plan.
+  /// Whatever Cleave opens, also a Hub id. A model is solved with `settings()`; a plan stands there as it was made,
+  /// without the search that led to it; of a recorded search there is the graph and its steps, but no plan.
   void open(const QString& path);
+  /// The open model's weights, which its Hub has, and then such a run.
+  void fetchWeightsAndRun(const RunSettings& run);
   /// A model with capture options of its own; for tests.
   void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {.cutsSequence = true});
   void openSample(const pipeline::Sample& sample);
@@ -75,6 +77,9 @@ class Session : public QObject {
   static Worker::Completion loadPlan(Session* session, const QString& path, const Progress& progress);
   static Worker::Completion loadTrace(Session* session, const QString& path, const Progress& progress);
   void recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings);
+  enum class Weights { AsTheyAre, Fetched };
+  void openAgain(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings, Weights weights);
+  pipeline::SolveOptions settingsFor(const RunSettings& run) const;
   /// The settings want the model with the dropout that it was captured without, or without it.
   bool isCapturedOtherwise() const;
   void failOpen(const Error& error);

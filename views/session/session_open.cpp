@@ -4,6 +4,7 @@
 #include "base/files.h"
 #include "pipeline/check_plan.h"
 #include "pipeline/describe_model.h"
+#include "pipeline/hub_model.h"
 #include "pipeline/source.h"
 #include "program/rank_program.h"
 #include "views/base/text.h"
@@ -22,18 +23,21 @@ struct Session::Arrival {
 };
 
 void Session::open(const QString& path) {
-  postOpen(path, [this, path, settings = m_settings.forNewModel()](const Progress& progress) -> Worker::Completion {
-    const auto source = pipeline::recognise(toStd(path));
-    if (!source) return [this, error = source.error()] { failOpen(error); };
-    const QString found = toQ(source->path.string());
-    switch (source->kind) {
-      case pipeline::SourceKind::Model:
-        return loadModel(this, found, {.cutsSequence = true}, settings, std::nullopt, false, progress);
-      case pipeline::SourceKind::Plan: return loadPlan(this, found, progress);
-      case pipeline::SourceKind::Trace: break;
-    }
-    return loadTrace(this, found, progress);
-  });
+  postOpen(path,
+           [this, path, settings = m_settings.forNewModel(),
+            watcher = m_jobs.watcher()](const Progress& progress) -> Worker::Completion {
+             const auto brought = pipeline::bringModel(toStd(path), hub::Wanted::Config, watcher, progress);
+             const auto source = brought ? pipeline::recognise(*brought) : tl::unexpected<Error>(brought.error());
+             if (!source) return [this, error = source.error()] { failOpen(error); };
+             const QString found = toQ(source->path.string());
+             switch (source->kind) {
+               case pipeline::SourceKind::Model:
+                 return loadModel(this, found, {.cutsSequence = true}, settings, std::nullopt, false, progress);
+               case pipeline::SourceKind::Plan: return loadPlan(this, found, progress);
+               case pipeline::SourceKind::Trace: break;
+             }
+             return loadTrace(this, found, progress);
+           });
 }
 
 void Session::openSource(const QString& folder, const torch_capture::CaptureOptions& options) {
@@ -54,23 +58,44 @@ void Session::openSample(const pipeline::Sample& sample) {
 }
 
 void Session::recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings) {
+  openAgain(options, settings, Weights::AsTheyAre);
+}
+
+void Session::openAgain(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings,
+                        Weights weights) {
   const QString folder = m_opened.folder();
   if (folder.isEmpty()) return;
   postOpen(folder,
-           [=, this, sample = m_opened.sample(), isBorrowed = m_settings.isBorrowed()](const Progress& progress) {
-             return loadModel(this, folder, options, settings, sample, isBorrowed, progress);
+           [=, this, sample = m_opened.sample(), isBorrowed = m_settings.isBorrowed(),
+            watcher = m_jobs.watcher()](const Progress& progress) -> Worker::Completion {
+             std::string found = toStd(folder);
+             if (weights == Weights::Fetched) {
+               const auto brought = pipeline::bringHubWeights(found, watcher, progress);
+               if (!brought) return [this, error = brought.error()] { failOpen(error); };
+               found = *brought;
+             }
+             return loadModel(this, toQ(found), options, settings, sample, isBorrowed, progress);
            });
 }
 
 void Session::recaptureAndRun(const torch_capture::CaptureOptions& options, const RunSettings& run) {
+  recapture(options, settingsFor(run));
+  m_runs.runOnceSolved(run);
+}
+
+void Session::fetchWeightsAndRun(const RunSettings& run) {
+  openAgain(m_opened.captureOptions(), settingsFor(run), Weights::Fetched);
+  m_runs.runOnceSolved(run);
+}
+
+pipeline::SolveOptions Session::settingsFor(const RunSettings& run) const {
   pipeline::SolveOptions settings = m_settings.options();
   settings.ranks = run.ranks;
   if (run.training.isAsked()) {
     settings.cost.isTraining = true;
     settings.cost.optimizer = run.training.optimizer;
   }
-  recapture(options, settings);
-  m_runs.runOnceSolved(run);
+  return settings;
 }
 
 bool Session::isCapturedOtherwise() const {

@@ -26,6 +26,7 @@
 #include <QUrl>
 #include <QVBoxLayout>
 
+#include "pipeline/hub_model.h"
 #include "views/base/icons.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
@@ -34,6 +35,7 @@
 #include "views/widgets/focus_ring.h"
 #include "views/widgets/key_priority.h"
 #include "views/window/graph_area.h"
+#include "views/window/hub_dialog.h"
 #include "views/window/message_bar.h"
 #include "views/window/solve_settings.h"
 #include "views/window/start_page.h"
@@ -117,12 +119,14 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
   updateRecent();
 
   connect(m_start, &StartPage::openRequested, this, &MainWindow::openDialog);
+  connect(m_start, &StartPage::hubRequested, this, &MainWindow::openHubDialog);
   connect(m_start, &StartPage::recentChosen, this, &MainWindow::openPath);
   connect(m_start, &StartPage::sampleChosen, this,
           [this](int index) { m_session.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
   connectMessages();
   connect(&m_session.opened(), &OpenedModel::changed, this, &MainWindow::showModel);
   connect(&m_session.jobs(), &Jobs::activityChanged, this, &MainWindow::applyBusy);
+  connect(&m_session.jobs(), &Jobs::downloading, this, &MainWindow::showDownload);
   connect(&m_session.jobs(), &Jobs::progressed, this, &MainWindow::updateProgress);
   connect(&m_session.answers(), &Answers::progressed, this, &MainWindow::updateProgress);
   connect(&m_session.answers(), &Answers::surveyStarted, this, [this](const QString& title) {
@@ -265,6 +269,10 @@ void MainWindow::openFileDialog() {
   if (!path.isEmpty()) openPath(path);
 }
 
+void MainWindow::openHubDialog() {
+  if (const auto id = askForHubModel(this)) openPath(*id);
+}
+
 void MainWindow::remember(const QString& path) {
   if (!m_remembers) return;
   QSettings settings;
@@ -283,6 +291,8 @@ void MainWindow::updateRecent() {
   m_recentMenu->setEnabled(!recent.isEmpty());
   for (const QString& path : recent) {
     QString text = path;
+    if (const QString name = toQ(pipeline::modelName(toStd(path))); name.contains(QLatin1Char('/')))
+      text = name;                                         // of a snapshot in the Hub's cache
     text.replace(QLatin1Char('&'), QStringLiteral("&&"));  // one alone marks the key of a menu
     connect(m_recentMenu->addAction(text), &QAction::triggered, this, [this, path] { openPath(path); });
   }
@@ -320,6 +330,15 @@ void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total)
         done > 0 ? tr("%1: %2").arg(stage, countedText(static_cast<std::uint64_t>(done), tr("try"), tr("tries")))
                  : stage);
   }
+}
+
+void MainWindow::showDownload(const hub::DownloadState& state) {
+  if (m_session.jobs().activity() == Activity::Idle) return;
+  const double part =
+      state.totalBytes > 0 ? static_cast<double>(state.doneBytes) / static_cast<double>(state.totalBytes) : 0;
+  m_progress->setRange(0, 1000);
+  m_progress->setValue(static_cast<int>(1000 * part));
+  m_status->setText(toQ(state.text));
 }
 
 /// A failure that the bar above says, until it is closed, is not said again below.

@@ -64,10 +64,12 @@ class MainWindow : public QMainWindow {
   void updateTitle();
   void openDialog();
   void openFileDialog();
+  void openHubDialog();
   void connectMessages();
   void remember(const QString& path);
   void updateRecent();
   void applyBusy();
+  void showDownload(const hub::DownloadState& state);
   void updateProgress(const QString& stage, qint64 done, qint64 total);
   void showEnd(bool hasSucceeded, const QString& sentence);
   void updateStep();
@@ -91,6 +93,7 @@ class MainWindow : public QMainWindow {
   void fillPinsMenu(QMenu* menu);
   void runRanks();
   void askForWeights(const RunSettings& settings);
+  void askForHubWeights(const RunSettings& settings);
   void askForPin();
   void askForCapture();
   void exportPlan();

@@ -17,12 +17,14 @@
 #include <QToolBar>
 #include <QToolButton>
 
+#include "pipeline/hub_model.h"
 #include "views/base/icons.h"
 #include "views/base/text.h"
 #include "views/run/run_view.h"
 #include "views/widgets/panel_parts.h"
 #include "views/window/capture_dialog.h"
 #include "views/window/graph_area.h"
+#include "views/window/hub_dialog.h"
 #include "views/window/keys_text.h"
 #include "views/window/main_window.h"
 #include "views/window/message_bar.h"
@@ -65,6 +67,8 @@ void MainWindow::makeMenus() {
   addAction(file, QStringLiteral("open"), tr("&Open Model Folder…"), QKeySequence::Open, [this] { openDialog(); });
   addAction(file, QStringLiteral("open-file"), tr("Open Program, Plan or &Trace…"), key("Ctrl+Shift+O"),
             [this] { openFileDialog(); });
+  addAction(file, QStringLiteral("open-hub"), tr("Open from the &Hub…"), key("Ctrl+Alt+O"),
+            [this] { openHubDialog(); });
   m_recentMenu = file->addMenu(tr("Open &Recent"));
   QMenu* samples = file->addMenu(tr("&Samples"));
   if (m_samples)
@@ -407,12 +411,34 @@ void MainWindow::runRanks() {
 void MainWindow::askForWeights(const RunSettings& settings) {
   const auto model = m_session.opened().model();
   if (m_runsAtRandom.lock() != model) {
+    if (!model->exported) return askForHubWeights(settings);
     const auto options = views::askForWeights(*model, this);
     if (!options) return;
     if (!options->weights.empty()) return m_session.recaptureAndRun(*options, settings);
     m_runsAtRandom = model;
   }
   m_run->start();
+}
+
+/// How large they are, their Hub says first.
+void MainWindow::askForHubWeights(const RunSettings& settings) {
+  const std::weak_ptr<const pipeline::Model> model = m_session.opened().model();
+  const std::string folder = m_session.opened().model()->info.source;
+  m_status->setText(tr("Asking how large the weights are…"));
+  m_session.files().worker().post(QStringLiteral("weights"), tr("Asking how large the weights are"),
+                                  [=, this](const Progress& progress) -> Worker::Completion {
+                                    const auto announced = pipeline::announceHubWeights(folder, progress);
+                                    return [=, this] {
+                                      if (model.lock() != m_session.opened().model()) return;  // another is open
+                                      m_status->clear();
+                                      const auto choice = views::askForHubWeights(m_session.title(), announced, this);
+                                      if (!choice || model.lock() != m_session.opened().model()) return;
+                                      if (*choice == WeightsChoice::Fetch)
+                                        return m_session.fetchWeightsAndRun(settings);
+                                      m_runsAtRandom = model;
+                                      m_run->start();
+                                    };
+                                  });
 }
 
 void MainWindow::askForPin() {

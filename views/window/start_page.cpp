@@ -10,6 +10,7 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 
+#include "pipeline/hub_model.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
 
@@ -100,12 +101,15 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayou
   auto* open = new QPushButton(tr("Open a model folder…"));
   open->setDefault(true);
   open->setMinimumHeight(34);
+  auto* hub = new QPushButton(tr("Open from the Hub…"));
+  hub->setMinimumHeight(34);
   auto* hint =
       new QLabel(tr("A Hugging Face folder with config.json; weights in safetensors are only needed to run. Folders, "
                     "exported programs (.pt2), plans and recorded searches can be dropped anywhere on this window."));
   hint->setWordWrap(true);
   hint->setForegroundRole(QPalette::PlaceholderText);
   connect(open, &QPushButton::clicked, this, &StartPage::openRequested);
+  connect(hub, &QPushButton::clicked, this, &StartPage::hubRequested);
 
   auto* left = new QVBoxLayout;
   left->setSpacing(10);
@@ -113,6 +117,7 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayou
   left->addWidget(what);
   left->addSpacing(8);
   left->addWidget(open);
+  left->addWidget(hub);
   left->addWidget(hint);
   left->addSpacing(18);
   left->addWidget(heading(tr("Recent")));
@@ -161,7 +166,8 @@ void StartPage::setRecent(const QStringList& paths) {
   for (const QString& path : paths) {
     auto* button = new QPushButton;
     const QFileInfo info(QDir::cleanPath(path));
-    button->setText(QStringLiteral("%1   %2").arg(info.fileName(), QDir::toNativeSeparators(info.path())));
+    button->setText(
+        QStringLiteral("%1   %2").arg(toQ(pipeline::modelName(toStd(path))), QDir::toNativeSeparators(info.path())));
     button->setFlat(true);
     button->setCursor(Qt::PointingHandCursor);
     button->setToolTip(path);

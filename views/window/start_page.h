@@ -37,6 +37,7 @@ class StartPage : public QWidget {
 
  signals:
   void openRequested();
+  void hubRequested();
   void recentChosen(const QString& path);
   void sampleChosen(int index);
 

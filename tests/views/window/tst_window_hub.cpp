@@ -1,0 +1,87 @@
+// A model by its name on the Hub, in the window: opened with its config alone, its weights asked for when it runs.
+#include <QAbstractButton>
+#include <QApplication>
+#include <QMessageBox>
+#include <QTimer>
+
+#include "tests/support/hub_server.h"
+#include "tests/views/window/window_fixture.h"
+#include "views/run/run_view.h"
+
+using namespace cleave;
+using namespace cleave::views;
+using namespace cleave::views::testing;
+using test::HubServer;
+
+namespace {
+/// Clicks the button that begins so in the message box that is about to appear; notes what the box says.
+void answerBox(const QString& button, QString* said) {
+  auto* timer = new QTimer(qApp);
+  QObject::connect(timer, &QTimer::timeout, timer, [timer, button, said] {
+    auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+    if (!box) return;
+    timer->deleteLater();
+    *said = box->text() + QLatin1Char(' ') + box->informativeText();
+    for (QAbstractButton* each : box->buttons())
+      if (each->text().remove(QLatin1Char('&')).startsWith(button)) return each->click();
+    said->append(QStringLiteral(" (no such button)"));
+    box->reject();
+  });
+  timer->start(20);
+}
+}  // namespace
+
+class TstWindowHub : public QObject {
+  Q_OBJECT
+
+  HubServer m_server;
+  QTemporaryDir m_cache;
+
+ private slots:
+  void initTestCase() {
+    QVERIFY2(m_server.isUp(), "python3 is needed to serve models");
+    m_server.addFolder(QStringLiteral("org/tiny"), QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/tiny-llama"));
+    qputenv("HF_ENDPOINT", m_server.endpoint().toUtf8());
+    qputenv("HF_HUB_CACHE", m_cache.path().toUtf8());
+    for (const char* name : {"HF_TOKEN", "HF_HUB_OFFLINE"}) qunsetenv(name);
+  }
+
+  void aModelOpensByItsName() {
+    Session session;
+    MainWindow window(session, false);
+    window.show();
+    session.settings().setEngine(solve::Engine::Reference);
+    window.openPath(QStringLiteral("org/tiny"));
+    QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
+    QCOMPARE(session.title(), QStringLiteral("org/tiny"));
+    QVERIFY(window.windowTitle().startsWith(QStringLiteral("org/tiny")));
+    QVERIFY(!session.opened().model()->info.hasWeights);
+
+    // The run asks first, and says how much.
+    QString said;
+    answerBox(QStringLiteral("Fetch 395 KiB and Run"), &said);
+    window.runView().run(2);
+    QTRY_VERIFY_WITH_TIMEOUT(session.runs().state() && session.runs().state()->report, kPatience);
+    QVERIFY2(said.contains(QStringLiteral("The weights of org/tiny are not here yet. They are 395 KiB in 3 files")),
+             qPrintable(said));
+    QVERIFY(session.opened().model()->info.hasWeights);
+    QCOMPARE(session.title(), QStringLiteral("org/tiny"));
+    QVERIFY(session.runs().state()->report->verdict == pipeline::RunVerdict::Passed);
+    QTRY_VERIFY_WITH_TIMEOUT(window.isSettled(), kPatience);
+  }
+
+  void aNameThatIsNoneLeavesWhatIsOpen() {
+    Session session;
+    MainWindow window(session, false);
+    openModel(window);
+    const auto before = session.opened().model();
+    window.openPath(QStringLiteral("org/nowhere"));
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("has no model org/nowhere")), kPatience);
+    QCOMPARE(session.opened().model(), before);
+    QVERIFY2(message(window).contains(QStringLiteral("(No file or folder here is called org/nowhere.)")),
+             qPrintable(message(window)));
+  }
+};
+
+QTEST_MAIN(TstWindowHub)
+#include "tst_window_hub.moc"
