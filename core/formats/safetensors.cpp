@@ -37,6 +37,20 @@ constexpr std::array<std::pair<std::string_view, DType>, 12> kDTypes{{
     {"BOOL", DType::Bool},
 }};
 
+/// Element types of the format that nobody here computes with, and their bits: such a tensor is bytes.
+constexpr std::array<std::pair<std::string_view, int>, 10> kForeign{{
+    {"U16", 16},
+    {"U32", 32},
+    {"U64", 64},
+    {"C64", 64},
+    {"F8_E8M0", 8},
+    {"F8_E4M3FNUZ", 8},
+    {"F8_E5M2FNUZ", 8},
+    {"F6_E2M3", 6},
+    {"F6_E3M2", 6},
+    {"F4", 4},
+}};
+
 std::optional<DType> dtypeOf(std::string_view name) {
   for (const auto& [known, dtype] : kDTypes) {
     if (known == name) return dtype;
@@ -47,6 +61,7 @@ std::optional<DType> dtypeOf(std::string_view name) {
 std::string knownDTypes() {
   std::string names;
   for (const auto& [name, dtype] : kDTypes) names += fmt::format("{}{}", names.empty() ? "" : ", ", name);
+  for (const auto& [name, bits] : kForeign) names += fmt::format(", {}", name);
   return names;
 }
 
@@ -62,15 +77,26 @@ struct EntryContext {
   }
 };
 
-Result<DType> readDType(const nlohmann::json& entry, const EntryContext& context) {
+/// An element type as the format names it.
+struct StoredType {
+  std::string_view name;
+  DType dtype = DType::UInt8;
+  int bits = 8;
+  bool isForeign = false;
+};
+
+StoredType storedType(DType dtype) { return {safetensorsName(dtype), dtype, 8 * graph::itemSize(dtype)}; }
+
+Result<StoredType> readDType(const nlohmann::json& entry, const EntryContext& context) {
   const auto dtype = entry.find("dtype");
   if (dtype == entry.end()) return context.refuse("has no dtype");
   if (!dtype->is_string()) return context.refuse("has the dtype {}, which is not a text", describe(*dtype));
-  const auto known = dtypeOf(dtype->get_ref<const std::string&>());
-  if (!known) {
-    return context.refuse("has the dtype {}, which Cleave cannot read (it reads {})", describe(*dtype), knownDTypes());
-  }
-  return *known;
+  const auto& name = dtype->get_ref<const std::string&>();
+  if (const auto known = dtypeOf(name)) return storedType(*known);
+  for (const auto& [foreign, bits] : kForeign)
+    if (foreign == name) return StoredType{foreign, DType::UInt8, bits, true};
+  return context.refuse("has the dtype {}, which the format does not have (it has {})", describe(*dtype),
+                        knownDTypes());
 }
 
 /// A list of whole numbers of at most 63 bits.
@@ -91,11 +117,22 @@ Result<std::vector<std::int64_t>> readSizes(const nlohmann::json& entry, const c
   return sizes;
 }
 
+/// In 64 bits without a sign, from the first dimension on, as the reference library counts: nullopt where it does not
+/// fit, also where a dimension behind is 0.
+std::optional<std::uint64_t> bitsOf(const graph::Shape& shape, int bitsOfOne) {
+  std::uint64_t product = 1;
+  for (const std::int64_t size : shape)
+    if (__builtin_mul_overflow(product, static_cast<std::uint64_t>(size), &product)) return std::nullopt;
+  if (__builtin_mul_overflow(product, static_cast<std::uint64_t>(bitsOfOne), &product)) return std::nullopt;
+  return product;
+}
+
 /// The entry with its offset relative to the data section.
 Result<WeightSource> readEntry(const nlohmann::json& entry, const EntryContext& context) {
   if (!entry.is_object()) return context.refuse("is described by {}, not by an object", describe(entry));
   WeightSource result;
-  CLEAVE_TRY(result.type.dtype, readDType(entry, context));
+  CLEAVE_TRY(const StoredType stored, readDType(entry, context));
+  result.type.dtype = stored.dtype;
   CLEAVE_TRY(result.type.shape, readSizes(entry, "shape", context));
   CLEAVE_TRY(const auto offsets, readSizes(entry, "data_offsets", context));
   if (result.type.shape.size() > graph::kMaxDimensions) {
@@ -107,24 +144,29 @@ Result<WeightSource> readEntry(const nlohmann::json& entry, const EntryContext& 
   if (offsets[1] < offsets[0]) {
     return context.refuse("has the data_offsets [{}, {}], which end before they begin", offsets[0], offsets[1]);
   }
-  const auto elements = checkedProduct(result.type.shape);
-  const auto bytes = elements ? checkedMul(*elements, graph::itemSize(result.type.dtype)) : std::nullopt;
+  const auto bits = bitsOf(result.type.shape, stored.bits);
   const auto shape = [&] { return graph::toText(result.type.shape); };
-  if (!bytes) return context.refuse("has the shape {}, whose size in bytes does not fit 64 bits", shape());
+  if (!bits) return context.refuse("has the shape {}, whose size in bits does not fit 64 bits", shape());
+  if (*bits % 8 != 0) return context.refuse("has the shape {} of {}, that is no whole byte", shape(), stored.name);
   result.offset = offsets[0];
   result.bytes = offsets[1] - offsets[0];
-  if (*bytes != result.bytes) {
+  const auto bytes = static_cast<std::int64_t>(*bits / 8);
+  if (bytes != result.bytes) {
     return context.refuse("has the shape {} of {}, that is {}, but its data_offsets [{}, {}] hold {}", shape(),
-                          safetensorsName(result.type.dtype), counted(*bytes, "byte"), offsets[0], offsets[1],
-                          result.bytes);
+                          stored.name, counted(bytes, "byte"), offsets[0], offsets[1], result.bytes);
+  }
+  if (stored.isForeign) {
+    result.foreignType = fmt::format("{}{}", stored.name, shape());
+    result.type.shape = {result.bytes};
   }
   return result;
 }
 
 Result<std::map<std::string, std::string>> readMetadata(const nlohmann::json& value, std::string_view where) {
+  std::map<std::string, std::string> metadata;
+  if (value.is_null()) return metadata;
   if (!value.is_object())
     return fail(ErrorCode::BadInput, "{}: {} must be an object, but it is {}.", where, kMetadataKey, describe(value));
-  std::map<std::string, std::string> metadata;
   for (const auto& [key, text] : value.items()) {
     if (!text.is_string()) {
       return fail(ErrorCode::BadInput, "{}: {} must hold texts only, but {} is {}.", where, kMetadataKey,
@@ -174,11 +216,15 @@ Result<void> checkTiling(const WeightSources& tensors, std::int64_t dataBytes, s
 
 Result<SafetensorsHeader> parseHeaderJson(std::string_view json, std::int64_t dataOffset, std::int64_t fileBytes,
                                           std::string_view where) {
-  if (!json.starts_with('{'))
+  // White space may stand in front of it, as the reference library has it.
+  const auto first = json.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos || json[first] != '{')
     return fail(ErrorCode::BadInput, "{}: its header does not begin with '{{': it is not a safetensors file.", where);
   const std::string headerName = fmt::format("The header of {}", where);
-  CLEAVE_TRY(const nlohmann::json header,
-             parseJson(json, headerName, {.bytes = kMaxSafetensorsHeaderBytes, .depth = 8, .elements = 4'000'000}));
+  CLEAVE_TRY(
+      const nlohmann::json header,
+      parseJson(json, headerName,
+                {.bytes = kMaxSafetensorsHeaderBytes, .depth = 8, .elements = 4'000'000, .allowsWideIntegers = true}));
   SafetensorsHeader result;
   for (const auto& [name, value] : header.items()) {
     if (name == kMetadataKey) {

@@ -30,6 +30,9 @@ struct WeightSource {
   std::int64_t offset = 0;  ///< of its first byte, from the start of the file
   std::int64_t bytes = 0;
   std::vector<std::int64_t> strides = {};  ///< in elements, of a view in an archive; empty: row-major
+  /// "U32[16,4]", of an element type of the format that nobody here computes with: `type` is its bytes then. Empty: of
+  /// one that does.
+  std::string foreignType = {};
   std::string partOf;  ///< the packed parameter that it makes with others; empty: it is one of its own
 };
 using WeightSources = std::map<std::string, WeightSource>;  ///< by the tensor's name

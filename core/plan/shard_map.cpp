@@ -23,6 +23,11 @@ formats::WeightSources::const_iterator findStored(const formats::WeightSources& 
 
 Result<void> checkStored(const ParameterShards& parameter, const std::string& name,
                          const formats::WeightSource& stored) {
+  if (!stored.foreignType.empty()) {
+    return fail(ErrorCode::BadInput,
+                "{}: tensor {} is stored as {}, which no rank computes with: convert it to {} first.", stored.file,
+                name, stored.foreignType, graph::toText(parameter.type.dtype));
+  }
   const graph::Shape wanted = parameter.storedShape();
   if (stored.type.shape != wanted) {
     return fail(ErrorCode::BadInput,

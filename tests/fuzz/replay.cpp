@@ -1,6 +1,7 @@
 // Replays a fuzz target's corpus without libFuzzer, so that every build and every compiler runs it:
 //
 //   fuzz_json CORPUS_FOLDER                    each file as it is, then kMutations seeded mutations of it
+//   fuzz_json CORPUS_FOLDER INPUTS             so many inputs in all, at least
 //   fuzz_json FILE MUTATION                    one mutation of one file, as a failure's last words name it
 //
 // A target finds a fault by crashing (a sanitizer's abort, a failed CLEAVE_CHECK).
@@ -84,10 +85,12 @@ std::string read(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-int replayFolder(const fs::path& folder) {
+int replayFolder(const fs::path& folder, int inputs) {
   std::vector<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) files.push_back(entry.path());
   std::sort(files.begin(), files.end());
+  if (files.empty()) return 1;
+  const int mutations = std::max<int>(kMutations, inputs / static_cast<int>(files.size()));
   for (const fs::path& file : files) {
     const std::string bytes = read(file);
     runOne(file, bytes, 0);
@@ -95,10 +98,10 @@ int replayFolder(const fs::path& folder) {
       fmt::print(stderr, "{} is not accepted: the format has changed, bring the seed up to date\n", file.string());
       return 1;
     }
-    for (int mutation = 1; mutation <= kMutations; ++mutation) runOne(file, bytes, mutation);
+    for (int mutation = 1; mutation <= mutations; ++mutation) runOne(file, bytes, mutation);
   }
-  fmt::print("{} inputs with {} mutations each, no crash\n", files.size(), kMutations);
-  return files.empty() ? 1 : 0;
+  fmt::print("{} inputs with {} mutations each, no crash\n", files.size(), mutations);
+  return 0;
 }
 
 }  // namespace
@@ -107,16 +110,16 @@ int main(int argc, char** argv) {
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, sayLastWords);
   const fs::path path = argc >= 2 ? argv[1] : "";
   std::error_code error;
-  if (argc == 2 && fs::is_directory(path, error)) return replayFolder(path);
-  int mutation = 0;
+  int number = 0;
   if (argc == 3) {
     const std::string_view text = argv[2];
-    std::from_chars(text.data(), text.data() + text.size(), mutation);
+    std::from_chars(text.data(), text.data() + text.size(), number);
   }
+  if (argc <= 3 && fs::is_directory(path, error)) return replayFolder(path, number);
   if (argc > 3 || !fs::is_regular_file(path, error)) {
-    fmt::print(stderr, "usage: {} CORPUS_FOLDER | FILE [MUTATION]\n", argv[0]);
+    fmt::print(stderr, "usage: {} CORPUS_FOLDER [INPUTS] | FILE [MUTATION]\n", argv[0]);
     return 2;
   }
-  runOne(path, read(path), mutation);
+  runOne(path, read(path), number);
   return 0;
 }
