@@ -1,0 +1,131 @@
+"""torch.compile(model, backend="cleave"): what Dynamo captures runs split, on parameters that are made once."""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+import unittest
+import warnings
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+
+import torch
+from ranks import Ranks  # first: it makes cleave_torch known
+from checks import TOLERANCE, apart, check_gathered, needs_transformers
+from models import TwoGraphs, batch, call, make
+from torch import nn
+
+import cleave_torch  # noqa: F401, registers the backend
+
+warnings.filterwarnings("ignore")
+
+
+def check_compiled(group, name, settings):
+    """Three shapes, a training step at each; the optimizer is made before anything is split."""
+    whole = make(name)
+    model = copy.deepcopy(whole)
+    optimizers = [torch.optim.AdamW(each.parameters(), lr=1e-3) for each in (whole, model)]
+    objects = [id(parameter) for parameter in model.parameters()]
+    compiled = torch.compile(model, backend="cleave", options={"mesh": group, **settings})
+    storages = None
+    for shape in ((2, 12), (1, 12), (3, 5), (2, 12)):
+        results = []
+        for each, optimizer in zip((whole, compiled), optimizers):
+            optimizer.zero_grad()
+            loss, logits = call(each, batch(*shape))
+            loss.backward()
+            optimizer.step()
+            results.append((loss, logits))
+        assert abs(results[0][0].item() - results[1][0].item()) < TOLERANCE
+        assert apart(results[0][1], results[1][1]) < TOLERANCE
+        held = [parameter.untyped_storage().data_ptr() for parameter in model.parameters()]
+        storages = storages or held
+        assert held == storages, "a parameter was made again"
+        assert objects == [id(parameter) for parameter in model.parameters()], "a parameter is another object"
+    whole_sizes = [parameter.numel() for parameter in whole.parameters()]
+    sizes = [parameter.untyped_storage().nbytes() // parameter.element_size() for parameter in model.parameters()]
+    assert sum(sizes) < 0.7 * sum(whole_sizes), (sum(sizes), sum(whole_sizes))
+    assert all(size <= whole_size for size, whole_size in zip(sizes, whole_sizes))
+    with torch.no_grad():
+        assert apart(call(compiled, batch(2, 12))[1], call(whole, batch(2, 12))[1]) < TOLERANCE
+    check_gathered(whole, model)
+
+
+def check_graph_break(group):
+    torch.manual_seed(0)
+    whole = TwoGraphs()
+    model = copy.deepcopy(whole)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (whole, model)]
+    compiled = torch.compile(model, backend="cleave", options={"mesh": group, "engine": "reference"})
+    for length in (4, 6, 8):
+        x, results = torch.randn(2, length, 16, generator=torch.Generator().manual_seed(length)), []
+        for each, optimizer in zip((whole, compiled), optimizers):
+            optimizer.zero_grad()
+            given = x.clone().requires_grad_()
+            result = each(given)
+            result.square().mean().backward()
+            optimizer.step()
+            results += [result, given.grad]
+        assert apart(results[0], results[2]) < TOLERANCE and apart(results[1], results[3]) < TOLERANCE
+    assert model.shared.weight.shape == (16, 16) and whole.shared.weight.shape == (32, 16)
+    check_gathered(whole, model)
+
+
+def refusal(group, name):
+    model, options = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16)), {"mesh": group}
+    if name == "ranks":
+        model, options = nn.Linear(16, 16), {"mesh": group, "ranks": 3}
+    if name == "flag":
+        model, options = nn.Linear(16, 16), {"mesh": group, "colour": "red"}
+    before = model[0].weight if name == "buffer" else model.weight
+    shape = before.shape
+    try:
+        torch.compile(model, backend="cleave", options=options)(torch.ones(2, 16))
+    except Exception as error:
+        assert before.shape == shape
+        return str(error)
+    return None
+
+
+class TestCompile(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ranks = Ranks(2)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.ranks.close()
+
+    def test_trains_at_three_shapes_on_the_same_storages(self):
+        self.ranks.run(check_compiled, 2, "by hand", {"engine": "reference"})
+
+    @needs_transformers
+    def test_trains_models_of_transformers(self):
+        full = {"engine": "reference", "menu": "full"}
+        for name, ranks in (("llama", 2), ("gpt2", 2)):
+            with self.subTest(model=name, ranks=ranks):
+                self.ranks.run(check_compiled, ranks, name, full)
+
+    def test_each_graph_of_a_broken_one_is_split(self):
+        self.ranks.run(check_graph_break, 2)
+
+    def test_refuses(self):
+        for name, words in (
+            ("ranks", "options has ranks 3, and there are 2: start torchrun with --nproc-per-node 3"),
+            ("buffer", "_modules_1_buffers_num_batches_tracked_ when it is called"),
+            ("flag", "--colour"),
+        ):
+            with self.subTest(name):
+                for said in self.ranks.run(refusal, 2, name):
+                    self.assertIn(words, str(said))
+
+    def test_one_rank_needs_no_process_group(self):
+        whole = make("by hand")
+        compiled = torch.compile(copy.deepcopy(whole), backend="cleave")
+        for shape in ((2, 12), (1, 8)):
+            self.assertLess(apart(call(compiled, batch(*shape))[1], call(whole, batch(*shape))[1]), TOLERANCE)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,227 @@
+"""Plans of live modules: what cleave-cli says, refusals, the window, and the programs of docs/pytorch.md."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import warnings
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(Path(__file__).parent), str(SOURCE / "resources" / "python")]
+
+import torch
+from models import ByHand, batch
+from torch import nn
+
+import cleave_torch as cleave
+
+warnings.filterwarnings("ignore")
+CLI = os.environ["CLEAVE_CLI"]
+
+
+def run_cli(*arguments):
+    return subprocess.run([CLI, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+class Branches(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = nn.Linear(16, 16)
+
+    def forward(self, x):
+        return self.up(x) if x.sum() > 0 else x
+
+
+class TestPlan(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = Path(self._folder.name)
+        self.temporary = self.folder / "tmp"
+        self.temporary.mkdir()
+        self._before, tempfile.tempdir = tempfile.tempdir, str(self.temporary)
+        torch.manual_seed(0)
+        self.model, self.ids = ByHand(), batch(2, 12)
+        self.arguments = {"input_ids": self.ids, "labels": self.ids}
+
+    def tearDown(self):
+        tempfile.tempdir = self._before
+        self.assertEqual(list(self.temporary.iterdir()), [], "something was left")
+        self._folder.cleanup()
+
+    def refused(self, *arguments, **settings):
+        with self.assertRaises(cleave.CleaveError) as caught:
+            cleave.plan(*arguments, **settings)
+        return str(caught.exception)
+
+    def test_is_what_the_command_line_plans(self):
+        archive = cleave.export(self.model, (), self.arguments, path=self.folder / "model.pt2")
+        for settings, flags in (
+            ({"engine": "reference", "menu": "full"}, ["--engine", "reference", "--menu", "full"]),
+            (
+                {"sequence_parallel": True, "engine": "reference"},
+                ["--sequence-parallel", "on", "--engine", "reference"],
+            ),
+            ({"train": True, "memory_budget": "120KiB"}, ["--train", "--memory-budget", "120KiB"]),
+            ({"pins": ["up=replicated", "down=replicated"]}, ["--pin", "up=replicated", "--pin", "down=replicated"]),
+        ):
+            with self.subTest(**settings):
+                plan = cleave.plan(self.model, (), self.arguments, ranks=4, **settings)
+                file = self.folder / "plan.json"
+                told = run_cli("plan", archive, "--ranks", 4, *flags, "--json", file)
+                self.assertEqual(told.returncode, 0, told.stderr)
+                expected = cleave.Plan.load(file)
+                self.assertEqual([layer["strategy"] for layer in plan.layers], [x["strategy"] for x in expected.layers])
+                self.assertEqual(plan.collectives, expected.collectives)
+                places = {name: entry["placement"] for name, entry in expected.parameters.items()}
+                found = {name: entry["placement"] for name, entry in plan.parameters.items() if name in places}
+                self.assertEqual(found, places)
+
+    def test_leaves_the_module_alone(self):
+        before = {name: tensor.clone() for name, tensor in self.model.state_dict().items()}
+        objects = [id(parameter) for parameter in self.model.parameters()]
+        cleave.plan(self.model, (self.ids,))
+        self.assertEqual(objects, [id(parameter) for parameter in self.model.parameters()])
+        self.assertIs(self.model.head.weight, self.model.tokens.weight)
+        for name, tensor in self.model.state_dict().items():
+            self.assertTrue(torch.equal(tensor, before[name]), name)
+
+    def test_takes_no_memory_for_weights(self):
+        with torch.device("meta"):
+            huge = nn.Sequential(nn.Linear(1 << 17, 1 << 17), nn.ReLU(), nn.Linear(1 << 17, 1 << 17))
+        plan = cleave.plan(huge, (torch.empty(1, 1 << 17, device="meta"),), ranks=8, engine="reference")
+        self.assertEqual(plan.parameters["0.weight"]["local_shape"], [1 << 14, 1 << 17])
+
+    def test_tells_itself(self):
+        plan = cleave.plan(self.model, (), self.arguments, ranks=2, engine="reference", menu="full")
+        text = repr(plan)
+        self.assertIn("Plan of ByHand for 2 ranks by engine reference", text)
+        self.assertRegex(text, r"\n  down +row +128 input features split over 2 ranks, 64 each")
+        plan.save(self.folder / "plan.json")
+        told = run_cli("check", self.folder / "plan.json")
+        self.assertNotIn("is no plan", told.stderr)
+        self.assertEqual(cleave.Plan.load(self.folder / "plan.json").json, plan.json)
+
+    def test_archives_run(self):
+        length = torch.export.Dim("length", min=2, max=32)
+        shapes = {"input_ids": {1: length}, "labels": {1: length}}
+        archive = cleave.export(self.model, (), self.arguments, path=self.folder / "m.pt2", dynamic_shapes=shapes)
+        planned = run_cli("plan", archive, "--ranks", 2, "--seq", 20, "--json", self.folder / "plan.json")
+        self.assertEqual(planned.returncode, 0, planned.stderr)
+        inputs = cleave.Plan.load(self.folder / "plan.json").program["nodes"]
+        self.assertIn("i64[2,20]", [node["out"][0][1] for node in inputs if node.get("kind") == "input"])
+        small = cleave.export(self.model, (), self.arguments, path=self.folder / "small.pt2", weights=False)
+        weights = sum(p.numel() * 4 for p in self.model.parameters())
+        self.assertLess(small.stat().st_size, archive.stat().st_size - weights // 2)
+
+    def test_refuses_in_one_sentence(self):
+        x = torch.ones(2, 16)
+        norm = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16))
+        for words, settings in (
+            ("torch.export cannot export Branches: GuardOnDataDependentSymNode: ", {"model": Branches(), "args": (x,)}),
+            (
+                "args are the positional arguments of a call, as a tuple, and not Tensor",
+                {"model": Branches(), "args": x},
+            ),
+            ("Sequential writes into 1.num_batches_tracked when it is called", {"model": norm, "args": (x,)}),
+            ('--engine is "fast": write reference, learning or optimal.', {"engine": "fast"}),
+            ("--colour", {"colour": "red"}),
+            ("The pin `nowhere=row` matches no layer", {"pins": "nowhere=row"}),
+            ("The memory budget is 1 KiB per rank", {"memory_budget": "1KiB"}),
+        ):
+            with self.subTest(words):
+                given = {"model": self.model, "args": (self.ids,), **settings}
+                said = self.refused(given.pop("model"), given.pop("args"), **given)
+                self.assertIn(words, said)
+                self.assertNotIn("Traceback", said)
+        with torch.autocast("cpu"):
+            self.assertIn("Autocast is on", self.refused(self.model, (self.ids,)))
+        with self.assertRaisesRegex(cleave.CleaveError, "no plan of the schema"):
+            cleave.Plan("{}")
+
+    def test_finds_the_programs(self):
+        here = self.folder / "prefix" / "share" / "cleave" / "python"
+        here.mkdir(parents=True)
+        shutil.copy(SOURCE / "resources" / "python" / "cleave_torch.py", here)
+        code = (
+            "import torch, cleave_torch; print(cleave_torch.plan(torch.nn.Linear(4, 4), (torch.ones(1, 4),), ranks=3))"
+        )
+
+        def python(**environment):
+            given = {k: v for k, v in os.environ.items() if k != "CLEAVE_CLI"} | {"PYTHONPATH": str(here)} | environment
+            return subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=False)
+
+        missing = python(PATH="/nowhere")
+        self.assertIn("There is no cleave-cli in ", missing.stderr)
+        self.assertIn("set CLEAVE_CLI to the cleave-cli of an installation.", missing.stderr)
+        self.assertIn("Plan of Linear for 3 ranks", python(PATH=str(Path(CLI).parent)).stdout)
+        self.assertIn("Plan of Linear for 3 ranks", python(PATH="/nowhere", CLEAVE_CLI=CLI).stdout)
+        (self.folder / "prefix" / "bin").mkdir()
+        (self.folder / "prefix" / "bin" / "cleave-cli").symlink_to(CLI)
+        self.assertIn("Plan of Linear for 3 ranks", python(PATH="/nowhere").stdout)
+        wrong = python(CLEAVE_CLI="/nowhere/cleave-cli")
+        self.assertIn("CLEAVE_CLI is /nowhere/cleave-cli: there is no program", wrong.stderr)
+
+    @unittest.skipUnless(Path(CLI).with_name("cleave").exists(), "the window is not built")
+    def test_opens_the_window(self):
+        os.environ["QT_QPA_PLATFORM"] = "offscreen"
+        process = cleave.open(self.model, (self.ids,))
+        archives = list(self.temporary.glob("*/ByHand.pt2"))
+        self.assertEqual(len(archives), 1)
+        window, end = [], time.monotonic() + 60
+        while not window and time.monotonic() < end:
+            time.sleep(0.2)
+            for folder in Path("/proc").glob("[0-9]*"):
+                try:
+                    words = (folder / "cmdline").read_bytes().split(b"\0")
+                    if words[0].endswith(b"/cleave") and str(archives[0]).encode() in words:
+                        window.append(int(folder.name))
+                except (OSError, IndexError):
+                    continue
+        self.assertEqual(len(window), 1, "no window has the archive")
+        time.sleep(2)
+        self.assertIsNone(process.poll(), "it has ended")
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+        self.assertFalse(Path(f"/proc/{window[0]}").exists(), "the window is still there")
+
+
+class TestDocument(unittest.TestCase):
+    def test_its_programs_print_what_it_says(self):
+        text = (SOURCE / "docs" / "pytorch.md").read_text(encoding="utf-8")
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(SOURCE / "resources" / "python"),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+            "OMP_NUM_THREADS": "1",
+        }
+        commands = 0
+        with tempfile.TemporaryDirectory() as folder:
+            for kind, block in re.findall(r"^```(\w*)\n(.*?)^```", text, re.MULTILINE | re.DOTALL):
+                if kind == "python":
+                    name = re.match(r"# (\w+\.py)\n", block)
+                    self.assertIsNotNone(name, block)
+                    (Path(folder) / name[1]).write_text(block, encoding="utf-8")
+                if kind != "console" or block.startswith("$ export"):
+                    continue
+                command, *expected = block.splitlines()
+                done = subprocess.run(
+                    command.removeprefix("$ "), shell=True, cwd=folder, env=environment, capture_output=True, text=True
+                )
+                self.assertEqual(done.returncode, 0, done.stderr)
+                commands += 1
+                for line in expected:
+                    if line != "...":
+                        self.assertIn(line, done.stdout.splitlines(), command)
+        self.assertEqual(commands, 3)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
