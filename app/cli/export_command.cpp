@@ -1,6 +1,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
+#include "exchange/formats.h"
 
 namespace cleave::cli {
 namespace {
@@ -9,6 +10,7 @@ struct ExportCommand {
   PlanFlags flags;
   std::vector<const CLI::Option*> planFlags;
   std::string format = "json", out = "-";
+  exchange::Options options;
 
   Result<int> run() {
     const Progress progress = consoleProgress();
@@ -25,7 +27,11 @@ struct ExportCommand {
       plan = planned.plan;
     }
     endProgress();
-    CLEAVE_TRY_VOID(writeOutput(out, format == "dot" ? plan::toDot(*plan) : plan::toJson(*plan) + "\n"));
+    exchange::Options chosen = options;
+    chosen.progress = progress;
+    CLEAVE_TRY(const exchange::Exported exported, exchange::formatNamed(format)->write(*plan, chosen));
+    CLEAVE_TRY_VOID(writeOutput(out, exported.text));
+    warn(exported.sentences);
     return 0;
   }
 };
@@ -38,8 +44,15 @@ void addExportCommand(CLI::App& app, Chosen& chosen) {
   state->planFlags = state->flags.addTo(*command);
   command->get_option("MODEL")->description(
       "Model folder, config.json, exported program (.pt2), Hub id (org/name), or a plan file");
-  command->add_option("--format", state->format, "json or dot")
-      ->check(CLI::IsMember({"json", "dot"}))
+  std::vector<std::string> names;
+  std::string help = "What to write";
+  for (const exchange::Format& format : exchange::formats()) {
+    names.emplace_back(format.name);
+    help += fmt::format("{} {}: {}", names.size() > 1 ? ";" : ":", format.name, format.what);
+  }
+  command->add_option("--format", state->format, help)->check(CLI::IsMember(names))->capture_default_str();
+  command->add_option("--transformers", state->options.transformers, "tp-plan: for this major version, 4 or 5")
+      ->check(CLI::Range(4, 5))
       ->capture_default_str();
   command->add_option("--out", state->out, "File, or - for stdout")->capture_default_str();
   command->callback([state, &chosen] {

@@ -1,5 +1,6 @@
 #include "cli/commands.h"
 #include "cli/console.h"
+#include "cli/foreign_command.h"
 #include "cli/planning.h"
 #include "cli/summary.h"
 #include "cli/what_if.h"
@@ -12,7 +13,8 @@ struct PlanCommand {
   PlanFlags flags;
   std::string json, trace;
   std::optional<std::string> compare;
-  std::optional<std::string> worldSizes;
+  std::optional<std::string> worldSizes, foreign;
+  const CLI::Option* ranks = nullptr;
   bool preflight = false, pareto = false;
   std::size_t best = 0;
 
@@ -22,6 +24,7 @@ struct PlanCommand {
     const Progress progress = consoleProgress();
     CLEAVE_TRY_VOID(bringModel(flags.model, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
+    if (foreign) return showForeignPlan(flags, ranks->count() > 0, *foreign, json, progress);
     if (compare) return comparePlans(flags, *compare, json, progress);
     if (worldSizes) return showWorldSizes(flags, *worldSizes, json, progress);
     if (preflight) return showPreflight(flags, json, progress);
@@ -67,11 +70,15 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<PlanCommand>();
   CLI::App* command = app.add_subcommand("plan", "Solve the parallel axis of every tensor and print the plan");
   state->flags.addTo(*command);
+  state->ranks = command->get_option("--ranks");
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
   CLI::Option* trace = command->add_option("--trace", state->trace, "Save the recorded search to a file");
   std::vector<CLI::Option*> questions;
   questions.push_back(command->add_option("--compare", state->compare,
                                           "Compare plans instead: engines or plan files, such as reference,optimal"));
+  questions.push_back(command->add_option("--tp-plan", state->foreign,
+                                          "Plan instead as a plan of transformers or PyTorch has it (JSON; own: that "
+                                          "of config.json), check it, and compare"));
   questions.push_back(command
                           ->add_option("--world-sizes", state->worldSizes,
                                        "Say instead which world sizes work and why not the others (default 1-64)")

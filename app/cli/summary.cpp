@@ -2,7 +2,7 @@
 
 #include "base/json.h"
 #include "base/quantities.h"
-#include "plan/block_names.h"
+#include "plan/folded_layers.h"
 #include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
 
@@ -11,44 +11,12 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <regex>
 
 namespace cleave::cli {
 namespace {
 
 /// Replicated work that takes less of a rank's time is left to the JSON.
 constexpr double kLeastShareNamed = 0.05;
-
-/// The same reason in two equal layers names other values: "add_3" and "add_9" count as one.
-std::string withoutNumbers(const std::string& text) {
-  static const std::regex kNumber(R"((_|\.)\d+)");
-  return std::regex_replace(text, kNumber, "$1#");
-}
-
-struct FoldedLayer {
-  std::string pattern, strategy, reason;
-  std::vector<int> indices;
-};
-
-/// "column+gather"; what comes to a copy on every rank is replicated, whatever it is called.
-std::string strategyText(const plan::LayerPlan& layer) {
-  const bool isCopied = layer.axis == "replicated" && rules::axisOf(layer.strategy) != "replicated";
-  return isCopied ? layer.axis : std::string(rules::toText(layer.strategy));
-}
-
-std::vector<FoldedLayer> foldLayers(const plan::Plan& plan) {
-  std::vector<FoldedLayer> folded;
-  std::map<std::pair<std::string, std::string>, std::size_t> known;
-  for (const plan::LayerPlan& layer : plan.layers) {
-    const auto [pattern, index] = plan::foldIndex(layer.name);
-    std::string strategy = strategyText(layer);
-    const auto [entry, isNew] =
-        known.emplace(std::pair(pattern, withoutNumbers(strategy + layer.reason)), folded.size());
-    if (isNew) folded.push_back({pattern, std::move(strategy), layer.reason, {}});
-    if (index >= 0) folded[entry->second].indices.push_back(index);
-  }
-  return folded;
-}
 
 std::string collectivesText(const plan::Plan& plan) {
   std::map<std::string_view, std::pair<int, std::int64_t>> byKind;
@@ -135,17 +103,14 @@ bool mayRedistribute(const plan::Standing& standing) {
 std::string planSummary(const plan::Plan& plan) {
   std::string text = fmt::format("{} ({}), {}, {}{}\n\n", plan.model.architecture, plan.model.source,
                                  counted(plan.ranks, "rank"), inputSizes(plan.model), graph::toText(plan.model.dtype));
-  const auto folded = foldLayers(plan);
+  const std::vector<plan::FoldedLayer> folded = plan::foldedLayers(plan);
   std::size_t width = 0, strategyWidth = 0;
-  std::vector<std::string> names;
-  for (const FoldedLayer& layer : folded) {
-    std::string name = plan::foldedName(layer.pattern, layer.indices);
-    width = std::max(width, name.size());
+  for (const plan::FoldedLayer& layer : folded) {
+    width = std::max(width, layer.name.size());
     strategyWidth = std::max(strategyWidth, layer.strategy.size());
-    names.push_back(std::move(name));
   }
-  for (std::size_t i = 0; i < folded.size(); ++i)
-    text += fmt::format("  {:<{}}  {:<{}}  {}\n", names[i], width, folded[i].strategy, strategyWidth, folded[i].reason);
+  for (const plan::FoldedLayer& layer : folded)
+    text += fmt::format("  {:<{}}  {:<{}}  {}\n", layer.name, width, layer.strategy, strategyWidth, layer.reason);
   text += fmt::format("\n{}\n", plan::toText(plan.shares));
   if (const std::string whole = plan::replicatedText(plan::replicatedLayers(plan)); !whole.empty())
     text += whole + ".\n";

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/quantities.h"
 #include "cli/console.h"
+#include "cli/foreign_command.h"
 #include "plan/diff.h"
 #include "plan/preflight.h"
 #include "plan/world_sizes.h"
@@ -52,7 +53,8 @@ Result<std::shared_ptr<const plan::Plan>> sideOf(const PlanFlags& flags, const s
     return planned.plan;
   }
   std::error_code ignored;
-  if (fs::is_regular_file(side, ignored)) return readPlanFile(side);
+  if (fs::is_regular_file(side, ignored))
+    return isForeignPlan(side) ? foreignPlan(flags, side, progress) : readPlanFile(side);
   return fail(ErrorCode::BadUsage,
               "--compare takes engines (reference, learning, optimal) and plan files; \"{}\" is neither.", side);
 }

@@ -1,0 +1,20 @@
+#pragma once
+/// `cleave-cli plan MODEL --tp-plan FILE`: the plan of another library, checked, priced, and beside the plan that the
+/// engine finds.
+#include "cli/planning.h"
+
+namespace cleave::cli {
+
+/// False for everything else, also for what cannot be read.
+bool isForeignPlan(const std::string& file);
+
+/// The plan that another library's demands make of the model of these flags; nothing of what the file says of ranks.
+/// Negative: its layers disagree, or no plan is so.
+Result<std::shared_ptr<const plan::Plan>> foreignPlan(const PlanFlags& flags, const std::string& file,
+                                                      const Progress& progress);
+
+/// `file`: what exchange::readForeignPlan reads, or "own". Without `asksRanks` the file's number of ranks counts.
+Result<int> showForeignPlan(PlanFlags flags, bool asksRanks, const std::string& file, const std::string& json,
+                            const Progress& progress);
+
+}  // namespace cleave::cli

@@ -1,0 +1,279 @@
+#include "base/edit_distance.h"
+#include "exchange/foreign_plan.h"
+#include "exchange/modules.h"
+#include "exchange/styles.h"
+#include "graph/layers.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+
+namespace cleave::exchange {
+namespace {
+
+using graph::Graph;
+using graph::LayerKind;
+using graph::NodeId;
+using graph::ValueId;
+using rules::Strategy;
+
+std::vector<std::string_view> partsOf(std::string_view name) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const auto dot = name.find('.');
+    parts.push_back(name.substr(0, dot));
+    if (dot == std::string_view::npos) return parts;
+    name.remove_prefix(dot + 1);
+  }
+}
+
+/// Part by part, as transformers and parallelize_module match them.
+bool covers(std::string_view pattern, std::string_view name) {
+  const auto wanted = partsOf(pattern), parts = partsOf(name);
+  return wanted.size() == parts.size() &&
+         std::equal(wanted.begin(), wanted.end(), parts.begin(),
+                    [](std::string_view w, std::string_view p) { return solve::matches(w, p); });
+}
+
+struct Named {
+  std::string name;  ///< of the layer, as checkpoints have it
+  NodeId node;
+  graph::LayerShape shape;
+  StyleKind kind = StyleKind::Whole;
+  std::string style;  ///< "colwise"; empty: not named
+};
+
+class DemandMaker {
+ public:
+  DemandMaker(const ForeignPlan& foreign, const Graph& graph, const std::string& modelType)
+      : m_foreign(foreign), m_graph(graph), m_modelType(modelType), m_layerOf(graph.nodes.size()) {
+    for (NodeId node : idRange<NodeId>(graph.nodes.size())) {
+      const auto shape = graph::layerShape(graph, node);
+      if (!shape || shape->kind == LayerKind::CrossEntropy) continue;
+      m_layerOf[node.index()] = m_layers.size() + 1;
+      m_layers.push_back({graph::layerName(graph, node), node, *shape});
+    }
+  }
+
+  ForeignDemands make() && {
+    for (const ForeignEntry& entry : m_foreign.entries) take(entry);
+    for (Named& layer : m_layers) settle(layer);
+    for (const Named& layer : m_layers) check(layer);
+    if (!m_demands.problems.empty()) return std::move(m_demands);
+    demandAll();
+    return std::move(m_demands);
+  }
+
+ private:
+  void problem(std::string sentence) {
+    auto& all = m_demands.problems;
+    if (std::find(all.begin(), all.end(), sentence) == all.end()) all.push_back(std::move(sentence));
+  }
+
+  /// Both names that transformers has had for a module.
+  bool isMeant(const ForeignEntry& entry, const std::string& name) const {
+    return covers(entry.name, name) || covers(entry.name, moduleName(m_modelType, name));
+  }
+
+  /// An entry may name a layer, or a parameter of one ("experts.gate_up_proj", "experts.*.w1").
+  bool isMeant(const ForeignEntry& entry, const Named& layer) const {
+    if (isMeant(entry, layer.name)) return true;
+    if (layer.shape.kind != LayerKind::Experts) {
+      return isMeant(entry, layer.name + ".weight") || isMeant(entry, layer.name + ".bias");
+    }
+    const auto parts = partsOf(entry.name);
+    for (const std::size_t cut : {std::size_t{1}, std::size_t{2}}) {
+      if (parts.size() <= cut || (cut == 2 && parts[parts.size() - 2] != "*")) continue;
+      const auto end = static_cast<std::size_t>(parts[parts.size() - cut].data() - entry.name.data()) - 1;
+      if (isMeant({entry.name.substr(0, end), {}, {}}, layer.name)) return true;
+    }
+    return false;
+  }
+
+  void take(const ForeignEntry& entry) {
+    bool isUsed = false;
+    for (Named& layer : m_layers) {
+      if (!isMeant(entry, layer)) continue;
+      isUsed = true;
+      if (!entry.kind) {
+        problem(fmt::format("{}: `{}` has the style {}, which this program does not know.", m_foreign.where, entry.name,
+                            entry.style));
+      } else if (*entry.kind != StyleKind::Helper) {
+        takeStyle(layer, entry);
+      }
+    }
+    if (!isUsed && !namesModule(entry)) {
+      problem(fmt::format("{}: `{}` names no module of this model{}.", m_foreign.where, entry.name, near(entry.name)));
+    }
+  }
+
+  void takeStyle(Named& layer, const ForeignEntry& entry) {
+    // One of experts' parameters is enough to tell how all of them are split; a module's "replicate" takes nothing
+    // back.
+    const bool isExperts = layer.shape.kind == LayerKind::Experts;
+    if (isExperts && *entry.kind == StyleKind::Whole && layer.kind != StyleKind::Whole) return;
+    layer.style = entry.style;
+    const bool splitsInside = *entry.kind != StyleKind::Whole && *entry.kind != StyleKind::ByExpert;
+    layer.kind = isExperts && splitsInside ? StyleKind::InExpert : *entry.kind;
+  }
+
+  bool namesModule(const ForeignEntry& entry) const {
+    return std::any_of(m_graph.scopes.begin(), m_graph.scopes.end(),
+                       [&](const graph::Scope& scope) { return isMeant(entry, scope.path); }) ||
+           std::any_of(m_graph.values.begin(), m_graph.values.end(), [&](const graph::Value& value) {
+             return m_graph.node(value.producer).kind == graph::NodeKind::Parameter && isMeant(entry, value.name);
+           });
+  }
+
+  /// ": did you mean `model.layers.*.mlp.up_proj`?" without the question mark's sentence; empty: nothing is near.
+  std::string near(const std::string& name) const {
+    std::string best;
+    std::size_t least = std::max<std::size_t>(3, name.size() / 4);
+    for (const Named& layer : m_layers) {
+      const std::string known = wildcardName(moduleName(m_modelType, layer.name));
+      if (const std::size_t distance = editDistance(name, known, least); distance < least) {
+        least = distance;
+        best = known;
+      }
+    }
+    return best.empty() ? "" : fmt::format("; near to it is `{}`", best);
+  }
+
+  /// What a style means for this kind of layer.
+  void settle(Named& layer) {
+    ++m_demands.layers;
+    if (layer.style.empty()) return;
+    ++m_demands.namedLayers;
+    const bool isEmbedding = layer.shape.kind == LayerKind::Embedding;
+    const bool readsRows = layer.kind == StyleKind::Row || layer.kind == StyleKind::RowSplitInput;
+    if (isEmbedding && readsRows) layer.kind = StyleKind::Vocab;
+    const bool isColumn = layer.kind == StyleKind::Column || layer.kind == StyleKind::ColumnGather;
+    if ((isEmbedding && isColumn) || (!isEmbedding && layer.kind == StyleKind::Vocab)) {
+      problem(fmt::format("`{}` is {}, which is not priced for {}.", shown(layer), layer.style,
+                          isEmbedding ? "an embedding" : "a layer that is no embedding"));
+    }
+  }
+
+  std::string shown(const Named& layer) const { return wildcardName(layer.name); }
+
+  /// Layers that a layer's result comes to, or from which its input comes, through what is no layer.
+  std::vector<const Named*> nextTo(const Named& layer, bool behind) const {
+    std::vector<const Named*> found;
+    std::vector<bool> isSeen(m_graph.nodes.size());
+    std::deque<NodeId> queue;
+    const auto visit = [&](NodeId node) {
+      if (isSeen[node.index()]) return;
+      isSeen[node.index()] = true;
+      if (const std::size_t number = m_layerOf[node.index()]) {
+        found.push_back(&m_layers[number - 1]);
+      } else {
+        queue.push_back(node);
+      }
+    };
+    const auto visitNeighbours = [&](NodeId node) {
+      if (behind) {
+        for (const ValueId result : m_graph.node(node).results) {
+          for (const NodeId user : m_graph.value(result).users) visit(user);
+        }
+      } else {
+        graph::forEachOperand(m_graph.node(node), [&](ValueId value) { visit(m_graph.value(value).producer); });
+      }
+    };
+    if (behind) {
+      visitNeighbours(layer.node);
+    } else {
+      visit(m_graph.value(layer.shape.input).producer);
+    }
+    while (!queue.empty()) {
+      const NodeId node = queue.front();
+      queue.pop_front();
+      visitNeighbours(node);
+    }
+    return found;
+  }
+
+  /// A column's parts go to rows, and rows take parts of columns.
+  void check(const Named& layer) {
+    if (layer.kind == StyleKind::Column) {
+      const auto readers = nextTo(layer, true);
+      for (const Named* reader : readers) {
+        if (reader->kind == StyleKind::Row) continue;
+        problem(
+            fmt::format("`{}` is {} and nothing rowwise follows: its result is split, and `{}` ({}) expects it whole.",
+                        shown(layer), layer.style, shown(*reader), styleText(*reader)));
+        break;  // those behind it read a mixture
+      }
+    } else if (layer.kind == StyleKind::Row) {
+      for (const Named* maker : nextTo(layer, false)) {
+        if (maker->kind == StyleKind::Column) continue;
+        problem(fmt::format("`{}` is {} and expects parts, but `{}` ({}) in front of it gives a whole result.",
+                            shown(layer), layer.style, shown(*maker), styleText(*maker)));
+        break;
+      }
+    }
+  }
+
+  static std::string styleText(const Named& layer) { return layer.style.empty() ? "not named" : layer.style; }
+
+  /// Layers of a stack that are treated alike have one pin.
+  void demandAll() {
+    std::set<std::string> pinned;
+    for (const Named& layer : m_layers) {
+      const Strategy strategy = strategyOf(layer);
+      if (layer.kind == StyleKind::RowSplitInput)
+        m_demands.redistributable.push_back(m_graph.value(layer.shape.input).name);
+      const std::string pattern = wildcardName(layer.name);
+      const bool isShared = std::all_of(m_layers.begin(), m_layers.end(), [&](const Named& other) {
+        return !solve::matches(pattern, other.name) || strategyOf(other) == strategy;
+      });
+      if (isShared && !pinned.insert(pattern).second) continue;
+      if (auto pin = solve::Pin::parse(solve::demandFor(isShared ? pattern : layer.name, strategy)))
+        m_demands.pins.push_back(*std::move(pin));
+    }
+  }
+
+  static Strategy strategyOf(const Named& layer) {
+    switch (layer.kind) {
+      case StyleKind::Column: return Strategy::Column;
+      case StyleKind::ColumnGather: return Strategy::ColumnGather;
+      case StyleKind::Row:
+      case StyleKind::RowSplitInput: return Strategy::Row;
+      case StyleKind::Vocab: return Strategy::Vocab;
+      case StyleKind::InExpert: return Strategy::InExpert;
+      case StyleKind::ByExpert: return Strategy::ByExpert;
+      case StyleKind::Whole:
+      case StyleKind::Helper: break;
+    }
+    return Strategy::Replicated;
+  }
+
+  const ForeignPlan& m_foreign;
+  const Graph& m_graph;
+  const std::string& m_modelType;
+  std::vector<Named> m_layers;
+  std::vector<std::size_t> m_layerOf;  ///< by NodeId: the layer's number from 1; 0: it is none
+  ForeignDemands m_demands;
+};
+
+}  // namespace
+
+ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, const std::string& modelType) {
+  return DemandMaker(foreign, graph, modelType).make();
+}
+
+std::vector<std::string> differencesOf(const plan::Plan& plan) {
+  std::vector<std::string> sentences;
+  for (const Layer& layer : layerTable(plan).layers) {
+    if (layer.cut != Cut::Blocks && layer.cut != Cut::Copied) continue;
+    std::string sentence =
+        fmt::format("`{}` is priced as {}, {}: cut evenly, as libraries do, its parts would not fit what follows.",
+                    wildcardName(layer.name), layer.placement.text(),
+                    layer.cut == Cut::Blocks ? "a part of each of its blocks" : "parts that ranks share");
+    if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end())
+      sentences.push_back(std::move(sentence));
+  }
+  return sentences;
+}
+
+}  // namespace cleave::exchange

@@ -1,0 +1,47 @@
+#include "exchange/formats.h"
+
+#include "exchange/picture.h"
+
+#include <algorithm>
+#include <array>
+
+namespace cleave::exchange {
+namespace {
+
+Result<Exported> writeJson(const plan::Plan& plan, const Options&) { return Exported{plan::toJson(plan) + "\n", {}}; }
+Result<Exported> writeDot(const plan::Plan& plan, const Options&) { return Exported{plan::toDot(plan), {}}; }
+
+Result<Exported> drawnAs(std::string_view format, const plan::Plan& plan, const Options& options) {
+  CLEAVE_TRY(std::string picture, drawn(plan::toDot(plan), format, options.progress));
+  return Exported{std::move(picture), {}};
+}
+Result<Exported> writeSvg(const plan::Plan& plan, const Options& options) { return drawnAs("svg", plan, options); }
+Result<Exported> writePdf(const plan::Plan& plan, const Options& options) { return drawnAs("pdf", plan, options); }
+Result<Exported> writePng(const plan::Plan& plan, const Options& options) { return drawnAs("png", plan, options); }
+
+constexpr std::array kFormats{
+    Format{"json", "the plan file that cleave-cli and cleave-rank read", writeJson},
+    Format{"tp-plan", "transformers' tp_plan", writeTpPlan},
+    Format{"dtensor", "Python that calls PyTorch's parallelize_module", writeDtensor},
+    Format{"dtensor-json", "the same as JSON", writeDtensorJson},
+    Format{"spmd-types", "a program that the checker of spmd_types goes through", writeSpmdTypes},
+    Format{"torchtitan", "its sharding configs, as Python", writeTorchtitan},
+    Format{"vllm", "which of its layers the plan needs, as Markdown", writeVllm},
+    Format{"megatron", "flags of Megatron-LM", writeMegatron},
+    Format{"md", "a report in Markdown", writeMarkdown},
+    Format{"dot", "Graphviz text of the graph", writeDot},
+    Format{"svg", "that graph as a picture", writeSvg},
+    Format{"pdf", "the same", writePdf},
+    Format{"png", "the same", writePng},
+};
+
+}  // namespace
+
+std::span<const Format> formats() { return kFormats; }
+
+const Format* formatNamed(std::string_view name) {
+  const auto found = std::find_if(kFormats.begin(), kFormats.end(), [&](const Format& f) { return f.name == name; });
+  return found == kFormats.end() ? nullptr : &*found;
+}
+
+}  // namespace cleave::exchange

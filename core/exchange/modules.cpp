@@ -1,0 +1,63 @@
+#include "exchange/modules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+/// Source: transformers 5.23, models/*/modeling_*.py; held against them by tests/python/exported_plans.py.
+
+namespace cleave::exchange {
+namespace {
+
+/// `view(batch, -1, self.num_heads, ...)`: with a part of the heads it fails, or takes them for positions.
+constexpr std::array<std::string_view, 4> kCountingHeads{"gpt2", "bloom", "falcon", "opt"};
+
+struct OddModule {
+  std::string_view modelType, ending, why;
+};
+constexpr std::array<OddModule, 3> kOddModules{{
+    {"opt", "embed_positions", "the module counts positions itself, and gives them on by no hook"},
+    {"bert", "cls.predictions.decoder", "its bias is that of another module too"},
+    {"roberta", "lm_head.decoder", "its bias is that of another module too"},
+}};
+
+struct Renamed {
+  std::string_view modelType, before, after;
+};
+constexpr std::array<Renamed, 2> kRenamed{{
+    {"mixtral", ".block_sparse_moe", ".mlp"},
+    {"gpt_neox", "embed_out", "lm_head"},
+}};
+
+}  // namespace
+
+std::string whyNoHeads(std::string_view modelType) {
+  if (std::find(kCountingHeads.begin(), kCountingHeads.end(), modelType) == kCountingHeads.end()) return {};
+  return fmt::format("transformers' attention of {} counts the heads of the whole model", modelType);
+}
+
+std::string whyNotModule(std::string_view modelType, std::string_view name) {
+  for (const OddModule& module : kOddModules) {
+    if (module.modelType == modelType && name.ends_with(module.ending)) return std::string(module.why);
+  }
+  return {};
+}
+
+std::string whyNoTraining(std::string_view modelType) {
+  if (modelType != "falcon") return {};
+  return "falcon adds attention's result to that of its MLP in place, which PyTorch refuses of a split layer's result "
+         "that needs a gradient";
+}
+
+std::string moduleName(std::string_view modelType, const std::string& name) {
+  std::string result = name;
+  for (const Renamed& renamed : kRenamed) {
+    if (renamed.modelType != modelType) continue;
+    if (const auto at = result.find(renamed.before); at != std::string::npos)
+      result.replace(at, renamed.before.size(), renamed.after);
+  }
+  return result;
+}
+
+}  // namespace cleave::exchange

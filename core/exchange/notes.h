@@ -1,0 +1,12 @@
+#pragma once
+/// Notes as the formats carry them.
+#include "base/json_writer.h"
+#include "exchange/styles.h"
+
+namespace cleave::exchange {
+
+/// "notes": [{"layer", "strategy", "why", "instead"}]
+void writeNotes(JsonWriter& json, const std::vector<Note>& notes);
+std::vector<std::string> sentences(const std::vector<Note>& notes);
+
+}  // namespace cleave::exchange

@@ -1,0 +1,172 @@
+#include "base/json_writer.h"
+#include "exchange/formats.h"
+#include "exchange/modules.h"
+#include "exchange/notes.h"
+#include "exchange/stacks.h"
+#include "exchange/styles.h"
+#include "plan/block_names.h"
+
+#include <algorithm>
+
+// clang-format off
+/// transformers' plans: a style for each module, names with `*` for the numbers of layers.
+///
+///   5   {"transformers": 5, "tp_size": 2, "tp_plan": {...}, "ep_size": 2, "ep_plan": {...}, "notes": [...]}
+///       for `DistributedConfig(tp_size=..., tp_plan=...)`. A dictionary is laid over the model's own plan, so that
+///       layers that stay whole are named too ("replicate"). ep_size and ep_plan only where experts are split by expert.
+///   4   {"transformers": 4, "base_model_tp_plan": {...}, "tp_plan": {"lm_head": "colwise_rep"}, "notes": [...]}
+///       for `config.base_model_tp_plan` (names begin behind the base model's prefix) and the class's `_tp_plan`. What is
+///       not named stays whole.
+///
+/// Sources: transformers 5.23, distributed/tensor_parallel.py, distributed/mixin.py (_resolve_parallel_plans: keys are
+/// compared with names whose numbers are `*`, and no others), distributed/expert_parallel.py; transformers 4.57,
+/// integrations/tensor_parallel.py.
+// clang-format on
+
+namespace cleave::exchange {
+namespace {
+
+struct Generation {
+  int number;
+  std::string_view columnGather, rowSplitInput, vocab;  ///< empty: it has none
+};
+constexpr Generation kFour{4, "colwise_rep", "rowwise_rep", ""};
+constexpr Generation kFive{5, "colwise_gather_output", "rowwise_split_input", "embedding_rowwise"};
+
+Vocabulary vocabularyOf(const Generation& generation) {
+  const bool isFive = generation.number == 5;
+  return {.library = fmt::format("transformers {}", generation.number),
+          .saysUneven = isFive,
+          .saysVocab = !generation.vocab.empty(),
+          .saysInExpert = isFive,
+          .saysByExpert = isFive};
+}
+
+class TpPlanWriter {
+ public:
+  TpPlanWriter(const plan::Plan& plan, const Generation& generation)
+      : m_table(layerTable(plan)),
+        m_generation(generation),
+        m_styled(styledLayers(m_table, vocabularyOf(generation))) {}
+
+  Exported write() && {
+    for (std::size_t i = 0; i < m_table.layers.size(); ++i) say(m_table.layers[i], m_styled.forms[i]);
+    if (m_generation.number == 5) sayNorms();
+    const Said said = folded(m_said), experts = folded(m_experts);
+    if (m_table.splitsLoss) {
+      addNote(m_styled.notes,
+              {"loss", "vocab", "transformers computes the loss from whole logits", "the head's result is gathered"});
+    }
+    if (std::string why = whyNoTraining(m_table.modelType); !why.empty())
+      addNote(m_styled.notes, {{}, "training", std::move(why), "this is for inference"});
+    m_styled.notes = foldedNotes(m_styled.notes, m_table);
+    m_json.beginObject();
+    m_json.key("transformers").value(m_generation.number);
+    m_generation.number == 5 ? writeFive(said, experts) : writeFour(said);
+    writeNotes(m_json, m_styled.notes);
+    m_json.endObject();
+    return {std::move(m_json).take(), sentences(m_styled.notes)};
+  }
+
+ private:
+  void say(const Layer& layer, Form form) {
+    const std::string name = m_generation.number == 5 ? moduleName(m_table.modelType, layer.name) : layer.name;
+    if (layer.kind == graph::LayerKind::Experts) return sayExperts(name, form);
+    const std::string_view style = styleOf(form);
+    if (!style.empty()) m_said.emplace_back(name, style);
+  }
+
+  /// Empty: not named.
+  std::string_view styleOf(Form form) const {
+    switch (form) {
+      case Form::Column: return "colwise";
+      case Form::ColumnGather: return m_generation.columnGather;
+      case Form::Row: return "rowwise";
+      case Form::RowSplitInput: return m_generation.rowSplitInput;
+      case Form::Vocab: return m_generation.vocab;
+      case Form::Whole:
+      case Form::InExpert:
+      case Form::ByExpert: break;
+    }
+    return m_generation.number == 5 ? "replicate" : "";
+  }
+
+  void sayExperts(const std::string& name, Form form) {
+    if (m_generation.number == 4) return;
+    const bool isInside = form == Form::InExpert;
+    if (form == Form::ByExpert) {
+      m_experts.emplace_back(name + ".gate_up_proj", "grouped_gemm");
+      m_experts.emplace_back(name + ".down_proj", "grouped_gemm");
+      m_experts.emplace_back(name, "ep_dispatch_experts");
+    }
+    m_said.emplace_back(name + ".gate_up_proj", isInside ? "packed_colwise" : "replicate");
+    m_said.emplace_back(name + ".down_proj", isInside ? "rowwise" : "replicate");
+    m_said.emplace_back(name, isInside ? "moe_tp_experts" : "replicate");
+  }
+
+  /// Norms of heads, whose gradient each rank has of its own heads alone.
+  void sayNorms() {
+    for (std::size_t i = 0; i < m_table.regions.size(); ++i) {
+      for (const std::string& module : m_table.regions[i].replicatedModules) {
+        const auto isSaid = std::any_of(m_said.begin(), m_said.end(), [&](const auto& s) { return s.first == module; });
+        if (!isSaid) m_said.emplace_back(module, m_styled.isSpoken[i] ? "replicated_with_grad_allreduce" : "replicate");
+      }
+    }
+  }
+
+  Said folded(const Said& said) {
+    FoldedByMost folded = foldedByMost(said);
+    for (const auto& [stack, numbers] : folded.others) {
+      addNote(m_styled.notes, {stack, "layers that differ", "transformers names the layers of a stack together",
+                               fmt::format("{} {} split as most of them are", numbers.size() == 1 ? "layer" : "layers",
+                                           plan::foldedName("#", numbers) + (numbers.size() == 1 ? " is" : " are"))});
+    }
+    return std::move(folded.said);
+  }
+
+  void writeStyles(std::string_view key, const Said& said) {
+    m_json.key(key).beginObject();
+    for (const auto& [name, style] : said) m_json.key(name).value(style);
+    m_json.endObject();
+  }
+
+  void writeFive(const Said& said, const Said& experts) {
+    m_json.key("tp_size").value(m_table.ranks);
+    writeStyles("tp_plan", said);
+    if (experts.empty()) return;
+    m_json.key("ep_size").value(m_table.ranks);
+    writeStyles("ep_plan", experts);
+  }
+
+  /// The base model is what the names with layers have in front: "model.", "transformer.", "gpt_neox.".
+  void writeFour(const Said& said) {
+    std::string prefix;
+    for (const Layer& layer : m_table.layers) {
+      if (wildcardName(layer.name) != layer.name) {
+        prefix = layer.name.substr(0, layer.name.find('.') + 1);
+        break;
+      }
+    }
+    Said base, head;
+    for (const auto& [name, style] : said) {
+      const bool isBase = !prefix.empty() && name.starts_with(prefix);
+      (isBase ? base : head).emplace_back(isBase ? name.substr(prefix.size()) : name, style);
+    }
+    writeStyles("base_model_tp_plan", base);
+    writeStyles("tp_plan", head);
+  }
+
+  LayerTable m_table;
+  const Generation& m_generation;
+  Styled m_styled;
+  Said m_said, m_experts;
+  JsonWriter m_json;
+};
+
+}  // namespace
+
+Result<Exported> writeTpPlan(const plan::Plan& plan, const Options& options) {
+  return TpPlanWriter(plan, options.transformers == 4 ? kFour : kFive).write();
+}
+
+}  // namespace cleave::exchange
