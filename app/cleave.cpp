@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <QApplication>
+#include <QScreen>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTimer>
@@ -11,11 +12,14 @@
 #include <string_view>
 #include <thread>
 
+#include "about/problem_report.h"
 #include "base/ending_signals.h"
 #include "base/files.h"
 #include "base/secret.h"
 #include "base/standard_streams.h"
 #include "base/version.h"
+#include "options/standard_flags.h"
+#include "options/window_options.h"
 #include "views/base/text.h"
 #include "views/graph/layout/layout_worker.h"
 #include "views/window/main_window.h"
@@ -26,10 +30,6 @@ namespace {
 using namespace cleave;
 
 constexpr std::int64_t kMaxScriptBytes = 1 << 20;
-
-struct Options {
-  std::string model, script, screenshots;
-};
 
 bool hasArgument(int argc, char** argv, std::string_view wanted) {
   for (int i = 1; i < argc; ++i)
@@ -69,7 +69,56 @@ int fail(const Error& error) {
   return exitCode(error.code);
 }
 
-int runScript(views::MainWindow& window, const Options& options) {
+/// Where settings and runs are kept goes by these names.
+void nameApplication() {
+  QCoreApplication::setOrganizationName(QStringLiteral("cleave"));
+  QCoreApplication::setApplicationName(QStringLiteral("cleave"));
+  QCoreApplication::setApplicationVersion(QString::fromUtf8(version()));
+}
+
+std::vector<about::Component> ownComponents() { return {{"Qt", qVersion()}, {"Graphviz", views::graphvizVersion()}}; }
+
+/// Those that no path can stand in; of the others, that there are some.
+about::ReportSection settingsSection() {
+  const QSettings settings;
+  about::ReportSection section{"Settings of the window", {}};
+  for (const QString& key : settings.allKeys()) {
+    if (!key.startsWith(QLatin1String("solve/")) && key != QLatin1String("window/dark")) continue;
+    const QString value = settings.value(key).toString();
+    section.lines.push_back(
+        fmt::format("{}: {}", views::toStd(key), value.contains(QLatin1Char('/')) ? "a path" : views::toStd(value)));
+  }
+  section.lines.push_back(
+      fmt::format("recent files: {}", settings.value(QStringLiteral("recent")).toStringList().size()));
+  return section;
+}
+
+about::ReportSection screensSection() {
+  about::ReportSection section{"Screens", {"Qt platform: " + views::toStd(QGuiApplication::platformName())}};
+  for (const QScreen* screen : QGuiApplication::screens()) {
+    const QSize size = screen->size();
+    section.lines.push_back(fmt::format("{} x {}, {} bits, {:.0f} dots an inch, scaled by {:.2f}", size.width(),
+                                        size.height(), screen->depth(), screen->logicalDotsPerInch(),
+                                        screen->devicePixelRatio()));
+  }
+  return section;
+}
+
+/// What Qt knows comes last: where there is a display that cannot be used, it ends the program.
+int report(int argc, char** argv) {
+  nameApplication();
+  fmt::print("{}{}", about::problemReport("cleave", ownComponents()), about::toText(settingsSection()));
+  std::fflush(stdout);
+  if (!choosePlatform(argc, argv)) {
+    fmt::print("{}", about::toText({"Screens", {"none: neither DISPLAY nor WAYLAND_DISPLAY is set"}}));
+    return 0;
+  }
+  const QGuiApplication app(argc, argv);
+  fmt::print("{}", about::toText(screensSection()));
+  return 0;
+}
+
+int runScript(views::MainWindow& window, const options::WindowOptions& options) {
   const auto text = readTextFile(options.script, kMaxScriptBytes);
   if (!text) return fail(text.error());
   auto commands = views::parseScript(views::toQ(*text));
@@ -86,29 +135,26 @@ int main(int argc, char** argv) {
   failWritesInsteadOfEnding();
   if (hasArgument(argc, argv, "--layout-worker")) return views::layoutWorkerMain();
 
-  CLI::App cli("Shows how a Transformer splits across GPUs, why, and whether it works.", "cleave");
-  Options options;
-  std::string platform;
-  cli.set_version_flag("--version", std::string(cleave::version()));
-  cli.add_option("model", options.model, "Model folder, exported program (.pt2), plan or recorded search to open");
-  cli.add_option("--script", options.script, "Drive the window by this file, one command a line, then end");
-  cli.add_option("--screenshot", options.screenshots, "Folder for the script's screenshots")->needs("--script");
-  cli.add_option("--platform", platform, "Qt platform, as QT_QPA_PLATFORM");
+  CLI::App cli;
+  options::WindowOptions options;
+  options::declareWindow(cli, options);
+  options::addVersionFlag(cli, ownComponents);
+  bool reports = false;
+  cli.add_flag(options::kReportFlag, reports, options::kReportHelp);
   try {
     cli.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return cli.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
   }
-  if (!platform.empty()) setenv("QT_QPA_PLATFORM", platform.c_str(), 1);
+  if (!options.platform.empty()) setenv("QT_QPA_PLATFORM", options.platform.c_str(), 1);
+  if (reports) return report(argc, argv);
   if (!choosePlatform(argc, argv))
     return fail({ErrorCode::Environment,
                  "There is no display: set DISPLAY, or drive the window with --script (which draws offscreen)."});
 
   const sigset_t ending = blockEndingSignals();
+  nameApplication();
   QApplication app(argc, argv);
-  QApplication::setOrganizationName(QStringLiteral("cleave"));
-  QApplication::setApplicationName(QStringLiteral("cleave"));
-  QApplication::setApplicationVersion(QString::fromUtf8(cleave::version()));
   const bool isScript = !options.script.empty();
   const bool isDark = !isScript && QSettings().value(QStringLiteral("window/dark")).toBool();
   views::applyTheme(isDark);

@@ -5,10 +5,12 @@
 #include "base/secret.h"
 #include "base/standard_streams.h"
 #include "base/temporary_folder.h"
+#include "launch/libtorch_folder.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/calibration.h"
 #include "libtorch/rank/rank.h"
-#include "program/mesh.h"
+#include "options/rank_options.h"
+#include "options/standard_flags.h"
 #include "protocol/join.h"
 #include "protocol/rank_side.h"
 
@@ -30,73 +32,6 @@ using namespace cleave;
 
 namespace {
 
-struct Options {
-  torch_rank::RankRequest request;
-  int eventsFd = -1, controlFd = -1, connectTimeout = 60;
-  std::string input, output, deviation, watch, watched, eventsTo, optimizer = "adamw";
-  std::vector<std::string> then;
-  std::optional<double> clipNorm;
-  bool calibrates = false;
-};
-
-void declare(CLI::App& app, Options& options) {
-  app.add_option("plan", options.request.planFile, "Plan file, as `cleave-cli plan --json` writes it");
-  app.add_option("--then", options.then,
-                 "Plan file of the same model that runs behind the first, on the weights that it has loaded; "
-                 "BATCHxSEQUENCE:FILE where no more than that counts, and the rest is padding; may be repeated");
-  app.add_option("--replicas", options.request.replicas,
-                 "How many times over the plan's ranks run, each time on other rows of the batch")
-      ->check(CLI::Range(1, program::kMostReplicas))
-      ->capture_default_str();
-  app.add_flag("--calibrate", options.calibrates, "Run no plan: measure how fast this rank computes and communicates");
-  app.add_option("--backend", options.request.backend, "gloo (CPUs) or nccl (GPUs)")
-      ->check(CLI::IsMember({"gloo", "nccl"}))
-      ->capture_default_str();
-  app.add_option("--input", options.input, "Safetensors file with input_ids, labels, ...; random ids without it");
-  app.add_option("--output", options.output, "Safetensors file that rank 0 writes the outputs to");
-  app.add_option("--deviation", options.deviation,
-                 "Safetensors file that another rank writes its outputs to when they are not rank 0's, as FILE.RANK");
-  app.add_option("--watch", options.watch, "File that names values of the forward pass to look at");
-  app.add_option("--watched", options.watched, "Safetensors file for what is seen of them, as FILE.RANK");
-  app.add_option("--connect-timeout", options.connectTimeout, "Seconds to wait for the other ranks at the start")
-      ->check(CLI::Range(1, 86'400))
-      ->capture_default_str();
-  app.add_flag("--skip-weights", options.request.skipWeights,
-               "Fill all parameters from the plan's seed instead of reading them");
-  app.add_flag("--init-missing", options.request.initMissing,
-               "Fill parameters that the checkpoint lacks from the plan's seed");
-  auto* passes = app.add_option("--passes", options.request.passes,
-                                "Run the forward pass so many times and tell the median of their times")
-                     ->check(CLI::Range(1, 1'000'000))
-                     ->capture_default_str();
-  app.add_flag("--quiet", options.request.isQuiet,
-               "Sample no memory, and tell of no collective and no progress, before the end");
-  app.add_flag("--times", options.request.recordsTimes,
-               "Tell what this rank did when, in the last training step or in a second, warm forward pass");
-  program::Training& training = options.request.training;
-  app.add_option("--train-steps", training.steps, "Train for so many steps instead of one forward pass")
-      ->excludes(passes);
-  app.add_option("--optimizer", options.optimizer, "sgd, momentum or adamw")->capture_default_str();
-  app.add_option("--lr", training.learningRate, "Learning rate")->capture_default_str();
-  app.add_option("--weight-decay", training.weightDecay, "Weight decay")->capture_default_str();
-  app.add_option("--clip-norm", options.clipNorm, "Scale gradients down to this norm");
-  app.add_option("--accumulate", training.accumulate, "Micro-batches a step")->capture_default_str();
-  program::Generation& generation = options.request.generation;
-  app.add_option("--generate", generation.tokens, "Generate so many tokens behind the prompt that is the input");
-  app.add_option("--decode", options.request.decodeFile, "With --generate: plan file of a step behind the prompt")
-      ->check(CLI::ExistingFile);
-  app.add_option("--end-token", generation.endTokens, "With --generate: a row ends behind this token; may be repeated");
-  app.add_option("--padding-token", generation.paddingToken, "With --generate: fills up rows that have ended")
-      ->capture_default_str();
-  app.add_option("--events-fd", options.eventsFd,
-                 "Inherited pipe to write events to; readable lines on standard error without it");
-  app.add_option("--events-to", options.eventsTo,
-                 "HOST:PORT where cleave-cli run --listen waits for the events; CLEAVE_RUN_TOKEN is that run's token")
-      ->envname("CLEAVE_EVENTS_TO");
-  app.add_option("--control-fd", options.controlFd, "Inherited pipe whose end of file ends this rank");
-  app.add_option("--listen-fd", options.request.listenFd, "Inherited socket that listens on MASTER_PORT (rank 0)");
-}
-
 /// "plan.json", "2x16:plan.json"
 torch_rank::RankRequest::Plan planOf(const std::string& text) {
   torch_rank::RankRequest::Plan plan{text};
@@ -111,7 +46,7 @@ torch_rank::RankRequest::Plan planOf(const std::string& text) {
 std::string ncclLibrary() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / "libcleave_nccl.so").string();
+  return (self.parent_path() / launch::kNcclLibrary).string();
 }
 
 /// A pass gives back all that it took and takes it again in the next. What glibc returns to the system in between, from
@@ -198,7 +133,7 @@ class Report {
   fs::path m_outputs;  ///< the listener wants them; empty: nobody does
 };
 
-int runAsRank(Options& options) {
+int runAsRank(options::RankOptions& options) {
   const auto optimizer = program::parseOptimizer(options.optimizer);
   if (!optimizer) {
     std::fprintf(stderr, "cleave-rank: --optimizer is \"%s\": write sgd, momentum or adamw.\n",
@@ -251,9 +186,10 @@ int main(int argc, char** argv) {
   hideSecretsOfEnvironment();
   holdStandardStreams();
   failWritesInsteadOfEnding();
-  Options options;
-  CLI::App app{"One rank of a tensor-parallel run of a plan", "cleave-rank"};
-  declare(app, options);
+  options::RankOptions options;
+  CLI::App app;
+  options::declareRank(app, options);
+  options::addVersionFlag(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/option_types.h"
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -95,9 +96,13 @@ void addCalibrateCommand(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("calibrate", "Measure what this machine's ranks can do, as a profile to plan with");
   command->add_option("--ranks", state->ranks, "How many ranks measure together, at least 2")->capture_default_str();
-  command->add_option("--backend", state->backend, "auto, nccl or gloo")->capture_default_str();
-  command->add_option("--output", state->output,
-                      "Write the profile that --device-profile takes to a file, or - for stdout");
+  command->add_option("--backend", state->backend, "auto, nccl or gloo")
+      ->type_name(option_types::oneOf({"auto", "nccl", "gloo"}))
+      ->capture_default_str();
+  command
+      ->add_option("--output", state->output,
+                   "Write the profile that --device-profile takes to a file, or - for stdout")
+      ->type_name(option_types::kFileOrDash);
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? *result : report(result.error());

@@ -1,3 +1,4 @@
+#include "base/option_types.h"
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -56,7 +57,7 @@ Result<int> checkFile(const std::string& file) {
 void addCheckCommand(CLI::App& app, Chosen& chosen) {
   auto file = std::make_shared<std::string>();
   CLI::App* command = app.add_subcommand("check", "Check a plan file against the model it was made from");
-  command->add_option("PLAN", *file, "Plan written by plan --json")->required();
+  command->add_option("PLAN", *file, "Plan written by plan --json")->type_name(option_types::kPlan)->required();
   command->callback([file, &chosen] {
     const auto result = checkFile(*file);
     chosen.exitCode = result ? *result : report(result.error());

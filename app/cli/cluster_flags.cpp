@@ -1,5 +1,6 @@
 #include "cli/cluster_flags.h"
 
+#include "base/option_types.h"
 #include "cli/console.h"
 #include "cli/planning.h"
 
@@ -31,8 +32,9 @@ void ClusterFlags::addTo(CLI::App& command) {
   command.add_option(
       "--master", master,
       "HOST[:PORT] of node 0, where ranks meet (default: the host of --listen, or this one; port 29500)");
-  command.add_option("--rank-program", rankProgram,
-                     "cleave-rank as the nodes find it (default: the one installed here)");
+  command
+      .add_option("--rank-program", rankProgram, "cleave-rank as the nodes find it (default: the one installed here)")
+      ->type_name(option_types::kFile);
   command.add_option("--listen", listen,
                      "Of a plan file: ADDRESS[:PORT] of this machine where ranks report that others start, on any "
                      "machines; prints the commands, waits for the ranks, and compares as ever");

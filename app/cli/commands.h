@@ -21,5 +21,8 @@ void addInfoCommand(CLI::App& app, Chosen& chosen);
 void addTraceCommand(CLI::App& app, Chosen& chosen);
 void addRulesCommand(CLI::App& app, Chosen& chosen);
 void addExplainCommand(CLI::App& app, Chosen& chosen);
+/// These two tell of the whole `app`, of which the rest may be declared later.
+void addReferenceCommand(CLI::App& app, Chosen& chosen);
+void addCompletionCommand(CLI::App& app, Chosen& chosen);
 
 }  // namespace cleave::cli

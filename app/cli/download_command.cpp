@@ -1,3 +1,4 @@
+#include "base/option_types.h"
 #include "base/overwriting.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -58,11 +59,14 @@ void addDownloadCommand(CLI::App& app, Chosen& chosen) {
   command->add_option("REPO", state->repo, "What the model is called on the Hub: org/name, or org/name@revision")
       ->required();
   command->add_option("--revision", state->revision, "Branch, tag or commit (default main)");
-  command->add_option("--cache-dir", state->cache, "Cache folder, instead of HF_HUB_CACHE's");
+  command->add_option("--cache-dir", state->cache, "Cache folder, instead of HF_HUB_CACHE's")
+      ->type_name(option_types::kFolder);
   command->add_flag("--local-only", state->isLocalOnly, "Ask nobody: print the folder if all is there already");
   command->add_flag("--config-only", state->wantsConfigAlone, "Without the weights: enough to plan");
-  command->add_option("--token-file", state->tokenFile, "File that holds the token, instead of HF_TOKEN's");
-  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
+  command->add_option("--token-file", state->tokenFile, "File that holds the token, instead of HF_TOKEN's")
+      ->type_name(option_types::kFile);
+  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout")
+      ->type_name(option_types::kFileOrDash);
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? 0 : report(result.error());

@@ -1,4 +1,5 @@
 #include "base/json.h"
+#include "base/option_types.h"
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/console.h"
@@ -340,7 +341,8 @@ void addExplainCommand(CLI::App& app, Chosen& chosen) {
   command->add_option("--value", state->value,
                       "A value (linear_3), a layer (model.layers.0.mlp.up_proj) or a module (model.norm): its result");
   command->add_option("--placement", state->placement, "Why not this placement (S(1)) or strategy (row)?");
-  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
+  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout")
+      ->type_name(option_types::kFileOrDash);
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? *result : report(result.error());

@@ -1,3 +1,4 @@
+#include "base/option_types.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
@@ -41,9 +42,10 @@ struct InfoCommand {
 void addInfoCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<InfoCommand>();
   CLI::App* command = app.add_subcommand("info", "Say what a model is, without solving anything");
-  command->add_option("MODEL", state->source,
-                      "Model folder, config.json, exported program (.pt2) or Hub id (org/name)");
-  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
+  command->add_option("MODEL", state->source, "Model folder, config.json, exported program (.pt2) or Hub id (org/name)")
+      ->type_name(option_types::kModel);
+  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout")
+      ->type_name(option_types::kFileOrDash);
   CLI::Option* families =
       command->add_flag("--families", state->listsFamilies,
                         "List instead the architectures and model_types of the folders that Cleave opens");

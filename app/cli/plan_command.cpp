@@ -1,3 +1,4 @@
+#include "base/option_types.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/foreign_command.h"
@@ -71,8 +72,10 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
   CLI::App* command = app.add_subcommand("plan", "Solve the parallel axis of every tensor and print the plan");
   state->flags.addTo(*command);
   state->ranks = command->get_option("--ranks");
-  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout");
-  CLI::Option* trace = command->add_option("--trace", state->trace, "Save the recorded search to a file");
+  command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout")
+      ->type_name(option_types::kFileOrDash);
+  CLI::Option* trace = command->add_option("--trace", state->trace, "Save the recorded search to a file")
+                           ->type_name(option_types::kFile);
   std::vector<CLI::Option*> questions;
   questions.push_back(command->add_option("--compare", state->compare,
                                           "Compare plans instead: engines or plan files, such as reference,optimal"));

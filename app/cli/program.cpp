@@ -3,9 +3,9 @@
 #include "base/result.h"
 #include "base/secret.h"
 #include "base/standard_streams.h"
-#include "base/version.h"
 #include "cli/commands.h"
 #include "libtorch/bridge/errors.h"
+#include "options/standard_flags.h"
 
 #include <unistd.h>
 
@@ -32,7 +32,8 @@ int runProgram(int argc, char** argv) {
   std::set_terminate(sayAndEnd);
   CLI::App app("Splits Transformer models across ranks, and says why.", "cleave-cli");
   app.require_subcommand(1);
-  app.set_version_flag("--version", std::string(version()));
+  options::addVersionFlag(app);
+  options::addReportFlag(app);
   Chosen chosen;
   addPlanCommand(app, chosen);
   addRunCommand(app, chosen);
@@ -46,6 +47,8 @@ int runProgram(int argc, char** argv) {
 #ifndef CLEAVE_WITHOUT_HUB
   addDownloadCommand(app, chosen);
 #endif
+  addCompletionCommand(app, chosen);
+  addReferenceCommand(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {

@@ -2,6 +2,7 @@
 #include "cli/console.h"
 
 #include "base/files.h"
+#include "base/option_types.h"
 #include "libtorch/verify/verify_rules.h"
 #include "pipeline/evaluate_rule.h"
 #include "rules/rule.h"
@@ -106,10 +107,13 @@ void addRulesCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<RulesCommand>();
   CLI::App* command =
       app.add_subcommand("rules", "List the operator families, evaluate a rule, or prove the rules by running them");
-  CLI::Option* evaluate = command->add_option(
-      "--eval", state->evaluate,
-      "JSON lines from a file, or - for stdin: "
-      R"json({"op":"aten::sum.dim_IntList","args":[{"tensor":[2,8,4],"placement":"S(1)"},[2],false],"ranks":2})json");
+  CLI::Option* evaluate =
+      command
+          ->add_option("--eval", state->evaluate,
+                       "JSON lines from a file, or - for stdin: "
+                       R"json({"op":"aten::sum.dim_IntList","args":[{"tensor":[2,8,4],"placement":"S(1)"},[2],)json"
+                       R"json(false],"ranks":2})json")
+          ->type_name(option_types::kFileOrDash);
   CLI::Option* verifies =
       command->add_flag("--verify", state->verifies, "Run every rule's claims on random tensors, unsplit and in shards")
           ->excludes(evaluate);

@@ -1,3 +1,4 @@
+#include "base/option_types.h"
 #include "base/output_file.h"
 #include "base/quantities.h"
 #include "cli/bisecting.h"
@@ -431,12 +432,14 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
   CLI::App* command =
       app.add_subcommand("run", "Run the split model on local ranks and check that it computes the same");
   state->source.addTo(*command);
-  command->add_option("--backend", state->backend, "auto, nccl or gloo")->capture_default_str();
+  command->add_option("--backend", state->backend, "auto, nccl or gloo")
+      ->type_name(option_types::oneOf({"auto", "nccl", "gloo"}))
+      ->capture_default_str();
   command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)")
       ->check(finiteTolerance());
   command->add_option("--atol", state->atol, "Absolute tolerance (default: by dtype; float32 1e-4)")
       ->check(finiteTolerance());
-  command->add_option("--output", state->output, "Write the outputs as safetensors");
+  command->add_option("--output", state->output, "Write the outputs as safetensors")->type_name(option_types::kFile);
   command->add_option("--shapes", state->shapes,
                       "BATCHxSEQUENCE,…: run these one after the other in the same ranks, which load the weights once");
   command->add_flag("--pad-to-planned", state->padsToPlanned,
@@ -477,10 +480,13 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
                    "Seconds: a rank that gives no sign of life for so long has failed, and the run with it")
       ->check(CLI::Range(1.0, 86'400.0))
       ->capture_default_str();
-  command->add_option("--timeline", state->timeline,
-                      "Write what each rank did when, in the last step, in the format of chrome://tracing and "
-                      "ui.perfetto.dev; - for stdout");
-  command->add_option("--json", state->json, "Write the report as JSON to a file, or - for stdout");
+  command
+      ->add_option("--timeline", state->timeline,
+                   "Write what each rank did when, in the last step, in the format of chrome://tracing and "
+                   "ui.perfetto.dev; - for stdout")
+      ->type_name(option_types::kFileOrDash);
+  command->add_option("--json", state->json, "Write the report as JSON to a file, or - for stdout")
+      ->type_name(option_types::kFileOrDash);
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? *result : report(result.error());

@@ -2,6 +2,7 @@
 #include "cli/console.h"
 
 #include "base/json.h"
+#include "base/option_types.h"
 #include "base/quantities.h"
 #include "pipeline/source.h"
 #include "solve/engine.h"
@@ -112,7 +113,7 @@ struct TraceCommand {
 void addTraceCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<TraceCommand>();
   CLI::App* command = app.add_subcommand("trace", "Look into a recorded search");
-  command->add_option("FILE", state->file, "Trace written by plan --trace")->required();
+  command->add_option("FILE", state->file, "Trace written by plan --trace")->type_name(option_types::kFile)->required();
   CLI::Option* stats = command->add_flag("--stats", state->stats, "Counts (the default)");
   CLI::Option* text = command->add_flag("--text", state->text, "Every event, one a line, with its step for --at");
   CLI::Option* at = command->add_option("--at", state->at, "The state after STEP events");

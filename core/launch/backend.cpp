@@ -1,5 +1,6 @@
 #include "base/quantities.h"
 #include "launch/launcher.h"
+#include "launch/libtorch_folder.h"
 
 #include <array>
 #include <filesystem>
@@ -11,7 +12,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kBackendNames{"auto", "gloo", "nccl"};
 constexpr const char* kRankProgram = "cleave-rank";
-constexpr const char* kNcclLibrary = "libcleave_nccl.so";
 
 std::string countedGpus(int gpus) { return gpus == 0 ? "no GPU" : gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus); }
 
@@ -23,6 +23,11 @@ std::string whyNoNccl(int gpus, int ranks, bool hasLibrary) {
   }
   if (!hasLibrary)
     return fmt::format("{} is not beside {}, because it was built without CUDA", kNcclLibrary, kRankProgram);
+  // Ranks run with the LibTorch of the program that starts them.
+  if (const auto libTorch = libTorchFolder(); libTorch && !hasCudaLibrary(*libTorch))
+    return fmt::format(
+        "the LibTorch in {} is for CPUs alone (where it came with Cleave, CLEAVE_TORCH_DIR names another)",
+        libTorch->string());
   return {};
 }
 

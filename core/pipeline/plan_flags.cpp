@@ -1,5 +1,6 @@
 #include "pipeline/plan_flags.h"
 
+#include "base/option_types.h"
 #include "base/quantities.h"
 #include "pipeline/source.h"
 
@@ -93,6 +94,7 @@ std::vector<std::string> PlanFlags::arguments() const {
 
 std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_option("MODEL", model, "Model folder, config.json, exported program (.pt2) or Hub id (org/name)")
+      ->type_name(option_types::kModel)
       ->required();
   const std::size_t before = command.get_options().size();
   command.add_option("--ranks", ranks, "World size")->capture_default_str();
@@ -100,9 +102,13 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
       .add_option("--engine", engine,
                   "Search engine: optimal (the best plan by time and memory, proved), reference (Optimum's search) or "
                   "learning (the same answer, fewer tries)")
+      ->type_name(option_types::oneOf({"optimal", "reference", "learning"}))
       ->capture_default_str();
-  command.add_option("--menu", candidateSet, "Candidates layers offer: optimum or full (default: the engine's)");
-  command.add_option("--sequence-parallel", sequenceParallel, "on, off or auto")->capture_default_str();
+  command.add_option("--menu", candidateSet, "Candidates layers offer: optimum or full (default: the engine's)")
+      ->type_name(option_types::oneOf({"optimum", "full"}));
+  command.add_option("--sequence-parallel", sequenceParallel, "on, off or auto")
+      ->type_name(option_types::oneOf({"on", "off", "auto"}))
+      ->capture_default_str();
   command.add_option("--batch", batch, "Batch size (default 1, or the input's)");
   command.add_option("--seq", sequence,
                      "Sequence length (default 128 or as many positions as the model has, or the input's)");
@@ -111,12 +117,20 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
                   "Size of an exported program's symbol, NAME=N (info lists them; --batch and --seq are those of its "
                   "inputs' first two dimensions); repeatable")
       ->take_all();
-  command.add_option("--weights", weights,
-                     "safetensors file or folder with the weights that an exported program's archive lacks");
+  command
+      .add_option("--weights", weights,
+                  "safetensors file or folder with the weights that an exported program's archive lacks")
+      ->type_name(option_types::kFileOrFolder);
   command.add_option("--dtype", dtype, "Element type, e.g. float32, bfloat16 (default: the config's)");
-  command.add_option("--mask", mask, "Plan with an attention_mask input: on or off")->capture_default_str();
-  command.add_option("--token-types", tokenTypes, "Plan with a token_type_ids input: on or off")->capture_default_str();
-  command.add_option("--loss", loss, "Plan with labels and loss: on or off")->capture_default_str();
+  command.add_option("--mask", mask, "Plan with an attention_mask input: on or off")
+      ->type_name(option_types::oneOf({"on", "off"}))
+      ->capture_default_str();
+  command.add_option("--token-types", tokenTypes, "Plan with a token_type_ids input: on or off")
+      ->type_name(option_types::oneOf({"on", "off"}))
+      ->capture_default_str();
+  command.add_option("--loss", loss, "Plan with labels and loss: on or off")
+      ->type_name(option_types::oneOf({"on", "off"}))
+      ->capture_default_str();
   command.add_option("--logits-to-keep", logitsToKeep, "Logits of the last K positions only (0: all)")
       ->capture_default_str();
   command.add_option("--seed", seed, "Seed of random inputs and initial values")
@@ -144,11 +158,15 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
       .add_option("--dropout", dropout,
                   "With --train or --train-steps: on trains a model folder with the dropout of its config.json, as "
                   "transformers' model.train() does")
+      ->type_name(option_types::oneOf({"on", "off"}))
       ->capture_default_str();
-  command.add_option("--optimizer", optimizer, "With --train: none, sgd, momentum or adamw")->capture_default_str();
+  command.add_option("--optimizer", optimizer, "With --train: none, sgd, momentum or adamw")
+      ->type_name(option_types::oneOf({"none", "sgd", "momentum", "adamw"}))
+      ->capture_default_str();
   command
       .add_option("--device-profile", device,
                   "Device that costs are for: a bundled profile's name, a JSON file, or a plan for its device")
+      ->type_name("NAME|.json")
       ->capture_default_str();
   command.add_option("--memory-budget", memoryBudget, "Most memory of one rank, such as 40GiB (default: the device's)");
   command

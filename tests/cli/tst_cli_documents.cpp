@@ -27,7 +27,7 @@ constexpr Exception kExceptions[] = {
     {"packaging/setup --tests", "packaging/test, which begins with it"},
     {"packaging/test", "CI, with --sanitize"},
     {"packaging/test --sanitize", "CI"},
-    {"packaging/test --all", "a person, before a release"},
+    {"packaging/test --all", "CI"},
     {"packaging/checks/format --fix", "packaging/test, without --fix"},
     {"packaging/checks/rooms", "packaging/test"},
     {"cmake --preset dev && cmake --build --preset dev", "packaging/test, with the presets release and asan"},

@@ -194,4 +194,11 @@ int layoutWorkerMain() {
   return 0;
 }
 
+std::string graphvizVersion() {
+  GVC_t* context = gvContext();
+  std::string version = gvcVersion(context);
+  gvFreeContext(context);
+  return version;
+}
+
 }  // namespace cleave::views

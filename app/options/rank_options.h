@@ -1,0 +1,24 @@
+#pragma once
+/// What `cleave-rank` takes. Declared here, so that its pages and completions are made of what it reads.
+#include "libtorch/rank/rank.h"
+
+#include <CLI/CLI.hpp>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace cleave::options {
+
+struct RankOptions {
+  torch_rank::RankRequest request;
+  int eventsFd = -1, controlFd = -1, connectTimeout = 60;
+  std::string input, output, deviation, watch, watched, eventsTo, optimizer = "adamw";
+  std::vector<std::string> then;
+  std::optional<double> clipNorm;
+  bool calibrates = false;
+};
+/// `options` must outlive the parsing.
+void declareRank(CLI::App& app, RankOptions& options);
+
+}  // namespace cleave::options

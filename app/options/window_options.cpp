@@ -1,0 +1,21 @@
+#include "options/window_options.h"
+
+#include "base/option_types.h"
+
+namespace cleave::options {
+
+void declareWindow(CLI::App& app, WindowOptions& options) {
+  app.description("Shows how a Transformer splits across GPUs, why, and whether it works.");
+  app.name("cleave");
+  app.add_option("model", options.model, "Model folder, exported program (.pt2), plan or recorded search to open")
+      ->type_name(option_types::kOpened);
+  app.add_option("--script", options.script, "Drive the window by this file, one command a line, then end")
+      ->type_name(option_types::kFile);
+  app.add_option("--screenshot", options.screenshots, "Folder for the script's screenshots")
+      ->needs("--script")
+      ->type_name(option_types::kFolder);
+  app.add_option("--platform", options.platform, "Qt platform, as QT_QPA_PLATFORM")
+      ->type_name(option_types::oneOf({"xcb", "wayland", "offscreen"}));
+}
+
+}  // namespace cleave::options
