@@ -232,8 +232,9 @@ class TableMaker {
       graph::forEachOperand(m_graph.node(node), visit);
     }
     if (found.size() != 1) return;
-    Layer& head = m_table.layers[m_indexOf.at(*found.begin())];
-    head.isHead = head.kind == LayerKind::Linear;
+    const auto head = m_indexOf.find(*found.begin());
+    if (head != m_indexOf.end())
+      m_table.layers[head->second].isHead = m_table.layers[head->second].kind == LayerKind::Linear;
   }
 
   /// A product of two values that are computed: in Transformers that is attention, in one operator or taken apart.
