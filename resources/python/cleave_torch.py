@@ -1158,6 +1158,9 @@ class _Split:
             same = all(signature.types.get(name) == type_text for name, type_text in ready.types.items())
             tensors = sum(one is _TENSOR for one in signature.outputs)
             same = same and (len(ready.outputs) == tensors or self.first.json["cost"]["training"])
+            held = _named_parameters(self.module)
+            dtypes = {name: _DTYPES[entry["dtype"]] for name, entry in self.first.parameters.items()}
+            same = same and all(held[name].dtype == dtype for name, dtype in dtypes.items() if name in held)
             if same and ready.draws == signature.draws:
                 return _Ready(ready, signature)
         pins = self._pins(signature) if self.ranks.count > 1 else []

@@ -119,6 +119,25 @@ def check_first_rank_decides(group):
     check_gathered(whole, model)
 
 
+def check_converted(group):
+    """A gradient that was there is cut as well; another element type is planned anew, on the same parameters."""
+    torch.manual_seed(0)
+    whole, ids = ByHand(), batch(2, 12)
+    model = copy.deepcopy(whole)
+    for each in (whole, model):
+        call(each, ids)[0].backward()
+    cleave.parallelize(model, cleave.plan(model, (ids, ids), mesh=group, engine="reference"), group)
+    expected = dict(whole.named_parameters())
+    for name, parameter in model.named_parameters():
+        shard = parameter.cleave_shard
+        part = shard.placement.cut(expected[name].grad, shard.ranks.count, shard.ranks.rank)
+        assert torch.equal(parameter.grad, part), name
+    for each in (whole, model):
+        each.double()
+    assert apart(model(ids, ids)["logits"], whole(ids, ids)["logits"]) < 1e-12
+    return model(ids, ids)["loss"].dtype
+
+
 def check_replicas(group):
     """Two replicas of two ranks: DistributedDataParallel over counterparts."""
     from torch.distributed.device_mesh import init_device_mesh
@@ -238,6 +257,9 @@ class TestParallelize(unittest.TestCase):
 
     def test_inputs_have_gradients(self):
         self.ranks.run(check_inputs_have_gradients, 2)
+
+    def test_goes_on_in_another_element_type(self):
+        self.assertEqual(self.ranks.run(check_converted, 2), [torch.float64] * 2)
 
     def test_the_first_rank_has_the_weights(self):
         self.ranks.run(check_first_rank_decides, 2)
