@@ -1,3 +1,4 @@
+#include "base/option_types.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
@@ -54,7 +55,9 @@ void addExportCommand(CLI::App& app, Chosen& chosen) {
   command->add_option("--transformers", state->options.transformers, "tp-plan: for this major version, 4 or 5")
       ->check(CLI::Range(4, 5))
       ->capture_default_str();
-  command->add_option("--out", state->out, "File, or - for stdout")->capture_default_str();
+  command->add_option("--out", state->out, "File, or - for stdout")
+      ->type_name(option_types::kFileOrDash)
+      ->capture_default_str();
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? *result : report(result.error());

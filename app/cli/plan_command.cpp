@@ -79,9 +79,11 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
   std::vector<CLI::Option*> questions;
   questions.push_back(command->add_option("--compare", state->compare,
                                           "Compare plans instead: engines or plan files, such as reference,optimal"));
-  questions.push_back(command->add_option("--tp-plan", state->foreign,
-                                          "Plan instead as a plan of transformers or PyTorch has it (JSON; own: that "
-                                          "of config.json), check it, and compare"));
+  questions.push_back(command
+                          ->add_option("--tp-plan", state->foreign,
+                                       "Plan instead as a plan of transformers or PyTorch has it (JSON; own: that "
+                                       "of config.json), check it, and compare")
+                          ->type_name("own|.json"));
   questions.push_back(command
                           ->add_option("--world-sizes", state->worldSizes,
                                        "Say instead which world sizes work and why not the others (default 1-64)")

@@ -127,7 +127,8 @@ function(cleave_tests folder)
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/moc)
     # A path makes the object another one in each checkout, so that ccache misses: only units that name one get them.
-    file(STRINGS ${source} paths REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|(cases|cli_process|cli_json|hub_server)\\.h")
+    file(STRINGS ${source} paths
+      REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|(cases|cli_process|cli_json|hub_server)\\.h")
     if(paths)
       target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
         CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin" CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")

@@ -13,7 +13,7 @@ if(CLEAVE_RANK_ONLY)
   return()
 endif()
 install(DIRECTORY resources/ DESTINATION ${CMAKE_INSTALL_DATADIR}/cleave
-        PATTERN screenshots EXCLUDE PATTERN icons EXCLUDE)
+        PATTERN screenshots EXCLUDE PATTERN icons EXCLUDE PATTERN __pycache__ EXCLUDE)
 install(FILES resources/icons/cleave.svg DESTINATION ${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/apps)
 install(FILES packaging/desktop/cleave.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications)
 install(FILES packaging/desktop/cleave.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/mime/packages)

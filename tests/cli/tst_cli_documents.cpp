@@ -1,4 +1,5 @@
 /// The commands of the documents, taken from them: what stands there works as it stands there.
+#include "tests/support/hub_server.h"
 #include "tests/support/machines.h"
 
 #include <QDir>
@@ -37,7 +38,7 @@ constexpr Exception kExceptions[] = {
 
 /// README.md first; a command may read what an earlier one of its document wrote.
 QStringList documents() {
-  QStringList found{"README.md", "CONTRIBUTING.md"};
+  QStringList found{"README.md", "CONTRIBUTING.md", "SECURITY.md"};
   for (const QString& name : QDir(kSource + "/docs").entryList({"*.md"}, QDir::Files, QDir::Name))
     found << "docs/" + name;
   return found;
@@ -154,6 +155,8 @@ class TestCliDocuments : public QObject {
     QVERIFY(QFile::link(CLEAVE_BIN_DIR "/cleave-cli", folder.filePath("path/cleave-cli")));
     writeExecutable(folder.filePath("path/torchrun"), kTorchrun);
     writeExecutable(folder.filePath("path/srun"), kSrun);
+    QVERIFY2(m_hub.isUp(), "python3 is needed to serve models");
+    m_hub.addFolder("Qwen/Qwen3-0.6B", kSource + "/tests/data/families/qwen3");
   }
 
   void theDocumentsHaveCommands() {
@@ -220,6 +223,31 @@ class TestCliDocuments : public QObject {
     QVERIFY(shown > 50);
   }
 
+  /// A message that docs/troubleshooting.md explains is one that Cleave says: what stands between its `…` stands in a
+  /// source.
+  void everyMessageIsSaid() {
+    QString sources;
+    for (const char* folder : {"core", "app", "views"}) {
+      QDirIterator files(kSource + "/" + folder, {"*.h", "*.cpp"}, QDir::Files, QDirIterator::Subdirectories);
+      while (files.hasNext()) {
+        QFile file(files.next());
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        sources += QString::fromUtf8(file.readAll());
+      }
+    }
+    sources.remove(QRegularExpression("\"\\s*\\n\\s*\""));  // literals that stand behind each other are one
+    static const QRegularExpression kRow("^\\| `([^`]+)` \\|");
+    int messages = 0;
+    for (const QString& line : linesOf("docs/troubleshooting.md")) {
+      const auto row = kRow.match(line);
+      if (!row.hasMatch()) continue;
+      ++messages;
+      for (const QString& part : row.captured(1).split(QString::fromUtf8("…")))
+        QVERIFY2(sources.contains(part.trimmed()), qPrintable(line));
+    }
+    QVERIFY(messages > 20);
+  }
+
   /// The table of rooms names folders, and files of theirs to begin reading at.
   void everyRoomIsThere() {
     static const QRegularExpression kRow("^\\| `([a-z_/]+)` \\|.*\\| (.*) \\|$"), kName("`([^`]+)`");
@@ -276,6 +304,8 @@ class TestCliDocuments : public QObject {
     QProcess process;
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
     environment.insert("PATH", m_folder.filePath("path") + ":" + environment.value("PATH"));
+    environment.insert("HF_ENDPOINT", m_hub.endpoint());
+    environment.insert("HF_HUB_CACHE", m_folder.filePath("hub"));
     environment.insert("MASTER_PORT", QString::number(freePort()));
     process.setProcessEnvironment(environment);
     process.setWorkingDirectory(m_folder.path());
@@ -332,6 +362,7 @@ class TestCliDocuments : public QObject {
     return {};
   }
 
+  HubServer m_hub;
   QTemporaryDir m_folder;
 };
 
