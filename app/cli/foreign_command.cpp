@@ -34,6 +34,7 @@ Result<Demanded> planAsDemanded(const std::shared_ptr<const pipeline::Model>& mo
                                 const Progress& progress) {
   const exchange::ForeignDemands demands = exchange::demandsOf(foreign, *model->aten, model->info.modelType);
   if (!demands.problems.empty()) return fail(ErrorCode::Negative, "{}", fmt::join(demands.problems, "\n"));
+  options.candidateSet = rules::CandidateSet::Full;  // another library knows more strategies than Optimum does
   options.pins.insert(options.pins.end(), demands.pins.begin(), demands.pins.end());
   options.redistributable.insert(options.redistributable.end(), demands.redistributable.begin(),
                                  demands.redistributable.end());

@@ -20,19 +20,19 @@ Result<Exported> writePdf(const plan::Plan& plan, const Options& options) { retu
 Result<Exported> writePng(const plan::Plan& plan, const Options& options) { return drawnAs("png", plan, options); }
 
 constexpr std::array kFormats{
-    Format{"json", "the plan file that cleave-cli and cleave-rank read", writeJson},
-    Format{"tp-plan", "transformers' tp_plan", writeTpPlan},
-    Format{"dtensor", "Python that calls PyTorch's parallelize_module", writeDtensor},
-    Format{"dtensor-json", "the same as JSON", writeDtensorJson},
-    Format{"spmd-types", "a program that the checker of spmd_types goes through", writeSpmdTypes},
-    Format{"torchtitan", "its sharding configs, as Python", writeTorchtitan},
-    Format{"vllm", "which of its layers the plan needs, as Markdown", writeVllm},
-    Format{"megatron", "flags of Megatron-LM", writeMegatron},
-    Format{"md", "a report in Markdown", writeMarkdown},
-    Format{"dot", "Graphviz text of the graph", writeDot},
-    Format{"svg", "that graph as a picture", writeSvg},
-    Format{"pdf", "the same", writePdf},
-    Format{"png", "the same", writePng},
+    Format{"json", "the plan file that cleave-cli and cleave-rank read", "json", writeJson},
+    Format{"tp-plan", "transformers' tp_plan", "json", writeTpPlan},
+    Format{"dtensor", "Python that calls PyTorch's parallelize_module", "py", writeDtensor},
+    Format{"dtensor-json", "the same as JSON", "json", writeDtensorJson},
+    Format{"spmd-types", "a program that the checker of spmd_types goes through", "py", writeSpmdTypes},
+    Format{"torchtitan", "its sharding configs, as Python", "py", writeTorchtitan},
+    Format{"vllm", "which of its layers the plan needs, as Markdown", "md", writeVllm},
+    Format{"megatron", "flags of Megatron-LM", "txt", writeMegatron},
+    Format{"md", "a report in Markdown", "md", writeMarkdown},
+    Format{"dot", "Graphviz text of the graph", "dot", writeDot},
+    Format{"svg", "that graph as a picture", "svg", writeSvg},
+    Format{"pdf", "the same", "pdf", writePdf},
+    Format{"png", "the same", "png", writePng},
 };
 
 }  // namespace

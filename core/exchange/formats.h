@@ -25,8 +25,9 @@ struct Exported {
 };
 
 struct Format {
-  std::string_view name;  ///< as the command line has it
-  std::string_view what;  ///< for its help
+  std::string_view name;       ///< as the command line has it
+  std::string_view what;       ///< for its help
+  std::string_view extension;  ///< that such files have, without the dot
   /// BadInput, BadUsage: a plan or options that the format is not for.
   Result<Exported> (*write)(const plan::Plan& plan, const Options& options);
 };

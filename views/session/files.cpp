@@ -13,6 +13,31 @@ void Files::save(const QString& file, std::function<QByteArray()> make, const QS
       note);
 }
 
+void Files::exportPlan(const QString& file, std::shared_ptr<const plan::Plan> plan, const exchange::Format& format) {
+  m_worker.post(file, tr("Writing %1").arg(file), [=, this, &format](const Progress& progress) -> Worker::Completion {
+    QStringList unsaid;
+    auto written = checkIsFile(file);
+    auto exported = written ? format.write(*plan, {.progress = progress}) : tl::unexpected<Error>(written.error());
+    if (exported) {
+      for (const std::string& sentence : exported->sentences) unsaid << toQ(sentence);
+      written = saveFile(file, QByteArray::fromStdString(exported->text), progress);
+    }
+    const QString failure =
+        exported && written ? QString() : toQ((exported ? written.error() : exported.error()).message);
+    return [=, this] {
+      if (!failure.isEmpty()) return m_notices.say(failure, Severity::Failure);
+      const QString where = tr("Written to %1.").arg(file);
+      if (unsaid.isEmpty()) return m_notices.say(where, Severity::Good);
+      for (const QString& sentence : unsaid) m_notices.log(sentence);
+      const QString others =
+          unsaid.size() > 1
+              ? tr(" (%1 more in the log)").arg(countedText(static_cast<std::uint64_t>(unsaid.size() - 1), tr("note")))
+              : QString();
+      m_notices.say(tr("%1 What it cannot say: %2%3").arg(where, unsaid.front(), others), Severity::Warning);
+    };
+  });
+}
+
 void Files::write(const QString& file, std::function<Result<void>(const Progress&)> write, const QString& note) {
   m_worker.post(file, tr("Writing %1").arg(file), [=, this](const Progress& progress) -> Worker::Completion {
     auto written = checkIsFile(file);

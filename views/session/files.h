@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "base/result.h"
+#include "exchange/formats.h"
 #include "views/base/worker.h"
 #include "views/session/notices.h"
 
@@ -18,6 +19,8 @@ class Files : public QObject {
   void save(const QString& file, std::function<QByteArray()> make, const QString& note = {});
   /// The same for what writes itself.
   void write(const QString& file, std::function<Result<void>(const Progress&)> write, const QString& note = {});
+  /// A plan in such a format; what the format cannot say is said behind it.
+  void exportPlan(const QString& file, std::shared_ptr<const plan::Plan> plan, const exchange::Format& format);
   bool isBusy() const { return m_worker.isBusy(); }
   Worker& worker() { return m_worker; }
 

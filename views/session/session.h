@@ -14,6 +14,7 @@
 ///     Session session;
 ///     session.openSource("models/llama");         // opens, then solves with settings()
 ///     connect(&session.debugger(), &Debugger::stepChanged, ...);
+#include "exchange/foreign_plan.h"
 #include "views/session/answers.h"
 #include "views/session/files.h"
 #include "views/session/runs.h"
@@ -44,8 +45,9 @@ class Session : public QObject {
   /// Of the window: "Tiny Llama", or the folder's name.
   QString title() const { return m_opened.title(m_settings.options().ranks); }
 
-  /// Whatever Cleave opens, also a Hub id. A model is solved with `settings()`; a plan stands there as it was made,
-  /// without the search that led to it; of a recorded search there is the graph and its steps, but no plan.
+  /// Whatever Cleave opens, also a Hub id. A plan of another library becomes demands on the model that is open. A model
+  /// is solved with `settings()`; a plan stands there as it was made, without the search that led to it; of a recorded
+  /// search there is the graph and its steps, but no plan.
   void open(const QString& path);
   /// The open model's weights, which its Hub has, and then such a run.
   void fetchWeightsAndRun(const RunSettings& run);
@@ -75,6 +77,7 @@ class Session : public QObject {
                                       const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
                                       bool isBorrowed, const Progress& progress);
   static Worker::Completion loadPlan(Session* session, const QString& path, const Progress& progress);
+  Worker::Completion loadForeign(const exchange::ForeignPlan& foreign);
   static Worker::Completion loadTrace(Session* session, const QString& path, const Progress& progress);
   void recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings);
   enum class Weights { AsTheyAre, Fetched };

@@ -1,4 +1,6 @@
 // Ways into a session: a model, a plan, a recorded search, a sample.
+#include <fmt/ranges.h>
+
 #include <QFileInfo>
 
 #include "base/files.h"
@@ -33,7 +35,9 @@ void Session::open(const QString& path) {
              switch (source->kind) {
                case pipeline::SourceKind::Model:
                  return loadModel(this, found, {.cutsSequence = true}, settings, std::nullopt, false, progress);
-               case pipeline::SourceKind::Plan: return loadPlan(this, found, progress);
+               case pipeline::SourceKind::Plan:
+                 if (const auto foreign = exchange::readForeignPlan(source->path)) return loadForeign(*foreign);
+                 return loadPlan(this, found, progress);
                case pipeline::SourceKind::Trace: break;
              }
              return loadTrace(this, found, progress);
@@ -177,6 +181,31 @@ Worker::Completion Session::loadPlan(Session* session, const QString& path, cons
     session->m_plans.say(toQ(reopened.note), Severity::Warning);
     session->m_jobs.end(Activity::Opening, true, tr("Opened a plan for %1").arg(ranksText(reopened.plan->ranks)));
     if (reopened.note.empty()) session->checkOpened(path);
+  };
+}
+
+/// Solved as that library would split the open model, beside the plan that is shown; undone like any demand.
+Worker::Completion Session::loadForeign(const exchange::ForeignPlan& foreign) {
+  return [=, this] {
+    const auto& model = m_opened.model();
+    if (!model)
+      return failOpen({ErrorCode::BadInput, fmt::format("{} is a plan of another library, which says nothing of its "
+                                                        "model: open the model first.",
+                                                        foreign.where)});
+    const exchange::ForeignDemands found = exchange::demandsOf(foreign, *model->aten, model->info.modelType);
+    if (!found.problems.empty())
+      return failOpen({ErrorCode::BadInput, fmt::format("{}", fmt::join(found.problems, " "))});
+    m_jobs.end(Activity::Opening, true,
+               tr("%1 names %2 of %3 layers; the others are whole")
+                   .arg(toQ(foreign.where))
+                   .arg(found.namedLayers)
+                   .arg(found.layers));
+    Demands demands = m_settings.demands();
+    demands.pins = found.pins;
+    demands.redistributable = found.redistributable;
+    demands.candidateSet = rules::CandidateSet::Full;  // it knows more strategies than Optimum does
+    if (foreign.ranks) demands.ranks = *foreign.ranks;
+    m_settings.demand(demands, tr("Plan of %1").arg(toQ(fs::path(foreign.where).filename().string())));
   };
 }
 

@@ -264,8 +264,8 @@ void MainWindow::openDialog() {
 
 void MainWindow::openFileDialog() {
   const QString path = QFileDialog::getOpenFileName(
-      this, tr("Open an exported program, a plan or a recorded search"), m_session.opened().source(),
-      tr("Programs, plans and traces (*.pt2 *.json *.trace);;All files (*)"));
+      this, tr("Open an exported program, a plan (also of transformers or PyTorch) or a recorded search"),
+      m_session.opened().source(), tr("Programs, plans and traces (*.pt2 *.json *.trace);;All files (*)"));
   if (!path.isEmpty()) openPath(path);
 }
 

@@ -17,6 +17,7 @@
 #include <QToolBar>
 #include <QToolButton>
 
+#include "exchange/formats.h"
 #include "pipeline/hub_model.h"
 #include "views/base/icons.h"
 #include "views/base/text.h"
@@ -466,13 +467,21 @@ void MainWindow::askForCapture() {
 void MainWindow::exportPlan() {
   const auto plan = m_session.plans().plan();
   if (!plan) return;
+  QStringList filters;
+  for (const exchange::Format& format : exchange::formats())
+    filters << QStringLiteral("%1: %2 (*.%3)").arg(toQ(format.name), toQ(format.what), toQ(format.extension));
+  QString chosen = filters.front();
   const QString path =
       QFileDialog::getSaveFileName(this, tr("Export the plan"), m_session.title() + QStringLiteral(".plan.json"),
-                                   tr("Plan (*.json);;Graphviz (*.dot)"));
+                                   filters.join(QStringLiteral(";;")), &chosen);
   if (path.isEmpty()) return;
-  m_session.files().save(path, [plan, isDot = path.endsWith(QLatin1String(".dot"))] {
-    return QByteArray::fromStdString(isDot ? plan::toDot(*plan) : plan::toJson(*plan));
-  });
+  const exchange::Format* format =
+      &exchange::formats()[static_cast<std::size_t>(std::max<qsizetype>(0, filters.indexOf(chosen)))];
+  // An ending that another format has alone says more than a filter that was left as it was.
+  if (const auto* named = exchange::formatNamed(toStd(QFileInfo(path).suffix()));
+      named && named->extension != format->extension)
+    format = named;
+  m_session.files().exportPlan(path, plan, *format);
 }
 
 void MainWindow::savePicture() {

@@ -42,6 +42,8 @@ class TestWindowFiles : public QObject {
                           << "p.json" << QByteArray("{");
     QTest::newRow("graph") << "export-plan"
                            << "p.dot" << QByteArray("digraph");
+    QTest::newRow("picture of the graph") << "export-plan"
+                                          << "p.svg" << QByteArray("<?xml");
     QTest::newRow("trace") << "save-trace"
                            << "s.trace" << QByteArray("");
     QTest::newRow("SVG") << "save-picture"
@@ -71,6 +73,43 @@ class TestWindowFiles : public QObject {
     QVERIFY(written.open(QIODevice::ReadOnly));
     QVERIFY(written.size() > 100);
     QVERIFY2(written.readAll().startsWith(begin), "the file begins otherwise");
+  }
+
+  /// A plan of transformers becomes demands on the open model: a plan beside the one that is shown.
+  void aPlanOfAnotherLibraryIsSolvedFor() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath(QStringLiteral("tp_plan.json"));
+    const auto write = [&](const char* text) {
+      QFile out(file);
+      QVERIFY(out.open(QIODevice::WriteOnly) && out.write(text) > 0);
+    };
+    SessionWindow window;
+    Session& session = window.session();
+    write(
+        "{\"model.layers.*.mlp.up_proj\": \"colwise\", \"model.layers.*.mlp.gate_proj\": \"colwise\", "
+        "\"model.layers.*.mlp.down_proj\": \"rowwise\"}");
+    window.show();
+    window.openPath(file);
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("open the model first")), kPatience);
+    openModel(window);
+    window.openPath(file);
+    QTRY_VERIFY_WITH_TIMEOUT(session.plans().branches().size() == 2 && session.plans().plan() && window.isSettled(),
+                             kPatience);
+    QVERIFY(session.undoStack().canUndo());
+    int split = 0;
+    for (const plan::LayerPlan& layer : session.plans().plan()->layers) {
+      const bool isMlp = layer.name.find(".mlp.") != std::string::npos;
+      const bool isSplit = layer.strategy != rules::Strategy::Replicated;
+      QVERIFY2(isMlp == isSplit || layer.name == "loss", layer.name.c_str());
+      split += isSplit ? 1 : 0;
+    }
+    QVERIFY(split >= 6);
+    // What disagrees is said, and nothing changes.
+    const auto before = session.plans().plan();
+    write("{\"model.layers.*.mlp.up_proj\": \"colwise\"}");
+    window.openPath(file);
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("up_proj")), kPatience);
+    QCOMPARE(session.plans().plan(), before);
   }
 
   void whatIsNoRegularFileIsRefused() {
