@@ -1,11 +1,11 @@
 /// cleave-rank PLAN: one rank of a run. cleave-rank --calibrate: one of a calibration. Started by Cleave's launcher,
 /// torchrun or srun, which tell it who it is: protocol/rank_side.h.
 #include "base/file_mapping.h"
+#include "base/libtorch_folder.h"
 #include "base/overwriting.h"
 #include "base/secret.h"
 #include "base/standard_streams.h"
 #include "base/temporary_folder.h"
-#include "launch/libtorch_folder.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/calibration.h"
 #include "libtorch/rank/rank.h"
@@ -46,7 +46,7 @@ torch_rank::RankRequest::Plan planOf(const std::string& text) {
 std::string ncclLibrary() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
-  return (self.parent_path() / launch::kNcclLibrary).string();
+  return (self.parent_path() / kNcclLibrary).string();
 }
 
 /// A pass gives back all that it took and takes it again in the next. What glibc returns to the system in between, from

@@ -73,7 +73,7 @@ std::vector<CommandFacts> programFacts(const CLI::App& cleaveCli) {
   options::WindowOptions windowOptions;
   options::declareWindow(window, windowOptions);
   options::addVersionFlag(window);
-  options::addReportFlag(window);
+  window.add_flag(options::kReportFlag, options::kReportHelp);
   options::RankOptions rankOptions;
   options::declareRank(rank, rankOptions);
   options::addVersionFlag(rank);

@@ -1,5 +1,6 @@
 #include "cli/program.h"
 
+#include "about/problem_report.h"
 #include "base/result.h"
 #include "base/secret.h"
 #include "base/standard_streams.h"
@@ -33,7 +34,10 @@ int runProgram(int argc, char** argv) {
   CLI::App app("Splits Transformer models across ranks, and says why.", "cleave-cli");
   app.require_subcommand(1);
   options::addVersionFlag(app);
-  options::addReportFlag(app);
+  app.add_flag_callback(
+      options::kReportFlag,
+      [] { throw CLI::CallForVersion(about::problemReport("cleave-cli"), 0); },  // prints, and ends the program
+      options::kReportHelp);
   Chosen chosen;
   addPlanCommand(app, chosen);
   addRunCommand(app, chosen);

@@ -13,9 +13,7 @@ namespace cleave::options {
 /// --version: what is asked, is found out only then. `own`: components besides those of all programs.
 void addVersionFlag(CLI::App& app, std::function<std::vector<about::Component>()> own = {});
 
-/// --report prints about::problemReport and ends the program. Parsing throws CLI::Success for it, as for --help.
-void addReportFlag(CLI::App& app);
-
+// --report, of the programs that a person starts; a rank's has none, and links nothing of what it tells.
 inline constexpr const char* kReportFlag = "--report";
 inline constexpr const char* kReportHelp =
     "Print what to attach to a report of a problem: versions, machine, last run; no secrets, names and folders";

@@ -1,8 +1,8 @@
 #include "about/components.h"
 
 #include "base/files.h"
+#include "base/libtorch_folder.h"
 #include "base/version.h"
-#include "launch/libtorch_folder.h"
 
 #include <fmt/format.h>
 
@@ -55,8 +55,8 @@ std::string ncclVersion(const fs::path& libTorch) {
 std::optional<std::string> whyNoCuda(const fs::path& libTorch) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  if (!fs::exists(self.parent_path() / launch::kNcclLibrary, error)) return "not in this build";
-  if (!launch::hasCudaLibrary(libTorch)) return "not in this LibTorch";
+  if (!fs::exists(self.parent_path() / kNcclLibrary, error)) return "not in this build";
+  if (!hasCudaLibrary(libTorch)) return "not in this LibTorch";
   return std::nullopt;
 }
 
@@ -72,7 +72,7 @@ std::string compilerText() {
 
 std::vector<Component> components(const std::vector<Component>& own) {
   std::vector<Component> all;
-  if (const auto libTorch = launch::libTorchFolder()) {
+  if (const auto libTorch = libTorchFolder()) {
     const auto obstacle = whyNoCuda(*libTorch);
     all.push_back({"LibTorch", libTorchVersion(*libTorch)});
     all.push_back({"CUDA", obstacle ? *obstacle : cudaVersion()});

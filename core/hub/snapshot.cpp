@@ -253,7 +253,7 @@ Result<void> Fetcher::checkDisk(std::int64_t bytes) const {
   std::error_code ignored;
   while (!fs::exists(existing, ignored) && existing.has_relative_path()) existing = existing.parent_path();
   struct statvfs disk {};
-  if (::statvfs(existing.c_str(), &disk) != 0) return {};
+  if (::statvfs(existing.c_str(), &disk) != 0 || disk.f_blocks == 0) return {};  // /proc and the like have none
   const auto free = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize);
   if (bytes + kDiskReserve <= free) return {};
   return fail(ErrorCode::Environment,

@@ -1,6 +1,6 @@
+#include "base/libtorch_folder.h"
 #include "base/quantities.h"
 #include "launch/launcher.h"
-#include "launch/libtorch_folder.h"
 
 #include <array>
 #include <filesystem>

@@ -100,9 +100,13 @@ std::string_view kindOf(const Standing& standing) {
 }
 
 std::string changesText(const std::vector<Change>& changes) {
-  std::vector<std::string> texts;
-  for (const Change& change : changes) texts.push_back(settingText(change));
-  return solve::joined(texts, " and ");
+  constexpr std::size_t kMostNamed = 3;
+  std::vector<std::string> pins, texts;
+  for (const Change& change : changes)
+    (change.kind == ChangeKind::LiftPin ? pins : texts).push_back(settingText(change));
+  if (pins.size() > kMostNamed) pins = {fmt::format("without {} of the pins", pins.size())};
+  texts.insert(texts.begin(), pins.begin(), pins.end());
+  return solve::joined(texts, "and");
 }
 
 std::string cannotText(const Cannot& cannot) {

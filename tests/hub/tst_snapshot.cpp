@@ -355,7 +355,8 @@ class TstSnapshot : public QObject {
 
   void aFolderThatCannotBeMadeIsNamed() {
     addModel("org/unwritable", someBytes(100));
-    SnapshotRequest request{*HubId::parse("org/unwritable"), Wanted::Config, m_server.settings("/proc/nowhere")};
+    SnapshotRequest request{*HubId::parse("org/unwritable"), Wanted::Config,
+                            m_server.settings("/proc/version/nowhere")};
     const auto fetched = fetchWith(request);
     QVERIFY(!fetched);
     QVERIFY2(fetched.error().message.find("set HF_HUB_CACHE or --cache-dir") != std::string::npos,

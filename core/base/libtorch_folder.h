@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <optional>
 
-namespace cleave::launch {
+namespace cleave {
 
 /// The installed torch package, whose lib/ has libtorch_cpu.so; nullopt: this process has loaded none.
 std::optional<std::filesystem::path> libTorchFolder();
@@ -14,4 +14,4 @@ inline constexpr const char* kNcclLibrary = "libcleave_nccl.so";
 /// Whether that LibTorch can compute on GPUs: a bundle for CPUs has libtorch_cpu.so alone.
 bool hasCudaLibrary(const std::filesystem::path& libTorch);
 
-}  // namespace cleave::launch
+}  // namespace cleave

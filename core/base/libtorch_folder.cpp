@@ -1,10 +1,10 @@
-#include "launch/libtorch_folder.h"
+#include "base/libtorch_folder.h"
 
 #include <link.h>
 
 #include <string_view>
 
-namespace cleave::launch {
+namespace cleave {
 
 namespace fs = std::filesystem;
 
@@ -28,4 +28,4 @@ bool hasCudaLibrary(const fs::path& libTorch) {
   return fs::exists(libTorch / "lib" / "libtorch_cuda.so", error);
 }
 
-}  // namespace cleave::launch
+}  // namespace cleave
