@@ -35,7 +35,7 @@ Result<fs::path> existingPath(const std::string& source) {
   const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(fs::symlink_status(path, ignored));
   if (!isPath && looksLikeHubId(source)) {
     return fail(ErrorCode::BadInput,
-                "There is no folder {} here. If it is a Hub id, download it first (huggingface-cli download {}) and "
+                "There is no folder {} here. If it is a Hub id, download it first (hf download {}) and "
                 "give the folder's path.",
                 source, source);
   }
