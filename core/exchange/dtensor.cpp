@@ -19,10 +19,9 @@
 ///    "loss_parallel": [module], "sum_gradients": [module], "tied": [[parameter, parameter]], "notes": [...]}
 ///
 /// Names are matched by fnmatch, part by part; modules that are not named stay whole. `loss_parallel`: modules whose
-/// result may stay parts, for torch.distributed.tensor.parallel.loss_parallel. `sum_gradients`: modules that ranks have whole and use on
-/// their own heads. `sequence`, where ranks have parts of it: {"cut": module, "gather": [module]}, which read their part
-/// from the one on, and all positions. Styles of the name Conv1D… stand in the
-/// Python file.
+/// result may stay parts, for torch.distributed.tensor.parallel.loss_parallel. `sum_gradients`: modules that ranks have
+/// whole and use on their own heads. `sequence`, where ranks have parts of it: {"cut": module, "gather": [module]},
+/// which read their part from the one on, and all positions. Styles of the name Conv1D… stand in the Python file.
 ///
 /// Source: PyTorch 2.11, torch/distributed/tensor/parallel/{api,style,loss}.py.
 // clang-format on

@@ -15,8 +15,8 @@
 // clang-format off
 /// The rank program as Python that the package spmd_types (0.3) checks: ATen's operators with one rank's shapes,
 /// collectives with the types on both sides, and at each border of a module what the plan says of the value: R (every
-/// rank has it) or V (each has its part). A partial sum is P up to the collective that completes it, so that the checker
-/// refuses the program when a collective is taken out. It is about the forward pass; constants are zeros.
+/// rank has it) or V (each has its part). A partial sum is P up to the collective that completes it, so that the
+/// checker refuses the program when a collective is taken out. It is about the forward pass; constants are zeros.
 // clang-format on
 
 namespace cleave::exchange {

@@ -13,10 +13,11 @@
 ///
 ///   5   {"transformers": 5, "tp_size": 2, "tp_plan": {...}, "ep_size": 2, "ep_plan": {...}, "notes": [...]}
 ///       for `DistributedConfig(tp_size=..., tp_plan=...)`. A dictionary is laid over the model's own plan, so that
-///       layers that stay whole are named too ("replicate"). ep_size and ep_plan only where experts are split by expert.
+///       layers that stay whole are named too ("replicate"). ep_size and ep_plan only where experts are split by
+///       expert.
 ///   4   {"transformers": 4, "base_model_tp_plan": {...}, "tp_plan": {"lm_head": "colwise_rep"}, "notes": [...]}
-///       for `config.base_model_tp_plan` (names begin behind the base model's prefix) and the class's `_tp_plan`. What is
-///       not named stays whole.
+///       for `config.base_model_tp_plan` (names begin behind the base model's prefix) and the class's `_tp_plan`. What
+///       is not named stays whole.
 ///
 /// Sources: transformers 5.23, distributed/tensor_parallel.py, distributed/mixin.py (_resolve_parallel_plans: keys are
 /// compared with names whose numbers are `*`, and no others), distributed/expert_parallel.py; transformers 4.57,

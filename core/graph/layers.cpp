@@ -108,6 +108,9 @@ std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
     layer.outAxis = inTurn ? 2 : 1;
     layer.inAxis = 3 - layer.outAxis;
   }
+  // A graph from a file may say so of a product.
+  const bool hasDimensions = !node.results.empty() && !graph.shapeOf(node.results.front()).empty();
+  if (layer.kind != LayerKind::CrossEntropy && !hasDimensions) return std::nullopt;
   return isLayer(graph, layer) ? std::optional(layer) : std::nullopt;
 }
 

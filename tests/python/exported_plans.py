@@ -3,10 +3,11 @@
 
     exported_plans.py CASES.json
 
-CASES.json is a list of {"model": folder, "kind": "tp-plan", "dtensor" or "loss-parallel" (dtensor, with logits that stay
-parts up to the loss), "export": file, "plan": plan file}. Prints a list as long, of {"logits": largest difference, "gradients": largest difference relative to the largest gradient,
-"worst": its parameter, "split": parameters that a rank has a part of, "different": parameters of which a rank has
-another shape than the plan says}, or {"error": ...}. Exit code 77: torch, transformers or accelerate are missing.
+CASES.json is a list of {"model": folder, "kind": "tp-plan", "dtensor" or "loss-parallel" (dtensor, with logits that
+stay parts up to the loss), "export": file, "plan": plan file}. Prints a list as long, of {"logits": largest difference,
+"gradients": largest difference relative to the largest gradient, "worst": its parameter, "split": parameters that a
+rank has a part of, "different": parameters of which a rank has another shape than the plan says}, or {"error": ...}.
+Exit code 77: torch, transformers or accelerate are missing.
 """
 import importlib.util
 import json
