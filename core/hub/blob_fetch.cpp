@@ -177,7 +177,7 @@ bool hasSize(const fs::path& path, std::int64_t sizeBytes) {
 Result<bool> isRight(const FetchContext& context, const RemoteFile& file, PartialBlob& partial) {
   context.meter.state.isChecking = true;
   context.meter.tell();
-  auto holds = partial.holds(file.etag, context.progress, nullptr);
+  auto holds = partial.holds(file.etag, context.progress);
   context.meter.state.isChecking = false;
   if (holds && !*holds) {
     context.meter.state.doneBytes -= partial.doneBytes();

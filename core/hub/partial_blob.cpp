@@ -25,6 +25,12 @@ std::int64_t partBytesOf(std::int64_t sizeBytes) {
   return std::max(std::clamp(sizeBytes / kPartsWanted, kSmallestPart, kLargestPart), sizeBytes / kMostParts);
 }
 
+/// Whether such an ETag says what the bytes are.
+bool isChecksum(const std::string& etag) {
+  const auto isDigit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  return (etag.size() == kSha256Digits || etag.size() == kGitDigits) && std::ranges::all_of(etag, isDigit);
+}
+
 class Hash {
  public:
   explicit Hash(const EVP_MD* kind) { EVP_DigestInit_ex(m_context.get(), kind, nullptr); }
@@ -43,11 +49,6 @@ class Hash {
 };
 
 }  // namespace
-
-bool isChecksum(const std::string& etag) {
-  const auto isDigit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  return (etag.size() == kSha256Digits || etag.size() == kGitDigits) && std::ranges::all_of(etag, isDigit);
-}
 
 std::int64_t PartialBlob::journalOffset() const { return (m_sizeBytes + 7) / 8 * 8; }
 
@@ -130,8 +131,7 @@ Result<void> PartialBlob::append(std::size_t part, std::span<const std::byte> by
   return {};
 }
 
-Result<bool> PartialBlob::holds(const std::string& etag, const Progress& progress,
-                                const std::function<void(std::int64_t)>& onBytes) const {
+Result<bool> PartialBlob::holds(const std::string& etag, const Progress& progress) const {
   if (!isChecksum(etag)) return true;
   const bool isGit = etag.size() == kGitDigits;
   Hash hash(isGit ? EVP_sha1() : EVP_sha256());
@@ -148,7 +148,6 @@ Result<bool> PartialBlob::holds(const std::string& etag, const Progress& progres
                   reasonInWords(got < 0 ? errno : EIO));
     hash.add(std::span(buffer).first(static_cast<std::size_t>(got)));
     at += got;
-    if (onBytes) onBytes(got);
   }
   return hash.digits() == etag;
 }

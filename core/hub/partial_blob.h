@@ -10,7 +10,6 @@
 #include "base/progress.h"
 #include "base/unique_fd.h"
 
-#include <functional>
 #include <vector>
 
 namespace cleave::hub {
@@ -37,9 +36,8 @@ class PartialBlob {
   /// The next bytes of a part. Environment: the disk is full, say; they are not counted then.
   Result<void> append(std::size_t part, std::span<const std::byte> bytes);
   /// Whether the whole has the hash that `etag` is (64 digits: sha256; 40: git's of a blob); others say nothing, and
-  /// hold. `onBytes` hears how many have been read.
-  Result<bool> holds(const std::string& etag, const Progress& progress,
-                     const std::function<void(std::int64_t)>& onBytes) const;
+  /// hold.
+  Result<bool> holds(const std::string& etag, const Progress& progress) const;
   /// Becomes the blob.
   Result<void> finish();
   /// All is forgotten, and the file gone.
@@ -58,8 +56,5 @@ class PartialBlob {
   std::vector<std::int64_t> m_done;
   bool m_wasThere = false;
 };
-
-/// Whether such an ETag says what the bytes are.
-bool isChecksum(const std::string& etag);
 
 }  // namespace cleave::hub

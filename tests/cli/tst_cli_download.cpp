@@ -3,11 +3,11 @@
 #include "hub/cache.h"
 #include "hub/partial_blob.h"
 #include "tests/support/cli_process.h"
+#include "tests/support/files_below.h"
 #include "tests/support/hub_server.h"
 #include "tests/support/seeds.h"
 
 #include <QCryptographicHash>
-#include <QDirIterator>
 #include <QProcess>
 #include <QRandomGenerator>
 #include <QTest>
@@ -15,6 +15,8 @@
 #include <csignal>
 
 using namespace cleave;
+using test::contentOf;
+using test::filesBelow;
 using test::Finished;
 using test::HubRequest;
 using test::HubServer;
@@ -25,25 +27,6 @@ namespace {
 constexpr qsizetype kLarge = 24 << 20;
 const QString kCli = QStringLiteral(CLEAVE_BIN_DIR "/cleave-cli");
 
-/// The interpreter of the environment that packaging/setup makes.
-QString python() {
-  const QDir cache(qEnvironmentVariable("XDG_CACHE_HOME", QDir::homePath() + "/.cache") + "/cleave");
-  const QStringList found = cache.entryList({"venv-torch-*"}, QDir::Dirs);
-  return found.isEmpty() ? QString() : cache.filePath(found.first() + "/bin/python");
-}
-
-QByteArray contentOf(const QString& path) {
-  QFile file(path);
-  return file.open(QFile::ReadOnly) ? file.readAll() : QByteArray();
-}
-
-QStringList filesBelow(const QString& folder) {
-  QStringList files;
-  for (QDirIterator at(folder, QDir::Files | QDir::Hidden | QDir::System, QDirIterator::Subdirectories); at.hasNext();)
-    files << at.next();
-  return files;
-}
-
 }  // namespace
 
 class TstCliDownload : public QObject {
@@ -53,27 +36,16 @@ class TstCliDownload : public QObject {
   std::unique_ptr<QTemporaryDir> m_cache;
 
   QProcessEnvironment environment() const {
-    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-    environment.insert("HF_ENDPOINT", m_server.endpoint());
-    environment.insert("HF_HUB_CACHE", m_cache->path());
+    QProcessEnvironment environment = m_server.environment(m_cache->path());
     environment.insert("HF_HOME", m_cache->path());
     environment.insert("HF_HUB_DISABLE_XET", "1");
-    for (const char* name : {"HF_TOKEN", "HF_HUB_OFFLINE"}) environment.remove(name);
     return environment;
-  }
-  static Finished finished(QProcess& process) {
-    Finished result;
-    result.crashed = !process.waitForFinished(120'000) || process.exitStatus() != QProcess::NormalExit;
-    result.exitCode = process.exitCode();
-    result.out = process.readAllStandardOutput();
-    result.err = process.readAllStandardError();
-    return result;
   }
   Finished run(const QString& program, const QStringList& arguments, const QProcessEnvironment& environment) const {
     QProcess process;
     process.setProcessEnvironment(environment);
     process.start(program, arguments);
-    return finished(process);
+    return test::finishedOf(process);
   }
   Finished cli(const QStringList& arguments) const { return run(kCli, arguments, environment()); }
   void verifyNothingWasFetched() {
@@ -200,7 +172,7 @@ class TstCliDownload : public QObject {
       process->setProcessEnvironment(environment());
       process->start(kCli, {"download", "org/twice"});
     }
-    const Finished one = finished(first), two = finished(second);
+    const Finished one = test::finishedOf(first), two = test::finishedOf(second);
     QVERIFY2(one.exitCode == 0 && two.exitCode == 0, one.err + two.err);
     QCOMPARE(one.out, two.out);
     QCOMPARE(contentOf(QString::fromUtf8(one.out.trimmed()) + "/model.safetensors"), someBytes(kLarge, 22));
@@ -262,7 +234,7 @@ class TstCliDownload : public QObject {
   }
 
   void huggingFaceReadsWhatWasFetched() {
-    const QString interpreter = python();
+    const QString interpreter = test::python();
     if (interpreter.isEmpty()) QSKIP("No Python with huggingface_hub here: packaging/setup --tests installs it");
     const Finished fetched = cli({"download", "org/tiny"});
     QVERIFY2(fetched.exitCode == 0, fetched.err);
@@ -284,7 +256,7 @@ class TstCliDownload : public QObject {
   }
 
   void whatHuggingFaceFetchedIsRead() {
-    const QString interpreter = python();
+    const QString interpreter = test::python();
     if (interpreter.isEmpty()) QSKIP("No Python with huggingface_hub here: packaging/setup --tests installs it");
     const QString script =
         "import huggingface_hub as h\n"

@@ -1,6 +1,7 @@
 // The n-th read, write or allocation fails, for each n: of opening, planning, saving, downloading and running. Whatever
 // happens is said in one sentence, and nothing is left half-written.
 #include "tests/support/cli_process.h"
+#include "tests/support/files_below.h"
 #include "tests/support/hub_server.h"
 #include "tests/support/seeds.h"
 
@@ -8,6 +9,7 @@
 #include <QTest>
 
 using namespace cleave;
+using test::contentOf;
 using test::Finished;
 using test::HubServer;
 
@@ -16,11 +18,6 @@ namespace {
 const QString kCli = QStringLiteral(CLEAVE_BIN_DIR "/cleave-cli");
 const QString kLibrary = QStringLiteral(CLEAVE_BIN_DIR "/../tests/libfail_nth.so");
 constexpr int kMost = 200;
-
-QByteArray contentOf(const QString& path) {
-  QFile file(path);
-  return file.open(QFile::ReadOnly) ? file.readAll() : QByteArray();
-}
 
 QMap<QString, QByteArray> contents(const QString& folder) {
   QMap<QString, QByteArray> all;
@@ -51,11 +48,7 @@ class TstCliNthFailure : public QObject {
   QString at(const QString& name) const { return m_folder->filePath(name); }
 
   Finished run(const QStringList& arguments, const char* what, int n) const {
-    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-    environment.insert("HF_ENDPOINT", m_server.endpoint());
-    environment.insert("HF_HUB_CACHE", at("cache"));
-    environment.remove("HF_TOKEN");
-    environment.remove("HF_HUB_OFFLINE");
+    QProcessEnvironment environment = m_server.environment(at("cache"));
     if (n > 0) {
       environment.insert("LD_PRELOAD", kLibrary);
       environment.insert("CLEAVE_FAIL_BELOW", m_folder->path());
@@ -64,12 +57,7 @@ class TstCliNthFailure : public QObject {
     QProcess process;
     process.setProcessEnvironment(environment);
     process.start(kCli, arguments);
-    Finished finished;
-    finished.crashed = !process.waitForFinished(120'000) || process.exitStatus() != QProcess::NormalExit;
-    finished.exitCode = process.exitCode();
-    finished.out = process.readAllStandardOutput();
-    finished.err = process.readAllStandardError();
-    return finished;
+    return test::finishedOf(process);
   }
 
   /// One clean sentence, of what is known to have failed.

@@ -1,6 +1,7 @@
 // The same model and options give the same plan and the same trace, byte for byte, also while the machine is busy with
 // other things; of a plan all but the times that its making took.
 #include "tests/support/cli_process.h"
+#include "tests/support/files_below.h"
 #include "tests/support/seeds.h"
 
 #include <QRegularExpression>
@@ -11,14 +12,10 @@
 #include <thread>
 
 using namespace cleave;
+using test::contentOf;
 using test::Finished;
 
 namespace {
-
-QByteArray contentOf(const QString& path) {
-  QFile file(path);
-  return file.open(QFile::ReadOnly) ? file.readAll() : QByteArray();
-}
 
 QByteArray withoutTimings(const QByteArray& plan) {
   static const QRegularExpression kTimings("\"timings_ms\":\\s*\\{[^}]*\\}");

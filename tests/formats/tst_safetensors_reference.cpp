@@ -1,8 +1,8 @@
 // The verdict on a safetensors file, right or wrong in any way, is that of the reference library.
 #include "formats/safetensors.h"
+#include "tests/support/files_below.h"
 #include "tests/support/seeds.h"
 
-#include <QDir>
 #include <QProcess>
 #include <QTest>
 
@@ -10,29 +10,18 @@
 
 using namespace cleave;
 
-namespace {
-
-/// The interpreter of the environment that packaging/setup makes.
-QString interpreter() {
-  const QDir cache(qEnvironmentVariable("XDG_CACHE_HOME", QDir::homePath() + "/.cache") + "/cleave");
-  const QStringList found = cache.entryList({"venv-torch-*"}, QDir::Dirs);
-  return found.isEmpty() ? QString() : cache.filePath(found.first() + "/bin/python");
-}
-
-}  // namespace
-
 class TstSafetensorsReference : public QObject {
   Q_OBJECT
 
  private slots:
   void verdictsAreTheReferencesOnes() {
-    if (interpreter().isEmpty() || QProcess::execute(interpreter(), {"-c", "import safetensors"}) != 0)
+    if (test::python().isEmpty() || QProcess::execute(test::python(), {"-c", "import safetensors"}) != 0)
       QSKIP("No Python with safetensors here: packaging/setup --tests installs it");
     const int count = static_cast<int>(test::rounds(5000));
     QProcess process;
     process.setProcessChannelMode(QProcess::ForwardedErrorChannel);
-    process.start(interpreter(), {CLEAVE_SOURCE_DIR "/tests/tools/safetensors_verdicts.py",
-                                  CLEAVE_SOURCE_DIR "/tests/fuzz/corpus/safetensors", QString::number(count), "1"});
+    process.start(test::python(), {CLEAVE_SOURCE_DIR "/tests/tools/safetensors_verdicts.py",
+                                   CLEAVE_SOURCE_DIR "/tests/fuzz/corpus/safetensors", QString::number(count), "1"});
     QVERIFY(process.waitForFinished(1'800'000));
     QCOMPARE(process.exitCode(), 0);
     const QByteArray answers = process.readAllStandardOutput();

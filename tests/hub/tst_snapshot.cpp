@@ -1,10 +1,10 @@
 // What is fetched of a model on a Hub, how, and what is said when it cannot be: against a real server that fails as
 // servers do.
 #include "hub/snapshot.h"
+#include "tests/support/files_below.h"
 #include "tests/support/hub_server.h"
 
 #include <QCryptographicHash>
-#include <QDirIterator>
 #include <QElapsedTimer>
 #include <QTest>
 
@@ -13,6 +13,7 @@
 
 using namespace cleave;
 using namespace cleave::hub;
+using test::filesBelow;
 using test::HubRequest;
 using test::HubServer;
 using test::someBytes;
@@ -28,17 +29,7 @@ QByteArray index(const QStringList& files) {
   return QJsonDocument(QJsonObject{{QStringLiteral("weight_map"), map}}).toJson();
 }
 
-QByteArray contentOf(const fs::path& file) {
-  QFile in(QString::fromStdString(file.string()));
-  return in.open(QFile::ReadOnly) ? in.readAll() : QByteArray("not there");
-}
-
-QStringList filesBelow(const QString& folder) {
-  QStringList files;
-  for (QDirIterator at(folder, QDir::Files | QDir::Hidden | QDir::System, QDirIterator::Subdirectories); at.hasNext();)
-    files << at.next();
-  return files;
-}
+QByteArray contentOf(const fs::path& file) { return test::contentOf(QString::fromStdString(file.string())); }
 
 }  // namespace
 

@@ -16,12 +16,8 @@ struct Finished {
   QByteArray out, err;
 };
 
-inline Finished runProgram(const QString& program, const QStringList& arguments, const QByteArray& input = {},
-                           int timeoutMs = 120'000) {
-  QProcess process;
-  process.start(QStringLiteral(CLEAVE_BIN_DIR "/") + program, arguments);
-  process.write(input);
-  process.closeWriteChannel();
+/// Waits for a process that was started; one that takes longer is killed, and counts as crashed.
+inline Finished finishedOf(QProcess& process, int timeoutMs = 120'000) {
   Finished finished;
   if (!process.waitForFinished(timeoutMs)) {
     process.kill();
@@ -33,6 +29,15 @@ inline Finished runProgram(const QString& program, const QStringList& arguments,
   finished.out = process.readAllStandardOutput();
   finished.err = process.readAllStandardError();
   return finished;
+}
+
+inline Finished runProgram(const QString& program, const QStringList& arguments, const QByteArray& input = {},
+                           int timeoutMs = 120'000) {
+  QProcess process;
+  process.start(QStringLiteral(CLEAVE_BIN_DIR "/") + program, arguments);
+  process.write(input);
+  process.closeWriteChannel();
+  return finishedOf(process, timeoutMs);
 }
 
 /// The program itself.

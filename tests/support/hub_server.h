@@ -73,6 +73,20 @@ class HubServer {
     return requests;
   }
 
+  /// Of a process that asks this Hub alone, with no token.
+  QProcessEnvironment environment(const QString& cache) const {
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    environment.insert(QStringLiteral("HF_ENDPOINT"), m_endpoint);
+    environment.insert(QStringLiteral("HF_HUB_CACHE"), cache);
+    for (const char* name : {"HF_TOKEN", "HF_HUB_OFFLINE"}) environment.remove(QString::fromLatin1(name));
+    return environment;
+  }
+  /// The same of this process.
+  void becomeTheHub(const QString& cache) const {
+    qputenv("HF_ENDPOINT", m_endpoint.toUtf8());
+    qputenv("HF_HUB_CACHE", cache.toUtf8());
+    for (const char* name : {"HF_TOKEN", "HF_HUB_OFFLINE"}) qunsetenv(name);
+  }
   hub::HubSettings settings(const QString& cache) const {
     hub::HubSettings settings;
     settings.endpoint = m_endpoint.toStdString();

@@ -41,9 +41,7 @@ class TstWindowHub : public QObject {
   void initTestCase() {
     QVERIFY2(m_server.isUp(), "python3 is needed to serve models");
     m_server.addFolder(QStringLiteral("org/tiny"), QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/tiny-llama"));
-    qputenv("HF_ENDPOINT", m_server.endpoint().toUtf8());
-    qputenv("HF_HUB_CACHE", m_cache.path().toUtf8());
-    for (const char* name : {"HF_TOKEN", "HF_HUB_OFFLINE"}) qunsetenv(name);
+    m_server.becomeTheHub(m_cache.path());
   }
 
   void aModelOpensByItsName() {
