@@ -17,6 +17,7 @@
 #include "base/files.h"
 #include "base/secret.h"
 #include "base/standard_streams.h"
+#include "base/terminal_text.h"
 #include "base/version.h"
 #include "options/standard_flags.h"
 #include "options/window_options.h"
@@ -65,7 +66,7 @@ void endOnSignals(views::Session& session, const sigset_t& ending) {
 }
 
 int fail(const Error& error) {
-  fmt::print(stderr, "cleave: {}\n", error.message);
+  fmt::print(stderr, "cleave: {}\n", terminalText(error.message));
   return exitCode(error.code);
 }
 

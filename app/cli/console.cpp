@@ -3,6 +3,7 @@
 #include "base/ending_signals.h"
 #include "base/output_file.h"
 #include "base/quantities.h"
+#include "base/terminal_text.h"
 #include "base/throttle.h"
 
 #include <cerrno>
@@ -38,6 +39,9 @@ void watchSignals() {
   (void)started;
 }
 
+/// On standard error.
+void printLine(std::string_view text) { std::fputs((terminalText(text) + "\n").c_str(), stderr); }
+
 struct Bar {
   bool onTerminal = isatty(STDERR_FILENO) != 0;
   bool drawn = false;
@@ -47,11 +51,11 @@ struct Bar {
     if (onTerminal) {
       draw(update);
     } else if (stages.insert(std::string(update.stage)).second) {  // stages that take turns are named once
-      std::fprintf(stderr, "%.*s\n", static_cast<int>(update.stage.size()), update.stage.data());
+      printLine(update.stage);
     }
   }
   void draw(const ProgressUpdate& update) {
-    std::string text = fmt::format("\r\033[K{}", update.stage);
+    std::string text = fmt::format("\r\033[K{}", terminalText(update.stage));
     if (update.total > 0) {
       const int filled = static_cast<int>(24 * update.done / update.total);
       text += fmt::format(" [{:#<{}}{: <{}}] {}/{}", "", filled, "", 24 - filled, update.done, update.total);
@@ -92,15 +96,15 @@ hub::Watcher consoleWatcher() {
   hub::Watcher watcher;
   watcher.onState = [download = Download()](const hub::DownloadState& state) mutable {
     if (bar().onTerminal) {
-      std::fprintf(stderr, "\r\033[K%s", state.text.c_str());
+      std::fprintf(stderr, "\r\033[K%s", terminalText(state.text).c_str());
       bar().drawn = true;
     } else if (download.isWorthALine(state)) {
-      std::fprintf(stderr, "%s\n", state.text.c_str());
+      printLine(state.text);
     }
   };
   watcher.onNote = [](const std::string& note) {
     endProgress();
-    std::fprintf(stderr, "%s\n", note.c_str());
+    printLine(note);
   };
   return watcher;
 }
@@ -113,20 +117,21 @@ void endProgress() {
 
 int report(const Error& error) {
   endProgress();
-  if (!error.message.empty()) std::fprintf(stderr, "cleave-cli: %s\n", error.message.c_str());
+  if (!error.message.empty()) printLine("cleave-cli: " + error.message);
   return exitCode(error.code);
 }
 
 void warn(const std::vector<std::string>& warnings) {
   endProgress();
-  for (const std::string& warning : warnings) std::fprintf(stderr, "warning: %s\n", warning.c_str());
+  for (const std::string& warning : warnings) printLine("warning: " + warning);
 }
 
 Result<void> writeOutput(const std::string& target, std::string_view text) {
   const std::stop_token stop = stopSource().get_token();
   if (target != "-") return writeFile(target, text, stop);
   errno = 0;
-  auto written = writeTo(STDOUT_FILENO, "to standard output", text, stop);
+  const auto write = [&](std::string_view shown) { return writeTo(STDOUT_FILENO, "to standard output", shown, stop); };
+  auto written = isatty(STDOUT_FILENO) != 0 ? write(terminalText(text)) : write(text);
   // A reader that has seen enough (`| head`) wants no words about it.
   if (!written && errno == EPIPE) written.error().message.clear();
   return written;

@@ -1,4 +1,5 @@
 #include "base/option_types.h"
+#include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/foreign_command.h"
@@ -60,7 +61,7 @@ struct PlanCommand {
   static Result<void> tellWhatFits(const Planned& planned, const Progress& progress) {
     CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
     endProgress();
-    std::fputs(pipeline::toText(fits).c_str(), stderr);
+    std::fputs(terminalText(pipeline::toText(fits)).c_str(), stderr);
     return {};
   }
 };

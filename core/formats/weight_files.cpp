@@ -231,6 +231,8 @@ Result<void> checkWeightFileName(std::string_view name) {
   };
   if (name.empty()) return refuse("the name is empty");
   if (name.find('\0') != std::string_view::npos) return refuse("the name contains a NUL character");
+  if (std::ranges::any_of(name, [](unsigned char c) { return c < ' ' || c == 0x7F; }))
+    return refuse("the name contains a control character");
   if (name.find('\\') != std::string_view::npos) return refuse("the name contains a backslash");
   if (name.front() == '/') return refuse("the path is absolute");
   const auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };

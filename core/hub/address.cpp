@@ -15,7 +15,7 @@ Result<Url> parsed(const std::string& address) {
   Url url(curl_url(), &curl_url_cleanup);
   const CURLUcode wrong = curl_url_set(url.get(), CURLUPART_URL, address.c_str(), CURLU_DISALLOW_USER);
   if (wrong != CURLUE_OK)
-    return fail(ErrorCode::BadInput, "{} is no address that can be asked: {}", quotedText(address),
+    return fail(ErrorCode::BadInput, "{} is no address that can be asked: {}", quotedText(withoutUser(address)),
                 curl_url_strerror(wrong));
   return url;
 }
@@ -39,10 +39,29 @@ Result<Origin> originOf(const std::string& address) {
 Result<std::string> addressFrom(const std::string& base, const std::string& reference) {
   CLEAVE_TRY(const Url url, parsed(base));
   if (curl_url_set(url.get(), CURLUPART_URL, reference.c_str(), CURLU_DISALLOW_USER) != CURLUE_OK)
-    return fail(ErrorCode::BadInput, "{} is no address that can be asked", quotedText(reference));
+    return fail(ErrorCode::BadInput, "{} is no address that can be asked", quotedText(withoutUser(reference)));
   std::string address = part(url, CURLUPART_URL);
   CLEAVE_TRY_VOID(originOf(address).map([](const Origin&) {}));
   return address;
+}
+
+std::string withoutUser(std::string_view text) {
+  constexpr std::string_view kBefore = "://", kEnds = "/?# \t\"'";
+  std::string result;
+  while (true) {
+    const std::size_t before = text.find(kBefore);
+    if (before == std::string_view::npos) return result.append(text);
+    const std::size_t begin = before + kBefore.size();
+    const std::size_t end = std::min(text.find_first_of(kEnds, begin), text.size());
+    const std::size_t at = text.substr(0, end).rfind('@');
+    result.append(text.substr(0, begin));
+    if (at != std::string_view::npos && at >= begin) {
+      result.append("…");
+      text.remove_prefix(at);
+    } else {
+      text.remove_prefix(begin);
+    }
+  }
 }
 
 std::string escaped(std::string_view text) {

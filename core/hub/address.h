@@ -18,6 +18,8 @@ struct Origin {
 Result<Origin> originOf(const std::string& address);
 /// Where `reference` (a redirect's Location) leads from `base`; as originOf.
 Result<std::string> addressFrom(const std::string& base, const std::string& reference);
+/// A text in which addresses may stand, with what is before their @ left out: "http://…@proxy:3128".
+std::string withoutUser(std::string_view text);
 /// A part of a path: all that has a meaning in an address is escaped, slashes too.
 std::string escaped(std::string_view part);
 /// The same of a path: its slashes stay.

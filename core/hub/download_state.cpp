@@ -22,7 +22,7 @@ std::string durationText(std::int64_t seconds) {
 std::string Meter::text() const {
   const std::string which =
       state.files > 1 ? fmt::format("{} ({} of {})", state.file, state.number, state.files) : state.file;
-  if (!state.waitingFor.empty()) return fmt::format("{}: {}", which, state.waitingFor);
+  if (!state.waitingFor.empty()) return which.empty() ? state.waitingFor : which + ": " + state.waitingFor;
   if (state.isChecking) return fmt::format("{}: checking its hash", which);
   std::string text = fmt::format("{}: {} of {}", which, bytesText(state.doneBytes), bytesText(state.totalBytes));
   if (state.bytesPerSecond <= 0) return text;

@@ -1,5 +1,7 @@
 #include "hub/http.h"
 
+#include "base/json.h"
+#include "base/quantities.h"
 #include "base/version.h"
 #include "hub/address.h"
 
@@ -54,6 +56,7 @@ struct Flight {
   bool leftOrigin = false;  ///< a redirect led elsewhere: no token any more
   std::size_t headerBytes = 0;
   std::optional<Error> error;  ///< of the one who takes the body
+  std::string noAnswer;        ///< why what comes is no Hub's answer; empty: nothing is wrong with it
   bool brought = false;        ///< something that was not there
   int attempts = 0;            ///< that brought nothing, in a row
   Clock::time_point notBefore{};
@@ -76,7 +79,10 @@ std::size_t takeHeader(const char* bytes, std::size_t size, std::size_t count, v
   auto& self = *static_cast<Flight*>(flight);
   const std::string_view line(bytes, size * count);
   self.headerBytes += line.size();
-  if (self.headerBytes > kMostHeaderBytes) return 0;
+  if (self.headerBytes > kMostHeaderBytes) {
+    self.noAnswer = fmt::format("its answer has more than {} of headers", bytesText(kMostHeaderBytes));
+    return 0;
+  }
   if (line.starts_with("HTTP/")) self.call->answer.headers.clear();  // of what came in between, as 100 Continue
   if (const auto colon = line.find(':'); colon != std::string_view::npos)
     self.call->answer.headers[lowered(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
@@ -90,8 +96,15 @@ std::size_t takeBody(const char* bytes, std::size_t size, std::size_t count, voi
   long status = 0;
   curl_easy_getinfo(self.easy.get(), CURLINFO_RESPONSE_CODE, &status);
   call.answer.status = static_cast<int>(status);
+  if (const std::string packed = call.answer.header("content-encoding"); !packed.empty() && packed != "identity") {
+    self.noAnswer = fmt::format("it sends its answer packed ({}), though it was asked not to", quotedText(packed));
+    return 0;
+  }
   if (!call.take || (status != 200 && status != 206)) {
-    if (call.answer.body.size() + length > kMostBodyBytes) return 0;
+    if (call.answer.body.size() + length > kMostBodyBytes) {
+      self.noAnswer = fmt::format("its answer has more than {}", bytesText(kMostBodyBytes));
+      return 0;
+    }
     call.answer.body.append(bytes, length);
     return length;
   }
@@ -113,7 +126,7 @@ Failure::Kind kindOf(CURLcode code, long proxyStatus) {
     case CURLE_OPERATION_TIMEDOUT: return Failure::Kind::Silent;
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_PROXY: return Failure::Kind::Proxy;
-    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_SSL_CONNECT_ERROR: return Failure::Kind::Handshake;
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_CACERT_BADFILE:
     case CURLE_SSL_CERTPROBLEM:
@@ -240,6 +253,7 @@ void HttpClient::State::start(Flight& flight) {
   flight.headerBytes = 0;
   flight.words.fill('\0');
   flight.brought = false;
+  flight.noAnswer.clear();
   flight.easy.reset(curl_easy_init());
   setOptions(flight);
   curl_multi_add_handle(multi, flight.easy.get());
@@ -277,12 +291,13 @@ std::optional<Failure> HttpClient::State::failureOf(Flight& flight, CURLcode cod
   if (call.failure) return call.failure;
   const auto asked = originOf(flight.url);
   const std::string host = asked ? asked->host : flight.url;
+  if (!flight.noAnswer.empty()) return Failure{Failure::Kind::NoHub, host, flight.noAnswer, call.answer};
   if (code != CURLE_OK) {
     long proxyStatus = 0;
     curl_easy_getinfo(flight.easy.get(), CURLINFO_HTTP_CONNECTCODE, &proxyStatus);
     std::string words = flight.words[0] != '\0' ? flight.words.data() : curl_easy_strerror(code);
     while (words.ends_with('.') || words.ends_with('\n')) words.pop_back();
-    return Failure{kindOf(code, proxyStatus), host, std::move(words), call.answer};
+    return Failure{kindOf(code, proxyStatus), host, withoutUser(words), call.answer};
   }
   const int status = call.answer.status;
   const bool isAnswer = call.answer.isOk() || !call.answer.redirectsTo.empty() || (status == 404 && call.mayBeMissing);
@@ -293,7 +308,8 @@ std::optional<Failure> HttpClient::State::failureOf(Flight& flight, CURLcode cod
 bool HttpClient::State::triesAgain(Flight& flight, const Failure& failure) {
   if (!isPassing(failure)) return false;
   flight.attempts = flight.brought ? 0 : flight.attempts + 1;
-  const bool isLost = failure.kind == Failure::Kind::Unreachable && !hasAnswered;
+  const bool isLost =
+      (failure.kind == Failure::Kind::Unreachable || failure.kind == Failure::Kind::Silent) && !hasAnswered;
   if (flight.attempts >= (isLost ? kAttemptsToReach : kAttempts)) return false;
   Clock::duration pause = flight.attempts == 0 ? 0ms : kFirstPause * (1 << (flight.attempts - 1));
   curl_off_t asked = 0;
@@ -304,6 +320,8 @@ bool HttpClient::State::triesAgain(Flight& flight, const Failure& failure) {
     if (onWait)
       onWait(fmt::format("{} asks for {} s of patience (HTTP {})", failure.host, asked, failure.answer.status));
   }
+  if (failure.kind == Failure::Kind::Silent && onWait)
+    onWait(fmt::format("{} has sent nothing for {} s and is asked again", failure.host, settings.quietSeconds));
   flight.notBefore = Clock::now() + pause;
   flight.url = flight.call->url;
   flight.redirects = 0;

@@ -40,10 +40,10 @@ struct Answer {
 
 /// Why there is no answer that can be used.
 struct Failure {
-  enum class Kind : std::uint8_t { Unreachable, Silent, Cut, Proxy, Certificate, Redirect, Status };
+  enum class Kind : std::uint8_t { Unreachable, Silent, Cut, Proxy, Certificate, Handshake, Redirect, NoHub, Status };
   Kind kind = Kind::Status;
   std::string host;    ///< that was asked
-  std::string detail;  ///< a clause without a full stop: libcurl's words
+  std::string detail;  ///< a clause without a full stop: libcurl's words; of NoHub what is wrong with the answer
   Answer answer;       ///< of kind Status; of others what came of it
 };
 

@@ -83,10 +83,14 @@ bool HubId::isCommit() const {
 
 std::string HubId::text() const { return revision == "main" ? repo : repo + "@" + revision; }
 
+bool namesFile(std::string_view text) {
+  constexpr std::array<std::string_view, 7> kFiles{".json", ".pt2", ".safetensors", ".trace", ".cleave", ".pt", ".bin"};
+  return std::ranges::any_of(kFiles, [&](std::string_view ending) { return text.ends_with(ending); });
+}
+
 bool looksLikeHubId(std::string_view text) {
-  constexpr std::array<std::string_view, 6> kFiles{".json", ".pt2", ".safetensors", ".trace", ".pt", ".bin"};
   if (text.empty() || text.front() == '/' || text.front() == '.' || text.front() == '~') return false;
-  if (std::ranges::any_of(kFiles, [&](std::string_view ending) { return text.ends_with(ending); })) return false;
+  if (namesFile(text)) return false;
   return HubId::parse(text).has_value();
 }
 

@@ -28,5 +28,7 @@ struct HubId {
 /// True of what a user who names no file means by it: it does not begin with "/", "." or "~", has at most one slash and
 /// no ending of a file that Cleave opens.
 bool looksLikeHubId(std::string_view text);
+/// True of what ends as the files do that Cleave opens, or refuses.
+bool namesFile(std::string_view text);
 
 }  // namespace cleave::hub

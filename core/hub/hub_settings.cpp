@@ -1,6 +1,7 @@
 #include "hub/hub_settings.h"
 
 #include "base/json.h"
+#include "hub/address.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,8 +10,10 @@
 namespace cleave::hub {
 namespace {
 
+constexpr const char* kWithholds = "HF_HUB_DISABLE_IMPLICIT_TOKEN";
 constexpr std::int64_t kLongestToken = 4096;
 constexpr int kLongestQuietSeconds = 3600;
+constexpr std::string_view kWhatNoTokenHas = "it has white space, control characters or letters that are not ASCII";
 
 bool isTrue(std::optional<std::string> value) {
   if (!value) return false;
@@ -62,13 +65,12 @@ struct Reader {
     return fail(ErrorCode::Environment, "Neither HF_HUB_CACHE nor HF_HOME nor HOME says where the Hub's cache lies.");
   }
 
-  /// A file that cannot be read is as none: whoever needs a token is told where one was looked for.
+  /// A file that cannot be used is as none: whoever needs a token is told what is wrong with it.
   Result<void> takeToken(HubSettings& settings) const {
     for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
       Secret token = tokenIn(get(name).value_or(""));
       if (token.isEmpty()) continue;
-      if (!isToken(token))
-        return fail(ErrorCode::BadInput, "{} holds what is no token: it has white space or control characters.", name);
+      if (!isToken(token)) return fail(ErrorCode::BadInput, "{} holds what is no token: {}.", name, kWhatNoTokenHas);
       settings.token = std::move(token);
       settings.tokenFrom = name;
       return {};
@@ -78,12 +80,19 @@ struct Reader {
     if (!named && !folder) return {};
     const fs::path file = named ? expanded(*named, environment) : *folder / "token";
     settings.tokenLookedFor = file.string();
-    if (auto text = readTextFile(file, kLongestToken)) {
-      Secret token = tokenIn(*std::move(text));
-      if (token.isEmpty() || !isToken(token)) return {};
-      settings.token = std::move(token);
-      settings.tokenFrom = file.string();
-    }
+    std::error_code ignored;
+    if (!fs::exists(file, ignored)) return {};
+    auto text = readTextFile(file, kLongestToken);
+    Secret token = text ? tokenIn(*std::move(text)) : Secret();
+    if (!text)
+      settings.whyNoToken = fmt::format("{} cannot be read as one", file.string());
+    else if (token.isEmpty())
+      settings.whyNoToken = fmt::format("{} is empty", file.string());
+    else if (!isToken(token))
+      settings.whyNoToken = fmt::format("what {} holds is none: {}", file.string(), kWhatNoTokenHas);
+    if (!settings.whyNoToken.empty()) return {};
+    settings.token = std::move(token);
+    settings.tokenFrom = file.string();
     return {};
   }
 
@@ -111,10 +120,15 @@ Result<HubSettings> hubSettings(const Environment& environment) {
     while (settings.endpoint.ends_with('/')) settings.endpoint.pop_back();
     if (!settings.endpoint.starts_with("https://") && !settings.endpoint.starts_with("http://"))
       return fail(ErrorCode::BadInput, "HF_ENDPOINT is {}, which is no address that begins with https:// or http://.",
-                  quotedText(*endpoint));
+                  quotedText(withoutUser(*endpoint)));
+    if (const auto origin = originOf(settings.endpoint); !origin)
+      return fail(ErrorCode::BadInput, "HF_ENDPOINT: {}.", origin.error().message);
   }
   CLEAVE_TRY(settings.cache, reader.cache());
-  if (!isTrue(reader.get("HF_HUB_DISABLE_IMPLICIT_TOKEN"))) CLEAVE_TRY_VOID(reader.takeToken(settings));
+  if (!isTrue(reader.get(kWithholds)))
+    CLEAVE_TRY_VOID(reader.takeToken(settings));
+  else
+    settings.whyNoToken = fmt::format("{} withholds it; unset that, or download it with --token-file", kWithholds);
   for (const char* name : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}) {
     if (settings.isOffline || !isTrue(reader.get(name))) continue;
     settings.isOffline = true;

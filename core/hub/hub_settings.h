@@ -24,6 +24,7 @@ struct HubSettings {
   Secret token;
   std::string tokenFrom;       ///< "HF_TOKEN", or the file's path; empty: there is none
   std::string tokenLookedFor;  ///< where there was none: the file that would hold it
+  std::string whyNoToken;      ///< a clause: why what is there is not used; empty: nothing is there
   bool isOffline = false;
   std::string offlineBy;  ///< the variable that says so
   int quietSeconds = 10;

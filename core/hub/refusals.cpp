@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 
+#include <algorithm>
+
 namespace cleave::hub {
 namespace {
 
@@ -10,6 +12,7 @@ constexpr std::string_view kWithoutNetwork = "with --local-only or HF_HUB_OFFLIN
 /// "the token of HF_TOKEN was given" or where one is looked for.
 std::string tokenText(const HubSettings& settings) {
   if (!settings.token.isEmpty()) return fmt::format("the token from {} may not read it", settings.tokenFrom);
+  if (!settings.whyNoToken.empty()) return fmt::format("no token was given: {}", settings.whyNoToken);
   return fmt::format("no token was given: set HF_TOKEN, or write one to {}",
                      settings.tokenLookedFor.empty() ? "the file that HF_TOKEN_PATH names" : settings.tokenLookedFor);
 }
@@ -18,6 +21,14 @@ std::string tokenText(const HubSettings& settings) {
 std::string reason(const Failure& failure) {
   const std::string words = failure.answer.header("x-error-message");
   return words.empty() ? "" : fmt::format(" ({} says {})", failure.host, quotedText(words));
+}
+
+/// "; it asks to come back in 30 s", of seconds or of a date (RFC 9110, 10.2.3).
+std::string patience(const std::string& retryAfter) {
+  if (retryAfter.empty()) return "";
+  const bool isSeconds = std::ranges::all_of(retryAfter, [](char c) { return c >= '0' && c <= '9'; });
+  return isSeconds ? fmt::format("; it asks to come back in {} s", retryAfter)
+                   : fmt::format("; it asks to come back after {}", quotedText(retryAfter));
 }
 
 Error badInput(std::string message) { return {ErrorCode::BadInput, std::move(message)}; }
@@ -59,11 +70,9 @@ Error refusedStatus(const Failure& failure, const HubId& id, const std::string& 
                     failure.host, file));
   }
   if (status == 429) {
-    const std::string wait = failure.answer.header("retry-after");
-    return environment(
-        fmt::format("{} has had too many requests (HTTP 429){}: {}.", failure.host,
-                    wait.empty() ? "" : fmt::format("; it asks to come back in {} s", quotedText(wait)),
-                    settings.token.isEmpty() ? "with a token (HF_TOKEN) it allows more of them" : "try again later"));
+    return environment(fmt::format(
+        "{} has had too many requests (HTTP 429){}: {}.", failure.host, patience(failure.answer.header("retry-after")),
+        settings.token.isEmpty() ? "with a token (HF_TOKEN) it allows more of them" : "try again later"));
   }
   return environment(fmt::format("{} answers HTTP {} for {} of {}{}: try again later.", failure.host, status, file,
                                  id.repo, reason(failure)));
@@ -73,7 +82,8 @@ Error refusedStatus(const Failure& failure, const HubId& id, const std::string& 
 
 bool isUnreachable(const Failure& failure) {
   return failure.kind == Failure::Kind::Unreachable || failure.kind == Failure::Kind::Silent ||
-         failure.kind == Failure::Kind::Cut || (failure.kind == Failure::Kind::Status && failure.answer.status >= 500);
+         failure.kind == Failure::Kind::Cut || failure.kind == Failure::Kind::Handshake ||
+         (failure.kind == Failure::Kind::Status && failure.answer.status >= 500);
 }
 
 Error refusal(const Failure& failure, const HubId& id, const std::string& file, const HubSettings& settings) {
@@ -102,6 +112,14 @@ Error refusal(const Failure& failure, const HubId& id, const std::string& file, 
           fmt::format("{} cannot prove who it is ({}): if a proxy of your network stands between, name "
                       "the file of its certificates in SSL_CERT_FILE.",
                       failure.host, failure.detail));
+    case Failure::Kind::Handshake:
+      return environment(
+          fmt::format("{} does not come to terms about an encrypted connection ({}): check that HF_ENDPOINT begins as "
+                      "the server speaks, https:// or http://, and the proxy; {}.",
+                      failure.host, failure.detail, kWithoutNetwork));
+    case Failure::Kind::NoHub:
+      return environment(fmt::format("{} does not answer as a Hub does: {}. Check HF_ENDPOINT and the proxy.",
+                                     failure.host, failure.detail));
     case Failure::Kind::Redirect:
       return environment(
           fmt::format("{} of {} is not fetched from {}: {}.", file, id.repo, failure.host, failure.detail));

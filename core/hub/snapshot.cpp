@@ -2,6 +2,7 @@
 
 #include "base/json.h"
 #include "base/quantities.h"
+#include "base/terminal_text.h"
 #include "formats/weight_files.h"
 #include "hub/address.h"
 #include "hub/blob_fetch.h"
@@ -165,11 +166,15 @@ Result<std::optional<Error>> Fetcher::askForConfig() {
   return std::nullopt;
 }
 
-/// The names of the files at the top of the repository.
+/// The names of the files at the top of the repository, each once; what has control characters in it is no such name.
 Result<std::vector<std::string>> Fetcher::listedFiles() {
   Call call{.url = fmt::format("{}/api/models/{}/revision/{}", m_request.settings.endpoint, m_request.id.repo,
                                escaped(m_commit))};
   CLEAVE_TRY_VOID(m_client.perform(call));
+  if (call.failure && call.failure->answer.status == 404) {  // its config came from there
+    return fail(ErrorCode::Environment, "{} does not answer as a Hub does: it lists no files of {}. Check HF_ENDPOINT.",
+                m_request.settings.endpoint, m_request.id.repo);
+  }
   if (call.failure) return tl::unexpected(refused(*call.failure, "the list of files"));
   const std::string where = fmt::format("The answer of {}", m_request.settings.endpoint);
   CLEAVE_TRY(const nlohmann::json json, parseJson(call.answer.body, where, {.bytes = 32 << 20}));
@@ -178,10 +183,12 @@ Result<std::vector<std::string>> Fetcher::listedFiles() {
     return fail(ErrorCode::Environment, "{} lists no files of {}: check HF_ENDPOINT.", where, m_request.id.repo);
   for (const nlohmann::json& entry : json["siblings"]) {
     if (!entry.is_object() || !entry.contains("rfilename") || !entry["rfilename"].is_string()) continue;
-    if (auto name = entry["rfilename"].get<std::string>(); name.find('/') == std::string::npos)
+    auto name = entry["rfilename"].get<std::string>();
+    if (name.find('/') == std::string::npos && terminalText(name) == name && name.find('\n') == std::string::npos)
       names.push_back(std::move(name));
   }
   std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

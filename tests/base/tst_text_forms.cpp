@@ -1,6 +1,7 @@
 /// Texts that other programs read: bytes as base64, words for a shell.
 #include "base/base64.h"
 #include "base/shell_word.h"
+#include "base/terminal_text.h"
 
 #include <QByteArray>
 #include <QProcess>
@@ -26,6 +27,15 @@ class TestTextForms : public QObject {
          {"a", "ab", "abc", "ab=c", "====", "a===", "ab c", "\xff\xff\xff\xff", "AB==CD==", "AB==", "ABC=\n", "ABF="})
       QVERIFY2(!fromBase64(text), text);
     QVERIFY(fromBase64("AA==") == std::string(1, '\0'));
+  }
+
+  void aTerminalIsGivenNoCommands() {
+    QCOMPARE(terminalText("plain, ä and 日本\n\ttabs"), "plain, ä and 日本\n\ttabs");
+    QCOMPARE(terminalText("\x1b[31mred\x07\x7f\r"), "\\x1b[31mred\\x07\\x7f\\x0d");
+    QCOMPARE(terminalText("\xc2\x9b"
+                          "31m \xc2\xa0"),
+             "\\x9b31m \xc2\xa0");
+    QCOMPARE(terminalText(std::string("a\0b", 3)), "a\\x00b");
   }
 
   void aShellReadsAWordAsItWas() {

@@ -1,4 +1,5 @@
 // What names a model on a Hub, and where huggingface_hub's variables say that it lies.
+#include "hub/address.h"
 #include "hub/cache.h"
 #include "hub/hub_id.h"
 #include "hub/hub_settings.h"
@@ -81,6 +82,11 @@ class TstHubId : public QObject {
     QCOMPARE(settings({{"HOME", "/a"}, {"HF_ENDPOINT", "https://mirror.example/"}})->endpoint,
              std::string("https://mirror.example"));
     QVERIFY(!settings({{"HOME", "/a"}, {"HF_ENDPOINT", "ftp://mirror"}}));
+    for (const char* wrong : {"http://127.0.0.1:99999", "http://[::1", "http://me:secret@host", "http://a b"}) {
+      const auto refused = settings({{"HOME", "/a"}, {"HF_ENDPOINT", wrong}});
+      QVERIFY2(!refused && refused.error().message.find("secret") == std::string::npos, wrong);
+    }
+    QCOMPARE(withoutUser("a http://u:p@h:1/x@y 'ftp://p@q' b@c"), std::string("a http://…@h:1/x@y 'ftp://…@q' b@c"));
     for (const char* yes : {"1", "on", "YES", "True"})
       QVERIFY(settings({{"HOME", "/a"}, {"HF_HUB_OFFLINE", yes}})->isOffline);
     QVERIFY(!settings({{"HOME", "/a"}, {"HF_HUB_OFFLINE", "0"}})->isOffline);
@@ -102,6 +108,20 @@ class TstHubId : public QObject {
     QCOMPARE(tokenOf({{"HF_TOKEN", "hf_of_the_variable"}}), std::string("hf_of_the_variable"));
     QCOMPARE(tokenOf({{"HF_HUB_DISABLE_IMPLICIT_TOKEN", "1"}, {"HF_TOKEN", "x"}}), std::string());
     QVERIFY(!settings({{"HF_HOME", folder}, {"HF_TOKEN", "two\r\nlines: x"}}));
+    // Why there is none, where something is there.
+    std::ofstream(folder + "/accents") << "hf_\xc3\xa9";
+    std::ofstream(folder + "/empty") << "\n";
+    const auto whyNone = [&](std::map<std::string, std::string> variables) {
+      variables["HF_HOME"] = folder;
+      return settings(variables)->whyNoToken;
+    };
+    QCOMPARE(whyNone({}), std::string());
+    QVERIFY(whyNone({{"HF_HUB_DISABLE_IMPLICIT_TOKEN", "1"}, {"HF_TOKEN", "x"}})
+                .starts_with("HF_HUB_DISABLE_IMPLICIT_TOKEN withholds it"));
+    QVERIFY(whyNone({{"HF_TOKEN_PATH", folder + "/accents"}}).ends_with("letters that are not ASCII"));
+    QCOMPARE(whyNone({{"HF_TOKEN_PATH", folder + "/empty"}}), folder + "/empty is empty");
+    QCOMPARE(whyNone({{"HF_TOKEN_PATH", folder}}), folder + " cannot be read as one");
+    QCOMPARE(whyNone({{"HF_TOKEN_PATH", folder + "/none"}}), std::string());
     HubSettings taken;
     QVERIFY(takeTokenFrom(folder + "/other", taken));
     QCOMPARE(taken.token.reveal(), std::string("hf_other"));

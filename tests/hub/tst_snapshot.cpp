@@ -180,8 +180,10 @@ class TstSnapshot : public QObject {
     row("weights are forbidden", "{'status': {'model.safetensors': [403]}}", ErrorCode::BadInput, "does not let org/");
     row("404 for all", "{'status': {'*': [404]}}", ErrorCode::BadInput, "or it is private");
     row("429 for long", "{'status': {'*': [429]}, 'retry_after': 4000}", ErrorCode::Environment,
-        "asks to come back in \"4000\" s");
+        "asks to come back in 4000 s");
     row("500", "{'status': {'*': [500]}}", ErrorCode::Environment, "answers HTTP 500");
+    row("packed", "{'packed': true}", ErrorCode::Environment, "sends its answer packed (\"gzip\")");
+    row("headers without end", "{'headers': 100}", ErrorCode::Environment, "has more than 64 KiB of headers");
     row("another hash", "{'flip': true}", ErrorCode::Environment, "other bytes than the Hub announces");
     row("announces more", "{'announce': 5}", ErrorCode::Environment, "bytes by what the Hub announces");
     row("announces less", "{'announce': -5}", ErrorCode::Environment, "bytes by what the Hub announces");
@@ -222,6 +224,21 @@ class TstSnapshot : public QObject {
     const QString repo = QStringLiteral("org/kind-%1").arg(qHash(files));
     for (const QString& file : files) m_server.add(repo + "/" + file, kConfig);
     verifyRefused(fetch(repo), ErrorCode::BadInput, text);
+  }
+
+  void theListOfFilesIsNoOrder() {
+    const auto put = [this](const QString& repo, const QByteArray& faults) {
+      m_server.add(repo + "/config.json", kConfig);
+      m_server.add(repo + "/a.safetensors", someBytes(300));
+      m_server.setFaults(repo, faults);
+    };
+    put("org/twice", "{'listed': ['config.json', 'a.safetensors', 'a.safetensors']}");
+    QVERIFY(fetch("org/twice"));
+    put("org/odd",
+        "{'listed': ['config.json', 'b\\u0000.safetensors', 'c\\u001b[31m.safetensors', 'd\\n.safetensors']}");
+    verifyRefused(fetch("org/odd"), ErrorCode::BadInput, "has no weights, only a config.json");
+    put("org/unlisted", "{'no_listing': true}");
+    verifyRefused(fetch("org/unlisted"), ErrorCode::Environment, "lists no files of org/unlisted. Check HF_ENDPOINT");
   }
 
   void missingNames() {

@@ -21,6 +21,9 @@ FOLDER/org/name/* are the files of a model. FOLDER/org/name/.faults.json may hol
     redirect      "URL"                          weights lie there, instead of at the second server
     expires       3                              the second server answers 403 after so many requests
     no_listing    true                           /api/models answers 404
+    listed        ["a", ...]                     /api/models lists these files
+    packed        true                           claims to send weights as gzip
+    headers       100                            sends so many headers of 1000 bytes more
 
 Weights (*.safetensors) are "LFS": redirected to a second server on another port that takes no token. Prints one line,
 {"endpoint": ..., "second": ...}, then a JSON line for each request: server, method, path, range, token (whether one was
@@ -145,7 +148,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                        for name in repo.files()]
             return self.send_json(entries, commit)
         return self.send_json({"id": repo.name, "modelId": repo.name, "sha": commit, "private": False, "tags": [],
-                               "downloads": 0, "likes": 0, "siblings": [{"rfilename": name} for name in repo.files()]},
+                               "downloads": 0, "likes": 0, "siblings": [{"rfilename": name} for name in repo.faults.get("listed", repo.files())]},
                               commit)
 
     def send_json(self, value, commit):
@@ -220,6 +223,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.refuse(416, headers=[("Content-Range", f"bytes */{len(content)}")])
         body = content[first:last + 1]
         self.send_response(status)
+        for number in range(faults.get("headers", 0)):
+            self.send_header(f"X-{number}", "x" * 1000)
+        if faults.get("packed") and is_large(file):
+            self.send_header("Content-Encoding", "gzip")
         for name, value in headers:
             self.send_header(name, value)
         total = len(content) + (faults.get("total", 0) if is_large(file) else 0)
