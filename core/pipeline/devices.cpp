@@ -1,4 +1,5 @@
 #include "pipeline/samples.h"
+#include "pipeline/saved_session.h"
 #include "pipeline/source.h"
 #include "solve/problem/device_profile.h"
 
@@ -11,11 +12,16 @@ namespace {
 
 constexpr std::int64_t kMaxProfileBytes = 1 << 20;
 
-/// A profile of its own, or the one of a plan.
+/// A profile of its own, or the one of a plan or a session.
 Result<solve::DeviceProfile> readProfile(const fs::path& file) {
-  if (isPlanFile(file.string())) {
+  const auto source = recognise(file.string());
+  if (source && source->kind == SourceKind::Plan) {
     CLEAVE_TRY(const auto plan, readPlanFile(file));
     return plan->costSettings.profile;
+  }
+  if (source && source->kind == SourceKind::Session) {
+    CLEAVE_TRY(const SavedSession session, readSession(file));
+    return session.settings.cost.profile;
   }
   CLEAVE_TRY(const std::string text, readTextFile(file, kMaxProfileBytes));
   return withContext(solve::parseDeviceProfile(text), file.string());
@@ -60,6 +66,11 @@ Result<solve::DeviceProfile> deviceProfile(const std::string& nameOrFile) {
   return fail(ErrorCode::BadUsage,
               "There is no device profile \"{}\": write one of {}, or the path of a profile in JSON or of a plan.",
               nameOrFile, namesOf(profiles));
+}
+
+bool isBundled(const solve::DeviceProfile& profile) {
+  const auto profiles = deviceProfiles();
+  return profiles && std::find(profiles->begin(), profiles->end(), profile) != profiles->end();
 }
 
 }  // namespace cleave::pipeline

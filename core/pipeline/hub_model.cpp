@@ -20,6 +20,7 @@ bool isPath(const std::string& source) {
 
 bool isHubId(const std::string&) { return false; }
 std::optional<std::string> snapshotName(const fs::path&) { return std::nullopt; }
+std::string snapshotId(const fs::path&) { return {}; }
 
 #else
 
@@ -28,6 +29,11 @@ bool isHubId(const std::string& source) { return source.find('/') != std::string
 std::optional<std::string> snapshotName(const fs::path& folder) {
   const auto snapshot = hub::snapshotOf(folder);
   return snapshot ? std::optional(snapshot->id.repo) : std::nullopt;
+}
+
+std::string snapshotId(const fs::path& folder) {
+  const auto snapshot = hub::snapshotOf(folder);
+  return snapshot ? snapshot->id.text() : std::string();
 }
 
 /// "org/name" of an address of the Hub's own pages.
@@ -56,6 +62,16 @@ bool hasWeights(const fs::path& folder) {
   return files && !files->files.empty();
 }
 
+/// A path; where nothing is there and it was meant as a Hub id, why it is none.
+Result<std::string> noHubModel(const std::string& source) {
+  const std::string repo = source.substr(0, source.find('@'));
+  const bool isMeant = !isPath(source) && std::ranges::count(repo, '/') == 1 && !hub::namesFile(repo);
+  const auto id = hub::HubId::parse(source);
+  if (!isMeant || id) return source;
+  return fail(ErrorCode::BadInput, "There is no file or folder {} here, and as a model on the Hub: {}",
+              quotedText(source), id.error().message);
+}
+
 /// For the model of a snapshot's folder, into its own cache; that of another machine is not here.
 Result<hub::SnapshotRequest> requestFor(const std::string& folder) {
   const auto snapshot = hub::snapshotOf(folder);
@@ -72,6 +88,8 @@ Result<hub::SnapshotRequest> requestFor(const std::string& folder) {
 }  // namespace
 
 bool namesHubModel(const std::string& source) { return !isPath(source) && !isAddress(source) && isHubId(source); }
+
+std::string hubIdOf(const std::string& folder) { return snapshotId(fs::path(folder).lexically_normal()); }
 
 std::string modelName(const std::string& source) {
   const fs::path path = fs::path(source).lexically_normal();
@@ -100,7 +118,7 @@ Result<std::string> bringHubWeights(const std::string& folder, const hub::Watche
 Result<std::string> bringModel(const std::string& source, hub::Wanted wanted, const hub::Watcher& watcher,
                                const Progress& progress) {
   if (isAddress(source)) return refuseAddress(source);
-  if (!namesHubModel(source)) return source;
+  if (!namesHubModel(source)) return noHubModel(source);
   CLEAVE_TRY(hub::HubId id, hub::HubId::parse(source));
   CLEAVE_TRY(hub::HubSettings settings, hub::hubSettings());
   auto snapshot = hub::fetchSnapshot({std::move(id), wanted, std::move(settings)}, watcher, progress);

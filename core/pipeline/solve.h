@@ -24,6 +24,8 @@ Result<std::vector<solve::DeviceProfile>> deviceProfiles();
 /// that are not here). BadInput lists the names there are.
 Result<solve::DeviceProfile> deviceProfile(const std::string& nameOrFile);
 inline constexpr std::string_view kDefaultDevice = "h100";
+/// Its name is enough to find it, here and wherever this version of Cleave is.
+bool isBundled(const solve::DeviceProfile& profile);
 
 struct SolveOptions {
   int ranks = 2;

@@ -17,28 +17,13 @@ namespace {
 constexpr std::int64_t kLookedAt = 64 << 10;
 constexpr std::size_t kLongestSchema = 64;
 constexpr std::string_view kWhatOpens =
-    "Cleave opens model folders with a config.json, exported programs (.pt2), plans and recorded searches";
-
-/// "meta-llama/Llama-3.1-8B": what a Hub id looks like.
-bool looksLikeHubId(const std::string& source) {
-  const auto slash = source.find('/');
-  return slash != std::string::npos && slash > 0 && slash + 1 < source.size() &&
-         source.find('/', slash + 1) == std::string::npos;
-}
+    "Cleave opens model folders with a config.json, exported programs (.pt2), plans, recorded searches and sessions";
 
 Result<fs::path> existingPath(const std::string& source) {
-  std::error_code ignored;
   const fs::path path(source);
   if (source.find('\0') != std::string::npos)
     return fail(ErrorCode::BadInput, "The path {} holds a zero byte, which no path can.", quotedText(source));
   if (source.empty()) return fail(ErrorCode::BadUsage, "No model is given: name a model folder or a config.json.");
-  const bool isPath = source[0] == '/' || source[0] == '.' || fs::exists(fs::symlink_status(path, ignored));
-  if (!isPath && looksLikeHubId(source)) {
-    return fail(ErrorCode::BadInput,
-                "There is no folder {} here. If it is a Hub id, download it first (hf download {}) and "
-                "give the folder's path.",
-                source, source);
-  }
   std::error_code wrong;
   const bool isThere = fs::exists(path, wrong);
   CLEAVE_TRY_VOID(refuseLinkLoop(path, wrong));
@@ -111,6 +96,7 @@ KindWords wordsFor(SourceKind kind) {
   switch (kind) {
     case SourceKind::Plan: return {"a plan", "plans are for `run`, `check` and `export`"};
     case SourceKind::Trace: return {"a recorded search", "recorded searches are for `trace`"};
+    case SourceKind::Session: return {"a session", "sessions are for the window, which `cleave FILE` opens"};
     case SourceKind::Model: break;
   }
   return {"a model folder, a config.json or an exported program",
@@ -146,6 +132,7 @@ Result<Source> recognise(const std::string& source) {
   }
   const std::size_t first = head.find_first_not_of(" \t\r\n");
   const bool isJson = first != std::string::npos && head[first] == '{';
+  if (isJson && schemaOf(head).starts_with("cleave.session/")) return Source{SourceKind::Session, path};
   if (isJson && schemaOf(head).starts_with("cleave.plan/")) return Source{SourceKind::Plan, path};
   if (path.filename() == "config.json")
     return Source{SourceKind::Model, path.has_parent_path() ? path.parent_path() : fs::path(".")};

@@ -1,6 +1,6 @@
 #pragma once
-/// What a path names that Cleave opens: a model, a plan or a recorded search. Told by what the file holds, not by its
-/// name, for every way a path comes in: arguments, dialogs, drops, recent files, scripts.
+/// What a path names that Cleave opens: a model, a plan, a recorded search or a session. Told by what the file holds,
+/// not by its name, for every way a path comes in: arguments, dialogs, drops, recent files, scripts.
 ///
 ///     CLEAVE_TRY(const Source source, recognise("plan.json"));   // {SourceKind::Plan, "plan.json"}
 #include "base/overwriting.h"
@@ -8,7 +8,7 @@
 
 namespace cleave::pipeline {
 
-enum class SourceKind : std::uint8_t { Model, Plan, Trace };
+enum class SourceKind : std::uint8_t { Model, Plan, Trace, Session };
 
 struct Source {
   SourceKind kind = SourceKind::Model;

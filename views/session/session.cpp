@@ -49,8 +49,10 @@ void Session::connectParts() {
     if (difference && difference->found && difference->found->first)
       m_selection.focusValue(difference->found->first->value);
   });
+  connect(&m_jobs, &Jobs::ended, this, &Session::goOnRestoring);
   connect(&m_jobs, &Jobs::stopWanted, this, [this] {
     m_runs.dropWanted();
+    m_restored.reset();
     m_debugger.reads().cancelAll();
     m_files.worker().cancelAll();
     m_answers.cancel();

@@ -15,6 +15,7 @@
 ///     session.openSource("models/llama");         // opens, then solves with settings()
 ///     connect(&session.debugger(), &Debugger::stepChanged, ...);
 #include "exchange/foreign_plan.h"
+#include "pipeline/saved_session.h"
 #include "views/session/answers.h"
 #include "views/session/files.h"
 #include "views/session/runs.h"
@@ -22,6 +23,12 @@
 #include "views/session/splits.h"
 
 namespace cleave::views {
+
+/// What a saved session tells of the canvas.
+struct SavedView {
+  std::vector<std::string> unfolded;  ///< modules' paths
+  std::string colours;                ///< "axis", "regret", ...
+};
 
 class Session : public QObject {
   Q_OBJECT
@@ -60,10 +67,16 @@ class Session : public QObject {
   void recaptureAndRun(const torch_capture::CaptureOptions& options, const RunSettings& run);
   void solve();
   void saveTrace(const QString& file);
+  /// What is open, its branches, demands and breakpoints and the place where its user stands; opened like a model.
+  void save(const QString& file, const SavedView& view);
 
   bool isIdle() const;  ///< neither jobs nor reads nor questions are under way
   /// Asks to stop, closes all queues, joins for two seconds at most (see Worker::hasLeftBehind).
   void shutdown();
+
+ signals:
+  /// A saved session stands as it was left; after all of its work.
+  void sessionRestored(const QString& file, const cleave::views::SavedView& view);
 
  private:
   struct Solve;
@@ -77,6 +90,14 @@ class Session : public QObject {
                                       const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
                                       bool isBorrowed, const Progress& progress);
   static Worker::Completion loadPlan(Session* session, const QString& path, const Progress& progress);
+  static Worker::Completion loadSession(Session* session, const QString& path, const hub::Watcher& watcher,
+                                        const Progress& progress);
+  static std::optional<pipeline::Sample> sampleOf(const pipeline::SavedSession& saved);
+  pipeline::SavedSession saved() const;
+  void goOnRestoring(Activity what, bool hasSucceeded);
+  void finishRestoring();
+  void restorePlace(const pipeline::SavedSession& saved);
+  void showSaved(pipeline::SolveOptions options);
   Worker::Completion loadForeign(const exchange::ForeignPlan& foreign);
   static Worker::Completion loadTrace(Session* session, const QString& path, const Progress& progress);
   void recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings);
@@ -109,6 +130,13 @@ class Session : public QObject {
   std::shared_ptr<const solve::Trace> m_liveTrace;    ///< of the solve under way
   std::shared_ptr<const solve::Trace> m_traceBefore;  ///< shown again when the search that replaced it fails
   std::uint64_t m_solveGeneration = 0;
+  struct Restored {
+    QString file;
+    pipeline::SavedSession saved;
+    bool solvesAfterOpening = false;  ///< a model; plans and traces stand as they are
+    std::size_t nextBranch = 0;       ///< to be solved
+  };
+  std::optional<Restored> m_restored;  ///< a saved session that is being opened
 };
 
 }  // namespace cleave::views

@@ -1,4 +1,4 @@
-// Ways into a session: a model, a plan, a recorded search, a sample.
+// Ways into a session: a model, a plan, a recorded search, a sample; a saved one is in session_saved.cpp.
 #include <fmt/ranges.h>
 
 #include <QFileInfo>
@@ -38,6 +38,7 @@ void Session::open(const QString& path) {
                case pipeline::SourceKind::Plan:
                  if (const auto foreign = exchange::readForeignPlan(source->path)) return loadForeign(*foreign);
                  return loadPlan(this, found, progress);
+               case pipeline::SourceKind::Session: return loadSession(this, found, watcher, progress);
                case pipeline::SourceKind::Trace: break;
              }
              return loadTrace(this, found, progress);
@@ -110,12 +111,14 @@ bool Session::isCapturedOtherwise() const {
 void Session::postOpen(const QString& path, Load load) {
   m_jobs.cancel();
   m_runs.dropWanted();
+  m_restored.reset();
   m_notices.log(tr("Opening %1").arg(path));
   m_jobs.start(Activity::Opening, tr("Opening %1").arg(path), std::move(load));
 }
 
 void Session::failOpen(const Error& error) {
   m_runs.dropWanted();
+  m_restored.reset();
   m_notices.say(toQ(error.message), Severity::Failure);
   m_jobs.end(Activity::Opening, false, toQ(error.message));
 }
@@ -169,9 +172,7 @@ Worker::Completion Session::loadPlan(Session* session, const QString& path, cons
   auto opened = pipeline::reopenPlan(toStd(path), progress);
   if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
   // The plan's maker may have had other profiles, also under the names of those here.
-  const solve::DeviceProfile& device = opened->plan->costSettings.profile;
-  const auto bundled = pipeline::deviceProfile(device.name);
-  const bool isOwnProfile = !bundled || *bundled != device;
+  const bool isOwnProfile = !pipeline::isBundled(opened->plan->costSettings.profile);
   return [=, reopened = *opened] {
     const pipeline::SolveOptions& options = reopened.solved->options;
     if (isOwnProfile) session->m_settings.noteDeviceFile(options.cost.profile, path);

@@ -112,6 +112,7 @@ GraphArea::GraphArea(Session& session, QWidget* parent)
   auto* top = new QHBoxLayout;
   top->setContentsMargins(0, 0, 0, 0);
   top->addWidget(m_breadcrumb, 1);
+  m_breadcrumb->installEventFilter(this);
   top->addWidget(new BranchBar(session.plans()));
   layout->addLayout(top);
   layout->addWidget(new PlanStrip(session.opened(), session.plans(), session.jobs(), session.selection()));
@@ -269,9 +270,10 @@ void GraphArea::showChanges() {
 }
 
 /// A path that was longer than its room stays where it was scrolled to until it is set again.
-void GraphArea::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  updateBreadcrumb();
+/// Its room changes with the window, and with what stands beside it.
+bool GraphArea::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == m_breadcrumb && event->type() == QEvent::Resize) updateBreadcrumb();
+  return QWidget::eventFilter(watched, event);
 }
 
 void GraphArea::updateBreadcrumb() {
@@ -331,6 +333,25 @@ Result<void> GraphArea::expand(const QString& scopePath) {
   m_view->expand(scope);
   m_view->reveal(scope);
   return {};
+}
+
+SavedView GraphArea::savedView() const {
+  SavedView view{{}, toStd(colorName(m_colorBy))};
+  const graph::Graph* graph = m_session.opened().graph();
+  if (!graph) return view;
+  for (const ScopeId scope : m_view->expandedScopes()) view.unfolded.push_back(graph->scope(scope).path);
+  return view;
+}
+
+/// Modules that this model does not have stay away, and so do colours that this version does not know.
+void GraphArea::restore(const SavedView& view) {
+  const graph::Graph* graph = m_session.opened().graph();
+  if (!graph) return;
+  m_view->collapseAll();
+  for (const std::string& path : view.unfolded)
+    if (const ScopeId scope = graph->findScope(path); scope.isValid()) m_view->expand(scope);
+  setColorBy(parseColorBy(toQ(view.colours)).value_or(ColorBy::Axis));
+  if (const NodeId node = m_session.selection().focus().node; node.isValid()) m_view->reveal(node);
 }
 
 Result<QString> GraphArea::drawPicture(const QString& kind, QIODevice& out) {

@@ -29,6 +29,9 @@ class GraphArea : public QWidget {
   /// What the colours of the canvas say; amounts are computed where they are missing.
   void setColorBy(ColorBy what);
   ColorBy colorBy() const { return m_colorBy; }
+  /// What of it a session keeps.
+  SavedView savedView() const;
+  void restore(const SavedView& view);
   /// Fit, zoom, fold, colours: for the View menu.
   void addActions(QMenu& menu);
   /// No layout is under way.
@@ -39,7 +42,7 @@ class GraphArea : public QWidget {
   void decisionWanted();  ///< an operator was double-clicked, or Enter pressed on it
 
  protected:
-  void resizeEvent(QResizeEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   void showModel();

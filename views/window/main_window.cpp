@@ -3,10 +3,8 @@
 #include <QApplication>
 #include <QCloseEvent>
 #include <QComboBox>
-#include <QDir>
 #include <QDockWidget>
 #include <QDragEnterEvent>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QLabel>
 #include <QLineEdit>
@@ -26,7 +24,6 @@
 #include <QUrl>
 #include <QVBoxLayout>
 
-#include "pipeline/hub_model.h"
 #include "views/base/icons.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
@@ -35,7 +32,6 @@
 #include "views/widgets/focus_ring.h"
 #include "views/widgets/key_priority.h"
 #include "views/window/graph_area.h"
-#include "views/window/hub_dialog.h"
 #include "views/window/message_bar.h"
 #include "views/window/solve_settings.h"
 #include "views/window/start_page.h"
@@ -44,10 +40,9 @@ namespace cleave::views {
 
 namespace {
 constexpr int kLayoutVersion = 2;
-constexpr int kMaxRecent = 8;
 constexpr int kLayoutMs = 60;
-const QString kRecentKey = QStringLiteral("recent"), kStateKey = QStringLiteral("window/state"),
-              kGeometryKey = QStringLiteral("window/geometry"), kDarkKey = QStringLiteral("window/dark");
+const QString kStateKey = QStringLiteral("window/state"), kGeometryKey = QStringLiteral("window/geometry"),
+              kDarkKey = QStringLiteral("window/dark");
 
 }  // namespace
 
@@ -125,6 +120,7 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
           [this](int index) { m_session.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
   connectMessages();
   connect(&m_session.opened(), &OpenedModel::changed, this, &MainWindow::showModel);
+  connect(&m_session, &Session::sessionRestored, this, &MainWindow::takeSession);
   connect(&m_session.jobs(), &Jobs::activityChanged, this, &MainWindow::applyBusy);
   connect(&m_session.jobs(), &Jobs::downloading, this, &MainWindow::showDownload);
   connect(&m_session.jobs(), &Jobs::progressed, this, &MainWindow::updateProgress);
@@ -195,6 +191,7 @@ MainWindow::~MainWindow() {
 void MainWindow::showModel() {
   if (!m_session.opened().model()) return;
   m_stack->setCurrentWidget(m_views);
+  m_sessionFile.clear();
   if (!m_hasShownModel) {
     m_hasShownModel = true;
     m_toolBar->show();
@@ -250,53 +247,6 @@ void MainWindow::showView(QWidget& view) {
 }
 
 void MainWindow::focusShownView() { m_views->currentWidget()->setFocus(); }
-
-void MainWindow::openPath(const QString& path) { m_session.open(path); }
-
-void MainWindow::openDialog() {
-  const QFileInfo opened(m_session.opened().folder());  // of an exported program its archive
-  const QString from = opened.filePath().isEmpty() ? QDir::homePath()
-                       : opened.isFile()           ? opened.absolutePath()
-                                                   : opened.filePath();
-  const QString path = QFileDialog::getExistingDirectory(this, tr("Open a model folder (config.json inside)"), from);
-  if (!path.isEmpty()) openPath(path);
-}
-
-void MainWindow::openFileDialog() {
-  const QString path = QFileDialog::getOpenFileName(
-      this, tr("Open an exported program, a plan (also of transformers or PyTorch) or a recorded search"),
-      m_session.opened().source(), tr("Programs, plans and traces (*.pt2 *.json *.trace);;All files (*)"));
-  if (!path.isEmpty()) openPath(path);
-}
-
-void MainWindow::openHubDialog() {
-  if (const auto id = askForHubModel(this)) openPath(*id);
-}
-
-void MainWindow::remember(const QString& path) {
-  if (!m_remembers) return;
-  QSettings settings;
-  QStringList recent = settings.value(kRecentKey).toStringList();
-  const QString absolute = QFileInfo(path).absoluteFilePath();
-  recent.removeAll(absolute);
-  recent.prepend(absolute);
-  settings.setValue(kRecentKey, QStringList(recent.mid(0, kMaxRecent)));
-  updateRecent();
-}
-
-void MainWindow::updateRecent() {
-  const QStringList recent = m_remembers ? QSettings().value(kRecentKey).toStringList() : QStringList();
-  m_start->setRecent(recent);
-  m_recentMenu->clear();
-  m_recentMenu->setEnabled(!recent.isEmpty());
-  for (const QString& path : recent) {
-    QString text = path;
-    if (const QString name = toQ(pipeline::modelName(toStd(path))); name.contains(QLatin1Char('/')))
-      text = name;                                         // of a snapshot in the Hub's cache
-    text.replace(QLatin1Char('&'), QStringLiteral("&&"));  // one alone marks the key of a menu
-    connect(m_recentMenu->addAction(text), &QAction::triggered, this, [this, path] { openPath(path); });
-  }
-}
 
 void MainWindow::applyBusy() {
   const Activity activity = m_session.jobs().activity();

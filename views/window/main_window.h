@@ -62,12 +62,7 @@ class MainWindow : public QMainWindow {
   void showView(QWidget& view);
   void focusShownView();
   void updateTitle();
-  void openDialog();
-  void openFileDialog();
-  void openHubDialog();
   void connectMessages();
-  void remember(const QString& path);
-  void updateRecent();
   void applyBusy();
   void showDownload(const hub::DownloadState& state);
   void updateProgress(const QString& stage, qint64 done, qint64 total);
@@ -76,6 +71,18 @@ class MainWindow : public QMainWindow {
   void updateSettings();
   void rememberSettings();
   void escape();
+  // main_window_files.cpp
+  void makeFileMenu();
+  void openDialog();
+  void openFileDialog();
+  void openHubDialog();
+  void remember(const QString& path);
+  void updateRecent();
+  void saveSession();
+  void saveSessionAs();
+  void takeSession(const QString& file, const SavedView& view);
+  void exportPlan();
+  void savePicture();
   // main_window_actions.cpp
   void makeMenus();
   void makeToolBar();
@@ -96,8 +103,6 @@ class MainWindow : public QMainWindow {
   void askForHubWeights(const RunSettings& settings);
   void askForPin();
   void askForCapture();
-  void exportPlan();
-  void savePicture();
   void showKeys();
   void showAbout();
   // main_window_docks.cpp
@@ -128,7 +133,8 @@ class MainWindow : public QMainWindow {
   QComboBox* m_engine = nullptr;
   QComboBox* m_sequenceParallel = nullptr;
   SolveSettings* m_solveSettings = nullptr;
-  QString m_survey;  ///< what the survey under way is called; empty: none
+  QString m_sessionFile;  ///< what is open was saved there, or came from there; empty: neither
+  QString m_survey;       ///< what the survey under way is called; empty: none
   QLabel* m_stepLabel = nullptr;
   QLineEdit* m_search = nullptr;
   QLabel* m_hits = nullptr;

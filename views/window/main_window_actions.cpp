@@ -3,8 +3,6 @@
 #include <QApplication>
 #include <QComboBox>
 #include <QDockWidget>
-#include <QFileDialog>
-#include <QFileInfo>
 #include <QHBoxLayout>
 #include <QInputDialog>
 #include <QLabel>
@@ -17,7 +15,6 @@
 #include <QToolBar>
 #include <QToolButton>
 
-#include "exchange/formats.h"
 #include "pipeline/hub_model.h"
 #include "views/base/icons.h"
 #include "views/base/text.h"
@@ -64,34 +61,7 @@ QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& 
 
 void MainWindow::makeMenus() {
   const auto key = keyOf;
-  QMenu* file = menuBar()->addMenu(tr("&File"));
-  addAction(file, QStringLiteral("open"), tr("&Open Model Folder…"), QKeySequence::Open, [this] { openDialog(); });
-  addAction(file, QStringLiteral("open-file"), tr("Open Program, Plan or &Trace…"), key("Ctrl+Shift+O"),
-            [this] { openFileDialog(); });
-  addAction(file, QStringLiteral("open-hub"), tr("Open from the &Hub…"), key("Ctrl+Alt+O"),
-            [this] { openHubDialog(); });
-  m_recentMenu = file->addMenu(tr("Open &Recent"));
-  QMenu* samples = file->addMenu(tr("&Samples"));
-  if (m_samples)
-    for (const pipeline::Sample& sample : *m_samples) {
-      QAction* entry = samples->addAction(toQ(sample.title));
-      entry->setToolTip(toQ(sample.lookFor));
-      connect(entry, &QAction::triggered, this, [this, &sample] { m_session.openSample(sample); });
-    }
-  samples->setToolTipsVisible(true);
-  samples->setEnabled(m_samples.has_value());
-  file->addSeparator();
-  addAction(file, QStringLiteral("save-trace"), tr("Save T&race…"), {}, [this] {
-    const QString path = QFileDialog::getSaveFileName(
-        this, tr("Save the recorded search"), m_session.title() + QStringLiteral(".trace"), tr("Traces (*.trace)"));
-    if (!path.isEmpty()) m_session.saveTrace(path);
-  });
-  addAction(file, QStringLiteral("export-plan"), tr("Export &Plan…"), key("Ctrl+E"), [this] { exportPlan(); });
-  addAction(file, QStringLiteral("save-picture"), tr("Export P&icture…"), key("Ctrl+Shift+E"),
-            [this] { savePicture(); });
-  file->addSeparator();
-  addAction(file, QStringLiteral("quit"), tr("&Quit"), QKeySequence::Quit, [this] { close(); });
-
+  makeFileMenu();
   QMenu* model = menuBar()->addMenu(tr("&Model"));
   addAction(model, QStringLiteral("capture"), tr("&Capture Options…"), {}, [this] { askForCapture(); });
   addAction(model, QStringLiteral("add-pin"), tr("&Pin a Placement…"), key("Ctrl+P"), [this] { askForPin(); });
@@ -374,7 +344,7 @@ void MainWindow::updateActions() {
   const auto enable = [this](std::initializer_list<const char*> names, bool on) {
     for (const char* name : names) action(QLatin1String(name))->setEnabled(on);
   };
-  enable({"capture", "add-pin", "find", "save-picture"}, hasModel);
+  enable({"capture", "add-pin", "find", "save-picture", "save-session", "save-session-as"}, hasModel);
   enable({"solve"}, hasModel && m_session.jobs().activity() != Activity::Running);
   enable({"run"}, hasModel && isIdle && m_session.runs().whyNot(m_session.runs().settings()).isEmpty());
   enable({"first-difference"}, m_session.plans().plan() != nullptr && isIdle);
@@ -462,37 +432,6 @@ void MainWindow::askForCapture() {
   const auto options = model && model->exported ? askForSizes(*model, this)
                                                 : views::askForCapture(m_session.opened().captureOptions(), this);
   if (options) m_session.recapture(*options);
-}
-
-void MainWindow::exportPlan() {
-  const auto plan = m_session.plans().plan();
-  if (!plan) return;
-  QStringList filters;
-  for (const exchange::Format& format : exchange::formats())
-    filters << QStringLiteral("%1: %2 (*.%3)").arg(toQ(format.name), toQ(format.what), toQ(format.extension));
-  QString chosen = filters.front();
-  const QString path =
-      QFileDialog::getSaveFileName(this, tr("Export the plan"), m_session.title() + QStringLiteral(".plan.json"),
-                                   filters.join(QStringLiteral(";;")), &chosen);
-  if (path.isEmpty()) return;
-  const exchange::Format* format =
-      &exchange::formats()[static_cast<std::size_t>(std::max<qsizetype>(0, filters.indexOf(chosen)))];
-  // An ending that another format has alone says more than a filter that was left as it was.
-  if (const auto* named = exchange::formatNamed(toStd(QFileInfo(path).suffix()));
-      named && named->extension != format->extension)
-    format = named;
-  m_session.files().exportPlan(path, plan, *format);
-}
-
-void MainWindow::savePicture() {
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph as a picture"),
-                                                    m_session.title() + QStringLiteral(".svg"),
-                                                    tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)"));
-  if (path.isEmpty()) return;
-  const auto picture = m_graph->exportPicture(QFileInfo(path).suffix().toLower());
-  if (!picture) return m_message->show(toQ(picture.error().message), Severity::Failure);
-  m_session.files().save(
-      path, [bytes = picture->bytes] { return bytes; }, picture->note);
 }
 
 void MainWindow::showKeys() { QMessageBox::information(this, tr("Keys"), keysText(*menuBar())); }

@@ -77,6 +77,7 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
   if (is("history") || is("compare") || is("forget")) return showHistory(command);
   CLEAVE_TRY_VOID(needsModel());
   if (is("picture")) return savePicture(command.rest);
+  if (is("save-session")) return saveSession(command.rest);
   if (is("solve")) return solve(command.rest);
   if (is("run")) return runRanks(command.rest);
   if (is("set-run")) return setRun(command.rest);
@@ -365,6 +366,15 @@ Result<void> ScriptRunner::savePicture(const QString& name) {
   CLEAVE_TRY(const auto picture, m_window.graphArea().exportPicture(QFileInfo(file).suffix().toLower()));
   if (!picture.note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(picture.note));
   return saveFile(file, picture.bytes);
+}
+
+/// As File ▸ Save Session does, once everything stands still.
+Result<void> ScriptRunner::saveSession(const QString& name) {
+  CLEAVE_TRY_VOID(wait());
+  CLEAVE_TRY(const QString file, outputFile(name));
+  m_session.save(file, m_window.graphArea().savedView());
+  CLEAVE_TRY_VOID(waitUntil([this] { return !m_session.files().isBusy(); }, "the session"));
+  return QFileInfo::exists(file) ? Result<void>() : fail(ErrorCode::Environment, "{} was not written", toStd(file));
 }
 
 Result<QString> ScriptRunner::outputFile(const QString& name) const {

@@ -3,7 +3,7 @@
 ///
 /// One command a line; blank lines and lines that begin with # do not count:
 ///
-///     open PATH (a model, a plan or a recorded search) · sample NAME · solve [engine=E] [ranks=N]
+///     open PATH (a model, a plan, a recorded search or a session) · sample NAME · solve [engine=E] [ranks=N]
 ///     [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] [budget=16GiB|none] [train=on|off]
 ///     [optimizer=O] [pin=SPEC]... · step +1|-1|N · next-conflict · select VALUE · expand SCOPE · pin SPEC · search
 ///     TEXT · colour by=axis|regret|time|memory|traffic|error · branch A|B|keep|drop · why-not VALUE PLACEMENT|STRATEGY
@@ -11,7 +11,7 @@
 ///     [weight_decay=X] [clip=X|none] [accumulate=N] · set-run (the same, and starts nothing) · bisect · view graph|run
 ///     · page overview|lanes|memory|log|history · history N · compare N M · forget N · wait [MILLISECONDS] · stop ·
 ///     theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · picture NAME.svg|pdf|png ·
-///     quit
+///     save-session NAME.cleave · quit
 ///
 /// A command that needs a result (a step, a selection, a run) waits for the work before it; `solve` and `run`
 /// themselves go on while the next lines are read, until `wait`. The file is read whole before anything happens: an
@@ -59,6 +59,7 @@ class ScriptRunner : public QObject {
   Result<void> select(const QString& name);
   Result<void> shoot(const QString& name);
   Result<void> savePicture(const QString& name);
+  Result<void> saveSession(const QString& name);
   Result<QString> outputFile(const QString& name) const;
   Result<void> wait();
   Result<void> pause(int milliseconds);

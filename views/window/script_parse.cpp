@@ -106,6 +106,7 @@ constexpr Syntax kSyntaxes[] = {
     {"panel", Arguments::One, "panel NAME", nullptr},
     {"shot", Arguments::One, "shot NAME", "^[^/\\\\]+$"},
     {"picture", Arguments::One, "picture NAME.svg|pdf|png", "^[^/\\\\]+\\.(svg|pdf|png)$"},
+    {"save-session", Arguments::One, "save-session NAME.cleave", "^[^/\\\\]+\\.cleave$"},
     {"quit", Arguments::None, "quit", nullptr}};
 
 /// A pin without "pin=" before it: its key is no option's name.

@@ -3,6 +3,8 @@
 #include "solve/problem/solve_result.h"
 
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
 namespace cleave::solve {
 
@@ -23,6 +25,7 @@ constexpr bool isEnd(EventType type) {
          type == EventType::Ended;
 }
 std::string_view toText(EventType type);  ///< "visit", "try", ...
+std::optional<EventType> parseEventType(std::string_view text);
 
 /// Only Try and Backtrack change what is assigned; after Exhausted the last attempt stays, to be looked at.
 struct Event {

@@ -4,20 +4,26 @@
 #include "solve/trace/time_index.h"
 #include "solve/trace/trace_tables.h"
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 
 namespace cleave::solve {
 namespace {
 
+constexpr std::array<std::string_view, kEventTypes> kEventNames{"visit",    "try",       "conflict", "backtrack",
+                                                                "solution", "exhausted", "stopped",  "ended"};
+
 void mix(std::size_t& seed, std::size_t hash) { seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2); }
 
 }  // namespace
 
-std::string_view toText(EventType type) {
-  static constexpr std::array<std::string_view, kEventTypes> kNames{"visit",    "try",       "conflict", "backtrack",
-                                                                    "solution", "exhausted", "stopped",  "ended"};
-  return kNames[static_cast<std::size_t>(type)];
+std::string_view toText(EventType type) { return kEventNames[static_cast<std::size_t>(type)]; }
+
+std::optional<EventType> parseEventType(std::string_view text) {
+  const auto* const found = std::find(kEventNames.begin(), kEventNames.end(), text);
+  if (found == kEventNames.end()) return std::nullopt;
+  return static_cast<EventType>(found - kEventNames.begin());
 }
 
 std::size_t hashOf(const Choice& choice) {
