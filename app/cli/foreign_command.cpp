@@ -5,8 +5,7 @@
 #include "cli/summary.h"
 #include "exchange/foreign_plan.h"
 #include "plan/diff.h"
-
-#include <fmt/ranges.h>
+#include "plan/preflight.h"
 
 namespace cleave::cli {
 namespace {
@@ -24,6 +23,19 @@ Result<exchange::ForeignPlan> readForeign(const PlanFlags& flags, const std::str
   return file == "own" ? exchange::ownPlan(flags.model) : exchange::readForeignPlan(file);
 }
 
+/// The search speaks of pins, which nobody has written here.
+Error whyNotPossible(const pipeline::Model& model, const pipeline::SolveOptions& options,
+                     const exchange::ForeignPlan& foreign, Error error) {
+  if (error.code != ErrorCode::Negative) return error;
+  error.message = fmt::format("{} asks for layers that cannot be split so on {}. {}", foreign.where,
+                              counted(options.ranks, "rank"), error.message);
+  const auto problem = pipeline::problemOf(model, options);
+  if (!problem) return error;
+  for (const plan::IndivisibleHeads& heads : plan::preflight(**problem).heads)
+    error.message += fmt::format(" `{}`: {}", heads.pattern, heads.text);
+  return error;
+}
+
 /// A model's plan as it is demanded, and how many of its layers are named.
 struct Demanded {
   PlanPtr plan;
@@ -33,19 +45,20 @@ Result<Demanded> planAsDemanded(const std::shared_ptr<const pipeline::Model>& mo
                                 const exchange::ForeignPlan& foreign, pipeline::SolveOptions options,
                                 const Progress& progress) {
   const exchange::ForeignDemands demands = exchange::demandsOf(foreign, *model->aten, model->info.modelType);
-  if (!demands.problems.empty()) return fail(ErrorCode::Negative, "{}", fmt::join(demands.problems, "\n"));
+  if (!demands.problems.empty()) return fail(ErrorCode::Negative, "{}", exchange::problemsText(demands));
   options.candidateSet = rules::CandidateSet::Full;  // another library knows more strategies than Optimum does
   options.pins.insert(options.pins.end(), demands.pins.begin(), demands.pins.end());
   options.redistributable.insert(options.redistributable.end(), demands.redistributable.begin(),
                                  demands.redistributable.end());
-  CLEAVE_TRY(PlanPtr plan, withContext(solvedAs(model, options, progress), foreign.where));
+  auto solved = solvedAs(model, options, progress);
+  if (!solved) return tl::unexpected(whyNotPossible(*model, options, foreign, solved.error()));
+  PlanPtr plan = *std::move(solved);
+  warn(demands.notes);
   warn(exchange::differencesOf(*plan));
   return Demanded{std::move(plan), demands.namedLayers, demands.layers};
 }
 
 }  // namespace
-
-bool isForeignPlan(const std::string& file) { return exchange::readForeignPlan(file).has_value(); }
 
 Result<std::shared_ptr<const plan::Plan>> foreignPlan(const PlanFlags& flags, const std::string& file,
                                                       const Progress& progress) {

@@ -5,9 +5,6 @@
 
 namespace cleave::cli {
 
-/// False for everything else, also for what cannot be read.
-bool isForeignPlan(const std::string& file);
-
 /// The plan that another library's demands make of the model of these flags; nothing of what the file says of ranks.
 /// Negative: its layers disagree, or no plan is so.
 Result<std::shared_ptr<const plan::Plan>> foreignPlan(const PlanFlags& flags, const std::string& file,

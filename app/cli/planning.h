@@ -8,6 +8,7 @@
 
 namespace cleave::cli {
 
+using pipeline::isForeignPlan;
 using pipeline::isPlanFile;
 using pipeline::PlanFlags;
 using pipeline::planModel;

@@ -53,8 +53,8 @@ Result<std::shared_ptr<const plan::Plan>> sideOf(const PlanFlags& flags, const s
     return planned.plan;
   }
   std::error_code ignored;
-  if (fs::is_regular_file(side, ignored))
-    return isForeignPlan(side) ? foreignPlan(flags, side, progress) : readPlanFile(side);
+  if (isForeignPlan(side)) return foreignPlan(flags, side, progress);
+  if (fs::is_regular_file(side, ignored)) return readPlanFile(side);
   return fail(ErrorCode::BadUsage,
               "--compare takes engines (reference, learning, optimal) and plan files; \"{}\" is neither.", side);
 }
@@ -313,14 +313,19 @@ Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const
   const auto names = splitAtCommas(sides);
   if (names.size() < 2)
     return fail(ErrorCode::BadUsage, "--compare is \"{}\": write two or more sides, such as reference,optimal.", sides);
-  for (const std::string& name : names)
-    CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, pipeline::filesBehind(name)));
+  for (const std::string& name : names) CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, {{"--compare", name}}));
+  const auto label = [&](const std::string& name, const plan::Plan& side, std::string& labelled) {
+    if (!solve::parseEngine(name) && isForeignPlan(name))
+      labelled = fmt::format("{}, {}", name, counted(side.ranks, "rank"));
+  };
   CLEAVE_TRY(const auto base, sideOf(flags, names.front(), progress));
   std::string text;
   std::vector<std::string> diffs;
   for (std::size_t i = 1; i < names.size(); ++i) {
     CLEAVE_TRY(const auto other, sideOf(flags, names[i], progress));
-    CLEAVE_TRY(const plan::PlanDiff diff, plan::diff(*base, *other));
+    CLEAVE_TRY(plan::PlanDiff diff, plan::diff(*base, *other));
+    label(names.front(), *base, diff.labelBefore);
+    label(names[i], *other, diff.labelAfter);
     text += (i > 1 ? "\n" : "") + plan::toText(diff);
     diffs.push_back(plan::toJson(diff));
   }

@@ -4,6 +4,8 @@
 #include "exchange/styles.h"
 #include "graph/layers.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <deque>
 #include <map>
@@ -28,9 +30,18 @@ std::vector<std::string_view> partsOf(std::string_view name) {
   }
 }
 
-/// Part by part, as transformers and parallelize_module match them.
-bool covers(std::string_view pattern, std::string_view name) {
+/// transformers compares with the name whose numbers are `*`; what is behind the base model's prefix, with any first
+/// part. parallelize_module matches part by part.
+bool covers(Library library, std::string_view pattern, std::string_view name) {
   const auto wanted = partsOf(pattern), parts = partsOf(name);
+  if (library == Library::Transformers) {
+    const std::string asNamed = wildcardName(std::string(name));
+    const bool hasAnyBase = pattern.starts_with("*.");
+    const auto behindBase = asNamed.find('.');
+    return asNamed == pattern || (hasAnyBase && asNamed == pattern.substr(2)) ||
+           (hasAnyBase && behindBase != std::string::npos &&
+            std::string_view(asNamed).substr(behindBase + 1) == pattern.substr(2));
+  }
   return wanted.size() == parts.size() &&
          std::equal(wanted.begin(), wanted.end(), parts.begin(),
                     [](std::string_view w, std::string_view p) { return solve::matches(w, p); });
@@ -60,20 +71,22 @@ class DemandMaker {
     for (const ForeignEntry& entry : m_foreign.entries) take(entry);
     for (Named& layer : m_layers) settle(layer);
     for (const Named& layer : m_layers) check(layer);
+    for (const ForeignEntry& entry : m_foreign.entries) checkHelper(entry);
     if (!m_demands.problems.empty()) return std::move(m_demands);
     demandAll();
     return std::move(m_demands);
   }
 
  private:
-  void problem(std::string sentence) {
-    auto& all = m_demands.problems;
+  static void addOnce(std::vector<std::string>& all, std::string sentence) {
     if (std::find(all.begin(), all.end(), sentence) == all.end()) all.push_back(std::move(sentence));
   }
+  void problem(std::string sentence) { addOnce(m_demands.problems, std::move(sentence)); }
 
   /// Both names that transformers has had for a module.
   bool isMeant(const ForeignEntry& entry, const std::string& name) const {
-    return covers(entry.name, name) || covers(entry.name, moduleName(m_modelType, name));
+    return covers(m_foreign.library, entry.name, name) ||
+           covers(m_foreign.library, entry.name, moduleName(m_modelType, name));
   }
 
   /// An entry may name a layer, or a parameter of one ("experts.gate_up_proj", "experts.*.w1").
@@ -96,16 +109,63 @@ class DemandMaker {
     for (Named& layer : m_layers) {
       if (!isMeant(entry, layer)) continue;
       isUsed = true;
-      if (!entry.kind) {
-        problem(fmt::format("{}: `{}` has the style {}, which this program does not know.", m_foreign.where, entry.name,
-                            entry.style));
-      } else if (*entry.kind != StyleKind::Helper) {
-        takeStyle(layer, entry);
-      }
+      if (entry.kind) takeStyle(layer, entry);
     }
-    if (!isUsed && !namesModule(entry)) {
-      problem(fmt::format("{}: `{}` names no module of this model{}.", m_foreign.where, entry.name, near(entry.name)));
+    if (isOfFourAlone(entry.style)) {
+      addOnce(m_demands.notes, fmt::format("{}: {} is a style of transformers 4, which transformers 5 refuses.",
+                                           m_foreign.where, entry.style));
     }
+    if (!entry.kind) {
+      problem(fmt::format("{}: `{}` has the style {}, which this program does not know.", m_foreign.where, entry.name,
+                          entry.style));
+    } else if (!isUsed) {
+      takeElsewhere(entry);
+    }
+  }
+
+  static bool isOfFourAlone(std::string_view style) {
+    return style == "gather" || style == "ep_router" || style == "local" || style == "local_colwise" ||
+           style == "local_rowwise" || style == "local_packed_rowwise";
+  }
+
+  static bool splits(StyleKind kind) { return kind < StyleKind::Whole; }
+
+  /// An entry that names no layer.
+  void takeElsewhere(const ForeignEntry& entry) {
+    if (namesModule(entry)) {
+      if (!splits(*entry.kind)) return;
+      problem(fmt::format("`{}` is {}, and it is no layer: Linear, Embedding and experts are split so.", entry.name,
+                          entry.style));
+    } else if (!namesParameter(entry)) {
+      unknown(entry);
+    }
+  }
+
+  /// transformers' own plans have names of modules that only other sizes of a model have, and passes over these; any
+  /// other it refuses.
+  void unknown(const ForeignEntry& entry) {
+    constexpr std::size_t kSlip = 2;  // letters
+    const std::string sentence = fmt::format("{}: `{}` names no module of this model", m_foreign.where, entry.name);
+    const bool mayBeItsOwn = m_foreign.library == Library::Transformers && near(entry.name, kSlip).empty() &&
+                             entry.name == wildcardName(entry.name) && isOfKnownBlock(entry);
+    if (!mayBeItsOwn)
+      return problem(sentence + near(entry.name, std::max<std::size_t>(3, entry.name.size() / 4) - 1) + ".");
+    addOnce(
+        m_demands.notes,
+        sentence + ": transformers passes over it where its own plan of this architecture has it, else refuses it.");
+  }
+
+  /// "model.layers.*.mlp" of "model.layers.*.mlp.shared_experts.up_proj" is there.
+  bool isOfKnownBlock(const ForeignEntry& entry) const {
+    constexpr std::string_view kStack = ".*.";
+    const auto stack = entry.name.find(kStack);
+    if (stack == std::string::npos) return false;
+    const auto end = entry.name.find('.', stack + kStack.size());
+    const std::string block = entry.name.substr(0, end);
+    return end != std::string::npos &&
+           std::any_of(m_graph.scopes.begin(), m_graph.scopes.end(), [&](const graph::Scope& scope) {
+             return isMeant({block, {}, {}}, scope.path);
+           });
   }
 
   void takeStyle(Named& layer, const ForeignEntry& entry) {
@@ -113,23 +173,82 @@ class DemandMaker {
     // back.
     const bool isExperts = layer.shape.kind == LayerKind::Experts;
     if (isExperts && *entry.kind == StyleKind::Whole && layer.kind != StyleKind::Whole) return;
-    layer.style = entry.style;
+    if (!splits(*entry.kind) && *entry.kind != StyleKind::Whole) return helpLayer(layer, entry);
+    const bool isParameter = entry.name.ends_with(".weight") || entry.name.ends_with(".bias");
+    if (isParameter && !isExperts && splits(*entry.kind) && m_foreign.library == Library::Transformers) {
+      problem(
+          fmt::format("`{}` is {}, and names a parameter, which is then split under a module that does not know it: "
+                      "name the module.",
+                      entry.name, entry.style));
+    }
+    const StyleKind before = layer.kind;
     const bool splitsInside = *entry.kind != StyleKind::Whole && *entry.kind != StyleKind::ByExpert;
     layer.kind = isExperts && splitsInside ? StyleKind::InExpert : *entry.kind;
+    if (!isExperts && !layer.style.empty() && layer.kind != before)
+      problem(fmt::format("`{}` is named twice, as {} and as {}.", shown(layer), layer.style, entry.style));
+    layer.style = entry.style;
+  }
+
+  /// A layer with a helper's style stays whole, if the helper can do with a layer.
+  void helpLayer(Named& layer, const ForeignEntry& entry) {
+    const bool isLatent = entry.style != "mla_kv_a_proj" || layer.name.find("kv_a") != std::string::npos;
+    if (*entry.kind == StyleKind::HelpsNoLayer || !isLatent)
+      problem(fmt::format("`{}` is {}, which is for modules of another kind.", shown(layer), entry.style));
+    if (*entry.kind == StyleKind::Sum) sumsWhole(shown(layer), entry);
+    if (layer.style.empty()) layer.style = entry.style;
+  }
+
+  void sumsWhole(const std::string& name, const ForeignEntry& entry) {
+    problem(fmt::format("`{}` is {}, and its result is whole on every rank: it would be added up once for each.", name,
+                        entry.style));
+  }
+
+  /// Helpers of modules, once all layers are what they are.
+  void checkHelper(const ForeignEntry& entry) {
+    if (!entry.kind || (*entry.kind != StyleKind::Sum && *entry.kind != StyleKind::SumGradient)) return;
+    for (const graph::Scope& scope : m_graph.scopes) {
+      if (!isMeant(entry, scope.path)) continue;
+      if (*entry.kind == StyleKind::SumGradient) checkGradient(scope.path, entry);
+      const bool leavesParts = std::any_of(m_layers.begin(), m_layers.end(), [&](const Named& layer) {
+        return layer.name.starts_with(scope.path + ".") && layer.style.starts_with("local");
+      });
+      if (*entry.kind == StyleKind::Sum && !leavesParts) sumsWhole(wildcardName(scope.path), entry);
+    }
+  }
+
+  /// A gradient that is added up must be a part on each rank: of a module that reads what columns make.
+  void checkGradient(const std::string& module, const ForeignEntry& entry) {
+    for (const graph::Value& value : m_graph.values) {
+      if (!value.name.starts_with(module + ".") || value.name.find('.', module.size() + 1) != std::string::npos)
+        continue;
+      if (m_graph.node(value.producer).kind != graph::NodeKind::Parameter) continue;
+      for (const NodeId user : value.users) {
+        for (const Named* maker : nextTo(user, false)) {
+          if (maker->kind == StyleKind::Column) continue;
+          return addOnce(m_demands.notes,
+                         fmt::format("`{}` is {}, but `{}` ({}) in front of it gives a whole result: trained so, its "
+                                     "gradient is added up once for each rank.",
+                                     wildcardName(module), entry.style, shown(*maker), styleText(*maker)));
+        }
+      }
+    }
   }
 
   bool namesModule(const ForeignEntry& entry) const {
     return std::any_of(m_graph.scopes.begin(), m_graph.scopes.end(),
-                       [&](const graph::Scope& scope) { return isMeant(entry, scope.path); }) ||
-           std::any_of(m_graph.values.begin(), m_graph.values.end(), [&](const graph::Value& value) {
-             return m_graph.node(value.producer).kind == graph::NodeKind::Parameter && isMeant(entry, value.name);
-           });
+                       [&](const graph::Scope& scope) { return isMeant(entry, scope.path); });
   }
 
-  /// ": did you mean `model.layers.*.mlp.up_proj`?" without the question mark's sentence; empty: nothing is near.
-  std::string near(const std::string& name) const {
+  bool namesParameter(const ForeignEntry& entry) const {
+    return std::any_of(m_graph.values.begin(), m_graph.values.end(), [&](const graph::Value& value) {
+      return m_graph.node(value.producer).kind == graph::NodeKind::Parameter && isMeant(entry, value.name);
+    });
+  }
+
+  /// "; near to it is `model.layers.*.mlp.up_proj`", at most so many letters away; empty: nothing is.
+  std::string near(const std::string& name, std::size_t most) const {
     std::string best;
-    std::size_t least = std::max<std::size_t>(3, name.size() / 4);
+    std::size_t least = most + 1;
     for (const Named& layer : m_layers) {
       const std::string known = wildcardName(moduleName(m_modelType, layer.name));
       if (const std::size_t distance = editDistance(name, known, least); distance < least) {
@@ -157,8 +276,8 @@ class DemandMaker {
 
   std::string shown(const Named& layer) const { return wildcardName(layer.name); }
 
-  /// Layers that a layer's result comes to, or from which its input comes, through what is no layer.
-  std::vector<const Named*> nextTo(const Named& layer, bool behind) const {
+  /// Layers that a node's result comes to, or from which what it reads comes, through what is no layer.
+  std::vector<const Named*> nextTo(NodeId from, bool behind) const {
     std::vector<const Named*> found;
     std::vector<bool> isSeen(m_graph.nodes.size());
     std::deque<NodeId> queue;
@@ -180,11 +299,7 @@ class DemandMaker {
         graph::forEachOperand(m_graph.node(node), [&](ValueId value) { visit(m_graph.value(value).producer); });
       }
     };
-    if (behind) {
-      visitNeighbours(layer.node);
-    } else {
-      visit(m_graph.value(layer.shape.input).producer);
-    }
+    visitNeighbours(from);
     while (!queue.empty()) {
       const NodeId node = queue.front();
       queue.pop_front();
@@ -193,10 +308,17 @@ class DemandMaker {
     return found;
   }
 
+  /// Of what it reads beside its weight.
+  std::vector<const Named*> makersOf(const Named& layer) const {
+    const NodeId producer = m_graph.value(layer.shape.input).producer;
+    if (const std::size_t number = m_layerOf[producer.index()]) return {&m_layers[number - 1]};
+    return nextTo(producer, false);
+  }
+
   /// A column's parts go to rows, and rows take parts of columns.
   void check(const Named& layer) {
     if (layer.kind == StyleKind::Column) {
-      const auto readers = nextTo(layer, true);
+      const auto readers = nextTo(layer.node, true);
       for (const Named* reader : readers) {
         if (reader->kind == StyleKind::Row) continue;
         problem(
@@ -204,8 +326,12 @@ class DemandMaker {
                         shown(layer), layer.style, shown(*reader), styleText(*reader)));
         break;  // those behind it read a mixture
       }
+      if (readers.empty()) {
+        problem(fmt::format("`{}` is {}, and its result is the model's: each rank would have its part of it alone.",
+                            shown(layer), layer.style));
+      }
     } else if (layer.kind == StyleKind::Row) {
-      for (const Named* maker : nextTo(layer, false)) {
+      for (const Named* maker : makersOf(layer)) {
         if (maker->kind == StyleKind::Column) continue;
         problem(fmt::format("`{}` is {} and expects parts, but `{}` ({}) in front of it gives a whole result.",
                             shown(layer), layer.style, shown(*maker), styleText(*maker)));
@@ -243,7 +369,10 @@ class DemandMaker {
       case StyleKind::InExpert: return Strategy::InExpert;
       case StyleKind::ByExpert: return Strategy::ByExpert;
       case StyleKind::Whole:
-      case StyleKind::Helper: break;
+      case StyleKind::Helper:
+      case StyleKind::SumGradient:
+      case StyleKind::Sum:
+      case StyleKind::HelpsNoLayer: break;
     }
     return Strategy::Replicated;
   }
@@ -258,6 +387,15 @@ class DemandMaker {
 
 }  // namespace
 
+std::string problemsText(const ForeignDemands& demands, std::string_view separator) {
+  constexpr std::size_t kMostShown = 20;
+  const auto& all = demands.problems;
+  std::string text =
+      fmt::format("{}", fmt::join(all.begin(), all.begin() + std::min(all.size(), kMostShown), separator));
+  if (all.size() > kMostShown) text += fmt::format("{}(and {} more)", separator, all.size() - kMostShown);
+  return text;
+}
+
 ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, const std::string& modelType) {
   return DemandMaker(foreign, graph, modelType).make();
 }
@@ -265,7 +403,8 @@ ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, 
 std::vector<std::string> differencesOf(const plan::Plan& plan) {
   std::vector<std::string> sentences;
   for (const Layer& layer : layerTable(plan).layers) {
-    if (layer.cut != Cut::Blocks && layer.cut != Cut::Copied) continue;
+    const bool isPacked = layer.kind == LayerKind::Experts && layer.cut == Cut::Blocks;  // which libraries know
+    if (isPacked || (layer.cut != Cut::Blocks && layer.cut != Cut::Copied)) continue;
     std::string sentence =
         fmt::format("`{}` is priced as {}, {}: cut evenly, as libraries do, its parts would not fit what follows.",
                     wildcardName(layer.name), layer.placement.text(),

@@ -1,6 +1,7 @@
 #include "exchange/foreign_plan.h"
 
 #include "base/json.h"
+#include "base/shell_word.h"
 
 #include <nlohmann/json.hpp>
 
@@ -32,19 +33,20 @@ constexpr std::array kStyles{
     NamedStyle{"embedding_rowwise", StyleKind::Vocab},
     NamedStyle{"vocab_parallel_rowwise", StyleKind::Vocab},
     NamedStyle{"packed_colwise", StyleKind::InExpert},
+    NamedStyle{"packed_rowwise", StyleKind::InExpert},
     NamedStyle{"local_packed_rowwise", StyleKind::InExpert},
     NamedStyle{"moe_tp_experts", StyleKind::InExpert},
     NamedStyle{"grouped_gemm", StyleKind::ByExpert},
     NamedStyle{"ep_dispatch_experts", StyleKind::ByExpert},
     NamedStyle{"replicate", StyleKind::Whole},
-    NamedStyle{"replicated_with_grad_allreduce", StyleKind::Helper},
-    NamedStyle{"sequence_parallel", StyleKind::Helper},
-    NamedStyle{"all_reduce", StyleKind::Helper},
+    NamedStyle{"replicated_with_grad_allreduce", StyleKind::SumGradient},
+    NamedStyle{"sequence_parallel", StyleKind::HelpsNoLayer},
+    NamedStyle{"all_reduce", StyleKind::Sum},
     NamedStyle{"gather", StyleKind::Helper},
     NamedStyle{"local", StyleKind::Helper},
     NamedStyle{"local_params", StyleKind::Helper},
     NamedStyle{"mla_kv_a_proj", StyleKind::Helper},
-    NamedStyle{"moe_identity_expert", StyleKind::Helper},
+    NamedStyle{"moe_identity_expert", StyleKind::HelpsNoLayer},
     NamedStyle{"ep_router", StyleKind::Helper},
 };
 
@@ -96,7 +98,7 @@ Result<std::optional<int>> ranksOf(const JsonObject& fields, std::string_view ke
 }
 
 Result<ForeignPlan> dtensorPlan(const JsonObject& fields, std::string where) {
-  ForeignPlan plan{.where = std::move(where)};
+  ForeignPlan plan{.where = std::move(where), .library = Library::PyTorch};
   CLEAVE_TRY(const JsonObject mesh, fields.object("mesh"));
   CLEAVE_TRY(plan.ranks, ranksOf(mesh, "tp"));
   CLEAVE_TRY(const JsonArray modules, fields.array("modules"));
@@ -104,13 +106,20 @@ Result<ForeignPlan> dtensorPlan(const JsonObject& fields, std::string where) {
     CLEAVE_TRY(const JsonObject module, modules.object(i));
     CLEAVE_TRY(std::string name, module.text("name"));
     CLEAVE_TRY(const std::string style, module.text("style"));
-    CLEAVE_TRY(const std::string input, module.text("input_layouts", "Replicate()"));
-    CLEAVE_TRY(const std::string output, module.text("output_layouts", "Replicate()"));
+    // Unsaid: PyTorch's defaults.
+    const bool isColumn = style == "ColwiseParallel", isRow = style == "RowwiseParallel";
+    CLEAVE_TRY(const std::string input, module.text("input_layouts", isRow ? "Shard(-1)" : "Replicate()"));
+    CLEAVE_TRY(const std::string output, module.text("output_layouts", isColumn ? "Shard(-1)" : "Replicate()"));
     plan.entries.push_back(
         {std::move(name), fmt::format("{}({} to {})", style, input, output), kindOf(style, input, output)});
   }
   return plan;
 }
+
+/// Of a model that is made on the meta device: without memory for its weights.
+constexpr std::string_view kPrintsOwnPlan =
+    "import json, sys, torch, transformers as t; c = t.AutoConfig.from_pretrained(sys.argv[1]); "
+    "torch.set_default_device('meta'); print(json.dumps(getattr(t, c.architectures[0])(c).tp_plan))";
 
 /// The names of `base_model_tp_plan` begin behind the base model's prefix, which is not told: any first part.
 constexpr std::string_view kAnyBase = "*.";
@@ -141,7 +150,10 @@ Result<ForeignPlan> planOf(const nlohmann::json& json, const std::string& where)
                 where, quotedText(schema));
   }
   CLEAVE_TRY(ForeignPlan plan, isDtensor ? dtensorPlan(fields, where) : stylesPlan(fields, where));
-  if (plan.entries.empty()) return fail(ErrorCode::BadInput, "{} names no module.", where);
+  // What `export` writes of a plan that splits nothing has no names either.
+  const bool isDocument = isDtensor || fields.has("tp_plan") || fields.has("base_model_tp_plan");
+  if (plan.entries.empty() && !isDocument)
+    return fail(ErrorCode::BadInput, "{} names no module: it is the plan of a model that stays whole.", where);
   if (plan.entries.size() > kMostEntries) {
     return fail(ErrorCode::BadInput, "{} names {} modules, more than the {} that are read.", where, plan.entries.size(),
                 kMostEntries);
@@ -168,10 +180,8 @@ Result<ForeignPlan> ownPlan(const std::filesystem::path& folder) {
   if (!fields.has("base_model_tp_plan") && !fields.has("tp_plan")) {
     return fail(ErrorCode::BadInput,
                 "{} has no base_model_tp_plan and no tp_plan: transformers keeps them in its code. Write the plan to a "
-                "file and give --tp-plan that: python -c \"import json, sys, transformers as t; "
-                "print(json.dumps(t.AutoModelForCausalLM.from_config(t.AutoConfig.from_pretrained(sys.argv[1])).tp_plan"
-                "))\" {} > own.json",
-                file.string(), folder.string());
+                "file and give --tp-plan that: python -c \"{}\" {} > own.json",
+                file.string(), kPrintsOwnPlan, shellWord(folder.string()));
   }
   return planOf(json, file.string());
 }

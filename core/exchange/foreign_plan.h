@@ -30,17 +30,23 @@ enum class StyleKind : std::uint8_t {
   InExpert,  ///< of a parameter or module of experts
   ByExpert,
   Whole,
-  Helper,  ///< splits nothing by itself: gradients, norms, modules around parameters
+  Helper,       ///< splits nothing by itself: gradients, modules around parameters
+  SumGradient,  ///< of a module without a layer: its gradient is added up over the ranks
+  Sum,          ///< of a module: its result is
+  HelpsNoLayer  ///< a helper for modules that are no layers
 };
 
 struct ForeignEntry {
-  std::string name;               ///< "model.layers.*.mlp.up_proj"; `*` matches any part of a name
+  std::string name;               ///< "model.layers.*.mlp.up_proj"; see `covers` for what it matches
   std::string style;              ///< as it stands there: "colwise"
   std::optional<StyleKind> kind;  ///< nullopt: this program does not know the style
 };
 
+enum class Library : std::uint8_t { Transformers, PyTorch };
+
 struct ForeignPlan {
-  std::string where;         ///< for sentences: the file
+  std::string where;  ///< for sentences: the file
+  Library library = Library::Transformers;
   std::optional<int> ranks;  ///< that it says it is for
   std::vector<ForeignEntry> entries;
 };
@@ -56,8 +62,11 @@ struct ForeignDemands {
   std::vector<solve::Pin> pins;              ///< one a layer: what is not named is whole
   std::vector<std::string> redistributable;  ///< values that a row's layer takes its part of
   std::vector<std::string> problems;         ///< sentences: the library would refuse it, or compute something else
+  std::vector<std::string> notes;            ///< sentences: what else the library makes of it
   std::size_t namedLayers = 0, layers = 0;   ///< with weights
 };
+/// The first of the problems, one a line, and how many there are behind them.
+std::string problemsText(const ForeignDemands& demands, std::string_view separator = "\n");
 ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, const std::string& modelType);
 
 /// Where a plan that was made for these demands is not what the library would do: sentences.

@@ -123,6 +123,10 @@ class Styler {
   Form embeddingForm(const Layer& layer) {
     if (layer.strategy != Strategy::Vocab && layer.strategy != Strategy::VocabScatter)
       return whole(layer, fmt::format("it is split by features, and what reads it computes with parts"));
+    if (const std::string owner = layer.weight.substr(0, layer.weight.rfind('.'));
+        !m_vocabulary.saysTiedTables && owner != layer.name)
+      return whole(layer, fmt::format("its weight is that of `{}`, and {} ties them once it is split", owner,
+                                      m_vocabulary.library));
     if (!m_vocabulary.saysVocab) return whole(layer, m_vocabulary.library + " splits no embedding");
     if (std::string why = whyNotCut(layer); !why.empty()) return whole(layer, std::move(why));
     noteUneven(layer);

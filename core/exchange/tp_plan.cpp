@@ -1,4 +1,5 @@
 #include "base/json_writer.h"
+#include "base/quantities.h"
 #include "exchange/formats.h"
 #include "exchange/modules.h"
 #include "exchange/notes.h"
@@ -39,6 +40,7 @@ Vocabulary vocabularyOf(const Generation& generation) {
   return {.library = fmt::format("transformers {}", generation.number),
           .saysUneven = isFive,
           .saysVocab = !generation.vocab.empty(),
+          .saysTiedTables = false,
           .saysInExpert = isFive,
           .saysByExpert = isFive};
 }
@@ -46,13 +48,17 @@ Vocabulary vocabularyOf(const Generation& generation) {
 class TpPlanWriter {
  public:
   TpPlanWriter(const plan::Plan& plan, const Generation& generation)
-      : m_table(layerTable(plan)),
+      : m_plan(plan),
+        m_table(layerTable(plan)),
         m_generation(generation),
         m_styled(styledLayers(m_table, vocabularyOf(generation))) {}
 
   Exported write() && {
     for (std::size_t i = 0; i < m_table.layers.size(); ++i) say(m_table.layers[i], m_styled.forms[i]);
-    if (m_generation.number == 5) sayNorms();
+    if (m_generation.number == 5) {
+      sayNorms();
+      sayRest();
+    }
     const Said said = folded(m_said), experts = folded(m_experts);
     if (m_table.splitsLoss) {
       addNote(m_styled.notes,
@@ -72,7 +78,7 @@ class TpPlanWriter {
  private:
   void say(const Layer& layer, Form form) {
     const std::string name = m_generation.number == 5 ? moduleName(m_table.modelType, layer.name) : layer.name;
-    if (layer.kind == graph::LayerKind::Experts) return sayExperts(name, form);
+    if (layer.kind == graph::LayerKind::Experts) return sayExperts(layer, name, form);
     const std::string_view style = styleOf(form);
     if (!style.empty()) m_said.emplace_back(name, style);
   }
@@ -92,9 +98,25 @@ class TpPlanWriter {
     return m_generation.number == 5 ? "replicate" : "";
   }
 
-  void sayExperts(const std::string& name, Form form) {
+  /// PyTorch's grouped product reads rows of a multiple of 16 bytes.
+  void noteGroupedProducts(const Layer& layer) {
+    constexpr std::int64_t kRowBytes = 16;
+    const std::int64_t features = layer.localShape[1] / 2;
+    const std::int64_t bytes =
+        features * graph::itemSize(m_plan.graph->value(m_plan.graph->findValue(layer.weight)).type.dtype);
+    if (bytes % kRowBytes == 0) return;
+    addNote(m_styled.notes,
+            {layer.name, std::string(rules::toText(layer.strategy)),
+             fmt::format(
+                 "a rank's {} of an expert are {} bytes a row, and torch's grouped_mm reads rows of a multiple of {}",
+                 counted(features, "feature"), bytes, kRowBytes),
+             "load it with experts_implementation=\"eager\""});
+  }
+
+  void sayExperts(const Layer& layer, const std::string& name, Form form) {
     if (m_generation.number == 4) return;
     const bool isInside = form == Form::InExpert;
+    if (isInside) noteGroupedProducts(layer);
     if (form == Form::ByExpert) {
       m_experts.emplace_back(name + ".gate_up_proj", "grouped_gemm");
       m_experts.emplace_back(name + ".down_proj", "grouped_gemm");
@@ -109,10 +131,27 @@ class TpPlanWriter {
   void sayNorms() {
     for (std::size_t i = 0; i < m_table.regions.size(); ++i) {
       for (const std::string& module : m_table.regions[i].replicatedModules) {
-        const auto isSaid = std::any_of(m_said.begin(), m_said.end(), [&](const auto& s) { return s.first == module; });
-        if (!isSaid) m_said.emplace_back(module, m_styled.isSpoken[i] ? "replicated_with_grad_allreduce" : "replicate");
+        sayOnce(module, m_styled.isSpoken[i] ? "replicated_with_grad_allreduce" : "replicate");
       }
     }
+  }
+
+  /// Whatever else has parameters: transformers' own plan may do something to it that is right for its own split alone.
+  void sayRest() {
+    for (const graph::Node& node : m_plan.graph->nodes) {
+      if (node.kind != graph::NodeKind::Parameter) continue;
+      const std::string& name = m_plan.graph->value(node.results.front()).name;
+      const auto dot = name.rfind('.');
+      if (dot == std::string::npos) continue;
+      const std::string_view own = std::string_view(name).substr(dot + 1);
+      sayOnce(own == "weight" || own == "bias" ? name.substr(0, dot) : name, "replicate");
+    }
+  }
+
+  void sayOnce(const std::string& checkpointName, std::string_view style) {
+    const std::string name = moduleName(m_table.modelType, checkpointName);
+    const auto isSaid = std::any_of(m_said.begin(), m_said.end(), [&](const auto& s) { return s.first == name; });
+    if (!isSaid) m_said.emplace_back(name, style);
   }
 
   Said folded(const Said& said) {
@@ -157,6 +196,7 @@ class TpPlanWriter {
     writeStyles("tp_plan", head);
   }
 
+  const plan::Plan& m_plan;
   LayerTable m_table;
   const Generation& m_generation;
   Styled m_styled;

@@ -102,8 +102,10 @@ class VllmWriter {
     if (layer.kind == LayerKind::Embedding) return sayEmbedding(index, form);
     if (layer.shape.size() != 2) return add({index}, "no class: a product of several matrices");
     const auto [in, out] = features(layer);
-    if (layer.isHead && form != Form::Whole)
+    if (layer.isHead && form != Form::Whole && isVocabulary(out)) {
+      notePadding(layer);
       return add({index}, fmt::format("ParallelLMHead({}, {}, bias={})", out, in, truth(layer.hasBias)));
+    }
     switch (form) {
       case Form::Column: return sayColumn(index);
       case Form::ColumnGather:
@@ -164,6 +166,17 @@ class VllmWriter {
     if (form != Form::Vocab)
       return add({index}, fmt::format("torch.nn.Embedding({}, {})", layer.shape[0], layer.shape[1]));
     add({index}, fmt::format("VocabParallelEmbedding({}, {})", layer.shape[0], layer.shape[1]));
+    notePadding(layer);
+  }
+
+  /// Of a head that scores words, not classes.
+  bool isVocabulary(std::int64_t features) const {
+    return std::any_of(m_table.layers.begin(), m_table.layers.end(), [&](const Layer& layer) {
+      return layer.kind == LayerKind::Embedding && layer.shape[0] == features;
+    });
+  }
+
+  void notePadding(const Layer& layer) {
     const std::int64_t padded = (layer.shape[0] + kVocabPadding - 1) / kVocabPadding * kVocabPadding;
     if (padded / m_table.ranks != layer.localShape[0]) {
       addNote(m_styled.notes, {layer.name, std::string(rules::toText(layer.strategy)),

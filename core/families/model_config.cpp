@@ -91,7 +91,8 @@ class Reader {
     return fail(ErrorCode::BadInput,
                 "{}: unknown architecture {}{}. Write the names of one that computes the same to architectures and "
                 "model_type (cleave-cli info --families lists them), or open it as an exported program: "
-                "torch.export.save(torch.export.export(model, args), \"model.pt2\").",
+                "torch.export.save(torch.export.export(model, args), \"model.pt2\"), with use_cache=False among its "
+                "arguments where it keeps a cache.",
                 m_fields.where(), what, near);
   }
 

@@ -65,6 +65,9 @@ Result<void> Cache::remember(const HubId& id, const std::string& commit) const {
   const fs::path file = modelFolder(id) / "refs" / id.revision;
   if (knownCommit(id) == commit) return {};
   CLEAVE_TRY_VOID(makeFolder(file.parent_path()));
+  std::error_code ignored;
+  if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored))
+    return cannotWrite(file, "it is no file, but something else");  // a pipe would wait for its reader
   if (const auto written = writeFile(file, commit); !written) return cannotWrite(file, written.error().message);
   return {};
 }

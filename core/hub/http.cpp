@@ -123,6 +123,7 @@ Failure::Kind kindOf(CURLcode code, long proxyStatus) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_INTERFACE_FAILED: return Failure::Kind::Unreachable;
+    case CURLE_WEIRD_SERVER_REPLY: return Failure::Kind::NoHub;  // a header that is none
     case CURLE_OPERATION_TIMEDOUT: return Failure::Kind::Silent;
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_PROXY: return Failure::Kind::Proxy;

@@ -20,6 +20,7 @@ namespace {
 constexpr std::string_view kConfig = "config.json", kIndex = "model.safetensors.index.json",
                            kSingle = "model.safetensors";
 constexpr int kHeadsAtOnce = 8;
+constexpr std::int64_t kLargestConfig = JsonLimits().bytes, kLargestIndex = 256 << 20;  // of formats/weight_files.cpp
 constexpr std::int64_t kDiskReserve = 1 << 20;
 constexpr std::int64_t kLargestFile = std::int64_t{1} << 50;  // so that sums hold
 
@@ -68,9 +69,11 @@ class Fetcher {
   fs::path folder() const { return m_cache.snapshot(m_request.id, m_commit); }
 
   Result<Snapshot> fromCache(const std::string& because);
+  bool areWhole() const;
   Result<RemoteFile> announced(const std::string& name, const Call& call) const;
   Result<Files> announcedFiles(const std::vector<std::string>& names);
   Result<std::optional<Error>> askForConfig();
+  Result<void> checkText(const RemoteFile& file, std::int64_t most) const;
   void noteNewName(const Answer& answer) const;
   Error refuseWithoutConfig();
   Result<std::vector<std::string>> listedFiles();
@@ -110,6 +113,15 @@ Result<Snapshot> Fetcher::fromCache(const std::string& because) {
                   because);
   }
   return Snapshot{folder(), m_commit};
+}
+
+/// Weights say in their headers how long they are: what was cut off since it came is fetched again.
+bool Fetcher::areWhole() const {
+  if (m_request.wanted != Wanted::Weights) return true;
+  const auto weights = formats::findWeightFiles(folder());
+  return weights && std::ranges::all_of(weights->files, [&](const std::string& name) {
+           return formats::openWeights(folder(), name).has_value();
+         });
 }
 
 /// What a HEAD says of a file, by huggingface_hub's rules (file_download.py, get_hf_file_metadata).
@@ -152,7 +164,7 @@ Result<std::optional<Error>> Fetcher::askForConfig() {
     return tl::unexpected(refuseWithoutConfig());
   }
   if (call.failure) return tl::unexpected(refused(*call.failure, name));
-  if (!isSafeName(commit)) {
+  if (!isSafeName(commit) || !HubId::parse(m_request.id.repo + "@" + commit)) {
     return fail(ErrorCode::Environment,
                 "{} does not answer as a Hub does: its answer for {} of {} names no commit (X-Repo-Commit). Check "
                 "HF_ENDPOINT and the proxy.",
@@ -161,9 +173,17 @@ Result<std::optional<Error>> Fetcher::askForConfig() {
   m_commit = commit;
   noteNewName(call.answer);
   CLEAVE_TRY(const RemoteFile file, announced(name, call));
+  CLEAVE_TRY_VOID(checkText(file, kLargestConfig));
   if (!isThere(context(), file)) CLEAVE_TRY_VOID(fetchAll({file}));
   CLEAVE_TRY_VOID(m_cache.remember(m_request.id, m_commit));
   return std::nullopt;
+}
+
+/// What is read as JSON, by the reader's own limit, before it is fetched.
+Result<void> Fetcher::checkText(const RemoteFile& file, std::int64_t most) const {
+  if (file.sizeBytes <= most) return {};
+  return fail(ErrorCode::BadInput, "The {} of {} has {}, and at most {} are read: it is not fetched.", file.name,
+              m_request.id.text(), bytesText(file.sizeBytes), bytesText(most));
 }
 
 /// The names of the files at the top of the repository, each once; what has control characters in it is no such name.
@@ -244,6 +264,7 @@ Result<std::vector<std::string>> Fetcher::weightFiles() {
   for (const RemoteFile& file : known)
     if (file.name == kSingle) return std::vector<std::string>{file.name};
   if (!known.empty()) {
+    CLEAVE_TRY_VOID(checkText(known.front(), kLargestIndex));
     if (!isThere(context(), known.front())) CLEAVE_TRY_VOID(fetchAll(known));
     CLEAVE_TRY(const formats::WeightFiles indexed, formats::readWeightIndex(folder()));
     return indexed.files;
@@ -338,7 +359,7 @@ Result<Snapshot> Fetcher::run() {
   if (m_request.isLocalOnly) return fromCache("--local-only lets nobody be asked");
   if (settings.isOffline) return fromCache(fmt::format("{} lets nobody be asked", settings.offlineBy));
   if (m_request.id.isCommit()) {  // it never changes
-    if (auto known = fromCache("")) return known;
+    if (auto known = fromCache(""); known && areWhole()) return known;
   }
   CLEAVE_TRY(const std::optional<Error> unreachable, askForConfig());
   if (unreachable) {

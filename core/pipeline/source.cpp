@@ -2,6 +2,8 @@
 
 #include "base/json.h"
 #include "base/link_loops.h"
+#include "base/shell_word.h"
+#include "exchange/foreign_plan.h"
 #include "formats/exported_program.h"
 #include "formats/weight_files.h"
 #include "graph/graph.h"
@@ -142,7 +144,9 @@ Result<Source> recognise(const std::string& source) {
         "{} looks like the config of a model under another name: put it into a folder as config.json and open that.",
         source);
   }
-  if (isJson && schemaOf(head).empty() && path.extension() == ".json") return Source{SourceKind::Plan, path};
+  const bool mayBeForeign =
+      schemaOf(head).starts_with("cleave.dtensor/") || (schemaOf(head).empty() && path.extension() == ".json");
+  if (isJson && mayBeForeign) return Source{.kind = SourceKind::Plan, .path = path, .mayBeForeign = true};
   return fail(ErrorCode::BadInput, "{} cannot be opened, it is {}. {}.", source, whatElse(path, head), kWhatOpens);
 }
 
@@ -186,8 +190,18 @@ bool isPlanFile(const std::string& path) {
 }
 
 Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file) {
-  CLEAVE_TRY(auto plan, plan::readPlanFile(file));
-  return std::make_shared<const plan::Plan>(std::move(plan));
+  auto plan = plan::readPlanFile(file);
+  if (plan) return std::make_shared<const plan::Plan>(*std::move(plan));
+  if (exchange::readForeignPlan(file))
+    return fail(ErrorCode::BadInput, "{} is a plan of transformers or PyTorch, which `plan MODEL --tp-plan {}` reads.",
+                file.string(), shellWord(file.string()));
+  return tl::unexpected(plan.error());
+}
+
+bool isForeignPlan(const std::string& path) {
+  if (exchange::readForeignPlan(path)) return true;
+  const auto source = recognise(path);
+  return source && source->mayBeForeign && !plan::readPlanFile(source->path);
 }
 
 namespace {

@@ -12,8 +12,9 @@ enum class SourceKind : std::uint8_t { Model, Plan, Trace, Session };
 
 struct Source {
   SourceKind kind = SourceKind::Model;
-  fs::path path;            ///< of a model its folder, of an exported program its archive
-  bool isExported = false;  ///< of a model: an archive of torch.export
+  fs::path path;              ///< of a model its folder, of an exported program its archive
+  bool isExported = false;    ///< of a model: an archive of torch.export
+  bool mayBeForeign = false;  ///< of a plan: it does not say at once that it is Cleave's: see isForeignPlan
 };
 
 /// Looks at the first bytes only, of an archive at its directory. BadInput says what is there instead, and what could
@@ -27,6 +28,8 @@ Result<void> refuseOtherThan(SourceKind wanted, const std::string& path);
 /// False for everything else, also for what cannot be opened.
 bool isPlanFile(const std::string& path);
 Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file);
+/// A plan of another library, or a JSON file that is none of anybody's.
+bool isForeignPlan(const std::string& path);
 
 /// The files that opening `path` reads: none of them may be an output. Of a plan it is the plan alone, not its model's.
 /// Empty when nothing can be opened there.

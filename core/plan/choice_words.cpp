@@ -40,10 +40,11 @@ std::string choiceInWords(const Plan& plan) {
   const std::int64_t saved = plan.fastest->bytes - plan.cost.bytes();
   const Femtoseconds longer = plan.cost.femtoseconds() - plan.fastest->femtoseconds;
   const std::string proof = plan.isProvedOptimal ? "" : atLeast(plan);
-  const std::string_view all = plan.isProvedOptimal ? "all plans" : "the plans that were found";
+  const std::string all = std::string(plan.isProvedOptimal ? "all plans" : "the plans that were found") +
+                          (plan.demands.empty() ? "" : " that meet its demands");
   const std::int64_t budget = plan.costSettings.budgetBytes();
   const std::string fitting = budget == std::numeric_limits<std::int64_t>::max()
-                                  ? std::string(all)
+                                  ? all
                                   : fmt::format("{} within {} per rank", all, bytesText(budget));
   if (slack == 0) return fmt::format("the fastest of {}{}", fitting, proof);
   if (longer == 0 && saved == 0) {

@@ -92,14 +92,24 @@ class Unzipped {
   /// Fills all of `out`.
   void read(char* out, std::size_t bytes) {
     ZSTD_outBuffer output{out, bytes, 0};
-    while (output.pos < output.size) {
-      if (m_input.pos == m_input.size) refill();
-      const std::size_t code = ZSTD_decompressStream(m_stream, &output, &m_input);
-      if (ZSTD_isError(code)) fail("This file is damaged: copy or download it again.");
+    while (output.pos < output.size) unzip(output);
+  }
+  /// Reads what is left: behind the last byte stands the checksum of all.
+  void finish() {
+    std::vector<char> rest(ZSTD_DStreamOutSize());
+    while (m_left > 0) {
+      ZSTD_outBuffer output{rest.data(), rest.size(), 0};
+      unzip(output);
     }
   }
 
  private:
+  void unzip(ZSTD_outBuffer& output) {
+    if (m_input.pos == m_input.size) refill();
+    m_left = ZSTD_decompressStream(m_stream, &output, &m_input);
+    if (ZSTD_isError(m_left)) fail("This file is damaged: copy or download it again.");
+  }
+
   void refill() {
     const auto wanted = std::min<unsigned long long>(m_in.size(), m_payload.end - m_at);
     const ssize_t got = ::pread(m_payload.file, m_in.data(), wanted, static_cast<off_t>(m_at));
@@ -113,6 +123,7 @@ class Unzipped {
   std::vector<char> m_in;
   ZSTD_DStream* m_stream;
   ZSTD_inBuffer m_input{nullptr, 0, 0};
+  std::size_t m_left = 1;  ///< 0: the archive is at its end, and its checksum was right
 };
 
 /// A header of POSIX's ustar format, as far as our own archive makes use of it.
@@ -164,7 +175,7 @@ void unpack(const Payload& payload, const fs::path& folder) {
   while (true) {
     Header header;
     from.read(reinterpret_cast<char*>(&header), sizeof header);
-    if (header.name[0] == '\0') return;  // the end of an archive is a block of zeros
+    if (header.name[0] == '\0') return from.finish();  // the end of an archive is a block of zeros
     const fs::path path = folder / pathOf(header);
     const auto bytes = std::strtoull(textOf(header.size).c_str(), nullptr, 8);
     const auto mode = static_cast<mode_t>(std::strtoul(textOf(header.mode).c_str(), nullptr, 8));
@@ -182,10 +193,27 @@ void unpack(const Payload& payload, const fs::path& folder) {
 }
 
 /// Removes what is unfinished, however this process goes on to end with exit().
-fs::path unfinished;
+fs::path unfinished, lockFile;
 void removeUnfinished() {
   std::error_code ignored;
-  if (!unfinished.empty()) fs::remove_all(unfinished, ignored);
+  if (unfinished.empty()) return;
+  fs::remove_all(unfinished, ignored);
+  fs::remove(lockFile, ignored);
+  fs::remove(lockFile.parent_path(), ignored);  // where nothing else is in it
+}
+
+/// Held by one process; who waited for one that has removed it makes another.
+int lockedFile(const Payload& payload) {
+  while (true) {
+    const int lock = ::open(lockFile.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (lock < 0)
+      failToWrite("The folder " + lockFile.parent_path().string() + " cannot be written", payload.unpackedBytes);
+    while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
+    }
+    struct stat held {};
+    if (::fstat(lock, &held) != 0 || held.st_nlink > 0) return lock;
+    ::close(lock);
+  }
 }
 
 /// The folder with the bundle in it.
@@ -198,12 +226,11 @@ fs::path unpacked(const Payload& payload) {
     errno = error.value();
     failToWrite("The folder " + cache.string() + " cannot be made", payload.unpackedBytes);
   }
-  const fs::path lockFile = cache / (payload.name + ".lock");
-  const int lock = ::open(lockFile.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (lock < 0) failToWrite("The folder " + cache.string() + " cannot be written", payload.unpackedBytes);
-  while (::flock(lock, LOCK_EX) != 0 && errno == EINTR) {
-  }
+  lockFile = cache / (payload.name + ".lock");
+  const int lock = lockedFile(payload);
   if (!fs::exists(folder / "bin", error)) {  // else another process has done it meanwhile
+    unfinished = cache / (payload.name + ".part");
+    std::atexit(removeUnfinished);
     struct statvfs disk {};
     errno = ENOSPC;
     if (::statvfs(cache.c_str(), &disk) == 0 &&
@@ -211,9 +238,7 @@ fs::path unpacked(const Payload& payload) {
       failToWrite({}, payload.unpackedBytes);
     std::fprintf(stderr, "cleave: unpacking %llu MB into %s, this once\n", payload.unpackedBytes / 1'000'000,
                  folder.c_str());
-    unfinished = cache / (payload.name + ".part");
-    removeUnfinished();  // of a process that was killed
-    std::atexit(removeUnfinished);
+    fs::remove_all(unfinished, error);  // of a process that was killed
     if (::mkdir(unfinished.c_str(), 0755) != 0)
       failToWrite("The folder " + cache.string() + " cannot be written", payload.unpackedBytes);
     unpack(payload, unfinished);

@@ -49,6 +49,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import _disable_current_modes
 
 __all__ = ["CleaveError", "Plan", "clip_grad_norm_", "export", "gather", "open", "parallelize", "plan"]
 
@@ -272,11 +273,104 @@ def _capture(
             if not weights:
                 stack.enter_context(_without_memory(model, mode))
                 args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
-            return torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+            stack.enter_context(torch.enable_grad())  # so that parts without are seen
+            hidden = stack.enter_context(_watched_gradients())
+            program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+            program.cleave_hidden = next(iter(hidden), None)  # type: ignore[attr-defined]
+            return program
     except Exception as error:  # whatever the module's own code raises
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         raise CleaveError(f"torch.export cannot export {type(model).__name__}: {reason}") from None
+
+
+class _Context:
+    """What an autograd.Function is given to run forward alone."""
+
+    def __init__(self, count: int):
+        self.needs_input_grad = (True,) * count
+
+    def save_for_backward(self, *tensors: Tensor) -> None:
+        pass
+
+    mark_non_differentiable = mark_dirty = save_for_forward = save_for_backward
+
+    def set_materialize_grads(self, value: bool) -> None:
+        pass
+
+
+def _derives(function: Any, apply: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether an autograd.Function's backward is the gradient of its forward: for random numbers in such a call."""
+    try:
+        with _disable_current_modes(), torch.enable_grad(), torch.random.fork_rng([]):
+            torch.manual_seed(0)
+
+            def real(x: Any) -> Any:
+                if not isinstance(x, Tensor):
+                    return x
+                made = torch.zeros(x.shape, dtype=x.dtype)
+                return made.normal_().requires_grad_() if made.is_floating_point() else made
+
+            given = pytree.tree_map(real, (tuple(args), kwargs))
+            own_context = function.setup_context is torch.autograd.Function.setup_context
+            forward = (_Context(len(args)),) if own_context else ()
+            gradients = []
+            for run in (apply, lambda *a, **k: function.forward(*forward, *a, **k)):
+                mine = pytree.tree_map_only(Tensor, lambda x: x.detach().requires_grad_(x.requires_grad), given)
+                made = [x for x in pytree.tree_leaves(run(*mine[0], **mine[1])) if isinstance(x, Tensor)]
+                wanted = [x for x in pytree.tree_leaves(mine) if isinstance(x, Tensor) and x.requires_grad]
+                total = sum((x.double() * torch.linspace(-1, 1, x.numel()).view(x.shape)).sum() for x in made)
+                gradients.append(torch.autograd.grad(total, wanted, allow_unused=True, materialize_grads=True))
+            return all(torch.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(*gradients))
+    except Exception:  # whatever its code does with numbers of this kind
+        return False
+
+
+@contextlib.contextmanager
+def _watched_gradients() -> Iterator[list[str]]:
+    """What forward does to gradients in Python, which no graph of torch.export has: clauses, as they are met."""
+    found: list[str] = []
+    apply, register = torch.autograd.Function.__dict__["apply"], Tensor.register_hook
+
+    def apply_noted(cls: type, *args: Any, **kwargs: Any) -> Any:
+        # Those of PyTorch have the gradient of what they compute.
+        if not cls.__module__.startswith("torch.") and not _derives(cls, apply.__get__(None, cls), args, kwargs):
+            found.append(f"its autograd.Function {cls.__name__} has a backward of its own")
+        return apply.__get__(None, cls)(*args, **kwargs)
+
+    def register_noted(self: Tensor, hook: Any) -> Any:
+        found.append("its forward hooks a gradient (Tensor.register_hook)")
+        return register(self, hook)
+
+    torch.autograd.Function.apply = classmethod(apply_noted)  # type: ignore[assignment, method-assign]
+    Tensor.register_hook = register_noted  # type: ignore[method-assign]
+    try:
+        yield found
+    finally:
+        torch.autograd.Function.apply = apply  # type: ignore[method-assign]
+        Tensor.register_hook = register  # type: ignore[method-assign]
+
+
+def _cut_off(program: torch.export.ExportedProgram) -> set[str]:
+    """Parameters and inputs, by name, that come to a part of forward without gradients (torch.no_grad)."""
+    signature = program.graph_signature
+    roots: dict[torch.fx.Node, set[str]] = {}
+    found: set[str] = set()
+    for node in program.graph.nodes:
+        value = node.meta.get("val")
+        if node.op == "placeholder":
+            name = signature.inputs_to_parameters.get(node.name)
+            if name is not None or node.name in signature.user_inputs:
+                roots[node] = {name or node.name}
+            continue
+        reached = set().union(*(roots.get(each, ()) for each in node.all_input_nodes))
+        if "wrap_with_set_grad_enabled" in str(node.target) and node.args[0] is False:
+            found |= reached
+        elif node.target is not torch.ops.aten.detach.default and (
+            not isinstance(value, Tensor) or value.is_floating_point()
+        ):
+            roots[node] = reached
+    return found
 
 
 _INSTEAD_OF_AUTOCAST = "convert the module, such as by model.bfloat16(), and leave torch.autocast"
@@ -345,6 +439,8 @@ class _Signature:
         read = {node.name for node in program.graph.nodes if node.op == "placeholder" and node.users}
         self.read = {name for input, name in signature.inputs_to_parameters.items() if input in read}
         self.draws = any(_drops(node) for node in program.graph.nodes)
+        self.hidden: str | None = program.cleave_hidden  # type: ignore[attr-defined]  # why gradients would be others
+        self.cut_off = _cut_off(program)
         written = _written(program)
         if written:
             written = input_names[self.inputs.index(written)] if input_names and written in self.inputs else written
@@ -833,6 +929,8 @@ class _Program:
             return _Call(function, given, {}, results, [], place)
         packet = getattr(torch.ops.aten, name.partition(".")[0], None) if namespace == "aten" else None
         overload = getattr(packet, name.partition(".")[2] or "default", None)
+        if op == "aten::view":  # strides may be others than where it was captured: attention kernels choose theirs
+            overload = torch.ops.aten.reshape.default
         if overload is None:
             raise CleaveError(f"PyTorch {torch.__version__} has no operator {op}, which the plan's program needs.")
         self.is_random = self.is_random or torch.Tag.nondeterministic_seeded in overload.tags
@@ -1108,6 +1206,7 @@ class _Split:
         self.first = first
         self.forward = module.__dict__.get("forward")  # of the instance; the class's is there anyway
         self.input_names: Sequence[str] = ()  # for people; else those of the exported call
+        self.hidden: str | None = None  # why gradients would be others, where no export tells
         self.replaced: Callable[[nn.Parameter], None] = lambda parameter: None
         self.__signature__ = inspect.signature(module.forward)
         self._ready: dict[Any, _Ready] = {}
@@ -1124,6 +1223,9 @@ class _Split:
         ready = self._ready.get(key := self._key(leaves, spec))
         if ready is None:
             ready = self._ready[key] = self._prepare(args, kwargs, leaves)
+            # What forward itself has set meanwhile is no new call.
+            self._ready.setdefault(self._key(leaves, spec), ready)
+        self._check_gradients(ready.signature, leaves)
         given = {}
         for name, leaf in zip(ready.signature.inputs, leaves):
             if name in ready.program.inputs:
@@ -1146,7 +1248,33 @@ class _Split:
         )
         parameter = next(self.module.parameters(), None)
         where = None if parameter is None else (parameter.dtype, parameter.device)
-        return kinds, repr(spec), self.module.training, where
+        return kinds, repr(spec), self._settings(), where
+
+    def _settings(self) -> Any:
+        """What the module's code may read beside its parameters and buffers: `training`, a chance of dropout, ..."""
+        found: list[Any] = []
+        for module in self.module.modules():
+            for name, value in module.__dict__.items():
+                if isinstance(value, bool | int | float | str):
+                    found.append(value)
+                elif isinstance(value, Tensor):
+                    found.append((id(value), value._version))
+        return tuple(found)
+
+    def _check_gradients(self, signature: _Signature, leaves: list[Any]) -> None:
+        """That PyTorch would train what this call trains, and the same way."""
+        cause = self.hidden or signature.hidden
+        if not torch.is_grad_enabled() or not (cause or signature.cut_off):
+            return
+        tensors = {**_named_parameters(self.module), **dict(zip(signature.inputs, leaves))}
+        trained = {name for name, x in tensors.items() if isinstance(x, Tensor) and x.requires_grad}
+        if not cause and (cut := sorted(trained & signature.cut_off)):
+            cause = f"it reads {cut[0]} under torch.no_grad()"
+        if cause and trained:
+            raise CleaveError(
+                f"{self.title} would be trained otherwise than by PyTorch: {cause}, and a plan's program has the "
+                "gradient of what is computed. Call it under torch.no_grad(), or train it without a plan."
+            )
 
     def _prepare(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: list[Any]) -> _Ready:
         program = _capture(self.module, args, kwargs)
@@ -1168,6 +1296,12 @@ class _Split:
         try:
             plan = self.ranks.planned(program, self.title, self.settings, pins)
         except CleaveError as error:
+            if "aten.item" in str(error):
+                raise CleaveError(
+                    f"{self.title} makes a number of a tensor (aten.item), which a plan's program does not do. Where "
+                    "that is an attribute of a compiled module that changes between calls, set "
+                    "torch._dynamo.config.specialize_float = True before the first one."
+                ) from None
             if not pins:
                 raise
             words = ", ".join(signature.types.values())
@@ -1283,6 +1417,7 @@ def _parallelize_by_dtensor(model: nn.Module, plan: Plan, mesh: Any, device: tor
     from torch.distributed.tensor import Replicate, Shard
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
+    _check_dtensor_parameters(model, plan)
     styles: dict[str, Any] = {}
     for layer in plan.layers:
         axis = _dtensor_axis(model, plan, layer)
@@ -1299,6 +1434,20 @@ def _parallelize_by_dtensor(model: nn.Module, plan: Plan, mesh: Any, device: tor
     elif mesh.ndim > 1:
         mesh = mesh["tp"]
     return parallelize_module(model, mesh, styles)
+
+
+def _check_dtensor_parameters(model: nn.Module, plan: Plan) -> None:
+    """Styles split the parameters of Linear and Embedding: whatever else the plan splits they leave whole."""
+    layers = {layer["name"] for layer in plan.layers}
+    for name, entry in plan.parameters.items():
+        owner = name.rpartition(".")[0]
+        if entry["placement"] == "R" or (name in _named_parameters(model) and owner in layers):
+            continue
+        what = "parameter" if name in _named_parameters(model) else "buffer"
+        raise CleaveError(
+            f'DTensor cannot split {name} as planned: it lies as {entry["placement"]}, and is a {what} of no Linear or '
+            'Embedding; via="local" can.'
+        )
 
 
 def _dtensor_axis(model: nn.Module, plan: Plan, layer: dict[str, Any]) -> str | None:
@@ -1455,6 +1604,7 @@ class _Compiled:
 
     def compile(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """The graph as a function that plans when it is called: for the sizes and with the parameters of the call."""
+        own = next((node for node in graph.graph.nodes if "autograd_function_apply" in str(node.target)), None)
         names = _parameter_names(graph, example_inputs)
         if self.ranks is None:
             device = next((x.device for x in example_inputs if isinstance(x, Tensor)), None)
@@ -1473,6 +1623,7 @@ class _Compiled:
                 captured = _Captured(graph, names, parameters)
                 split = splits[key] = _Split(captured, "The compiled graph", self.ranks, self.settings)
                 split.replaced = self.replace
+                split.hidden = None if own is None else "an autograd.Function has a backward of its own"
                 placeholders = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
                 split.input_names = [given for given, name in zip(placeholders, names) if name is None]
             return split(*[x for x, name in zip(inputs, names) if name is None])

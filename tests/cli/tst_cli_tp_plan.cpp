@@ -114,6 +114,25 @@ class TestCliTpPlan : public QObject {
                                       << "colwis"
                                       << QByteArray(
                                              "`lm_head` has the style colwis, which this program does not know.");
+    const auto row = [](const char* what, const char* name, const char* style, const char* sentence) {
+      QTest::newRow(what) << QString(name) << QString(style) << QByteArray(sentence);
+    };
+    row("a norm", "model.norm", "rowwise",
+        "`model.norm` is rowwise, and it is no layer: Linear, Embedding and experts");
+    row("an attention", "model.layers.*.self_attn", "colwise", "`model.layers.*.self_attn` is colwise, and it is no");
+    row("all names", "*", "colwise", "`*` names no module of this model.");
+    row("a number", "model.layers.0.mlp.up_proj", "colwise",
+        "`model.layers.0.mlp.up_proj` names no module of this model; near to it is `model.layers.*.mlp.up_proj`.");
+    row("an unknown style of a norm", "model.norm", "no_such_style", "has the style no_such_style, which this program");
+    row("a sum of what is whole", "model.layers.*.mlp", "all_reduce",
+        "`model.layers.*.mlp` is all_reduce, and its result is whole on every rank: it would be added up once for "
+        "each.");
+    row("a helper of experts", "model.layers.*.mlp.up_proj", "moe_identity_expert",
+        "`model.layers.*.mlp.up_proj` is moe_identity_expert, which is for modules of another kind.");
+    row("a Linear on the sequence", "model.layers.*.mlp.up_proj", "sequence_parallel",
+        "which is for modules of another");
+    row("logits in parts", "lm_head", "colwise",
+        "`lm_head` is colwise, and its result is the model's: each rank would have its part of it alone.");
     QTest::newRow("an embedding by features") << "model.embed_tokens"
                                               << "colwise"
                                               << QByteArray(
@@ -139,7 +158,8 @@ class TestCliTpPlan : public QObject {
     QTest::newRow("a list") << QByteArray("[1]") << QByteArray("must hold a JSON object, but it holds [1]");
     QTest::newRow("a number as style") << QByteArray(R"({"lm_head": 3})")
                                        << QByteArray(R"(the style of "lm_head" must be a text, but it is 3.)");
-    QTest::newRow("nothing") << QByteArray("{}") << QByteArray("names no module.");
+    QTest::newRow("nothing") << QByteArray("{}")
+                             << QByteArray("names no module: it is the plan of a model that stays whole.");
     QTest::newRow("another schema") << QByteArray(R"({"schema": "cleave.plan/1"})")
                                     << QByteArray(R"(is of schema "cleave.plan/1", and no plan of transformers)");
     QTest::newRow("no ranks") << QByteArray(R"({"tp_size": 0, "tp_plan": {"lm_head": "colwise_rep"}})")
@@ -183,6 +203,48 @@ class TestCliTpPlan : public QObject {
     const Finished done = cli({"plan", model("llama"), "--compare", "reference," + file});
     QVERIFY2(done.exitCode == 0, done.err.constData());
     QVERIFY2(done.out.contains("lm_head: column becomes column+gather"), done.out.constData());
+    QVERIFY2(done.out.contains("after:  " + file.toUtf8() + ", 2 ranks"), done.out.constData());
+  }
+
+  void saysWhatElseTheLibraryMakesOfIt() {
+    QJsonObject plan = ownOfLlama();
+    plan["model.layers.*.mlp.gate"] = "colwise";  // of the architecture, and not of this size
+    const Finished missing = cli({"plan", model("llama"), "--tp-plan", written(plan)});
+    QVERIFY2(missing.exitCode == 0, missing.err.constData());
+    QVERIFY2(missing.err.contains("transformers passes over it where its own plan of this architecture has it"),
+             missing.err.constData());
+    plan = {{"model.layers.*.input_layernorm", "replicated_with_grad_allreduce"}};
+    const Finished gradient = cli({"plan", model("llama"), "--tp-plan", written(plan)});
+    QVERIFY2(gradient.exitCode == 0, gradient.err.constData());
+    QVERIFY2(gradient.err.contains("its gradient is added up once for each rank"), gradient.err.constData());
+  }
+
+  void aLayerIsNamedOnce() {
+    const auto module = [](const char* name, const char* style) {
+      return QJsonObject{
+          {"name", name}, {"style", style}, {"input_layouts", "Replicate()"}, {"output_layouts", "Replicate()"}};
+    };
+    const QString twice =
+        written({{"schema", "cleave.dtensor/1"},
+                 {"mesh", QJsonObject{{"tp", 2}}},
+                 {"modules", QJsonArray{module("lm_head", "ColwiseParallel"), module("lm_*", "RowwiseParallel")}}});
+    const Finished done = cli({"plan", model("llama"), "--tp-plan", twice});
+    QCOMPARE(done.exitCode, 1);
+    QVERIFY2(done.err.contains("`lm_head` is named twice, as ColwiseParallel("), done.err.constData());
+    // What is exported of a plan that splits nothing comes back too.
+    const QString none =
+        written({{"schema", "cleave.dtensor/1"}, {"mesh", QJsonObject{{"tp", 2}}}, {"modules", QJsonArray()}});
+    const Finished whole = cli({"plan", model("llama"), "--tp-plan", none});
+    QVERIFY2(whole.exitCode == 0 && whole.out.contains("names 0 of 16 layers"), whole.err.constData());
+  }
+
+  void manyProblemsAreNotAllTold() {
+    QJsonObject plan;
+    for (int i = 0; i < 300; ++i) plan[QString("no_%1").arg(i)] = "colwise";
+    const Finished done = cli({"plan", model("llama"), "--tp-plan", written(plan)});
+    QCOMPARE(done.exitCode, 1);
+    QVERIFY2(done.err.size() < 3000, done.err.constData());
+    QVERIFY2(done.err.contains("(and 280 more)"), done.err.constData());
   }
 
   void doesNotOverwriteWhatItReads() {
@@ -190,6 +252,10 @@ class TestCliTpPlan : public QObject {
     const Finished done = cli({"plan", model("llama"), "--tp-plan", file, "--json", file});
     QCOMPARE(done.exitCode, 2);
     QVERIFY2(done.err.contains("is the same file as --tp-plan, which is read"), done.err.constData());
+    QCOMPARE(read(file), ownOfLlama());
+    const Finished compared = cli({"plan", model("llama"), "--compare", file + ",optimal", "--json", file});
+    QCOMPARE(compared.exitCode, 2);
+    QVERIFY2(compared.err.contains("is the same file as --compare, which is read"), compared.err.constData());
     QCOMPARE(read(file), ownOfLlama());
   }
 

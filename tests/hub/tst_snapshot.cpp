@@ -11,6 +11,8 @@
 #include <set>
 #include <thread>
 
+#include <sys/stat.h>
+
 using namespace cleave;
 using namespace cleave::hub;
 using test::filesBelow;
@@ -53,6 +55,13 @@ class TstSnapshot : public QObject {
     watcher.onNote = [this](const std::string& note) { m_notes << QString::fromStdString(note); };
     watcher.onState = [this](const DownloadState& state) { m_states.push_back(state); };
     return fetchSnapshot(request, watcher, progress);
+  }
+  /// A safetensors file.
+  static QByteArray someWeights(int size) {
+    QByteArray header = R"({"a":{"dtype":"U8","shape":[%],"data_offsets":[0,%]}})";
+    header.replace("%", QByteArray::number(size));
+    header = header.leftJustified((header.size() + 7) / 8 * 8, ' ');
+    return QByteArray(1, static_cast<char>(header.size())) + QByteArray(7, 0) + header + QByteArray(size, 'x');
   }
   void addModel(const QString& repo, const QByteArray& weights, const QByteArray& faults = {}) {
     m_server.add(repo + "/config.json", kConfig);
@@ -118,7 +127,7 @@ class TstSnapshot : public QObject {
   }
 
   void whatIsThereIsNotFetchedAgain() {
-    addModel("org/again", someBytes(3000));
+    addModel("org/again", someWeights(3000));
     const auto first = fetch("org/again");
     QVERIFY(first);
     m_server.takeRequests();
@@ -224,6 +233,32 @@ class TstSnapshot : public QObject {
     const QString repo = QStringLiteral("org/kind-%1").arg(qHash(files));
     for (const QString& file : files) m_server.add(repo + "/" + file, kConfig);
     verifyRefused(fetch(repo), ErrorCode::BadInput, text);
+  }
+
+  void whatWasCutOffSinceComesAgain() {
+    addModel("org/cut-off", someWeights(1000));
+    const auto fetched = fetch("org/cut-off");
+    QVERIFY(fetched);
+    const fs::path file = fetched->folder / "model.safetensors";
+    const auto size = fs::file_size(file);
+    fs::resize_file(file, size / 2);
+    const auto again = fetch("org/cut-off@" + QString::fromStdString(fetched->commit));
+    QVERIFY2(again, again ? "" : again.error().message.c_str());
+    QCOMPARE(fs::file_size(file), size);
+  }
+
+  void aRefThatIsNoFileIsRefused() {
+    addModel("org/pipe", someBytes(10));
+    const fs::path ref = fs::path(m_cache->path().toStdString()) / "models--org--pipe" / "refs" / "main";
+    fs::create_directories(ref.parent_path());
+    QCOMPARE(::mkfifo(ref.c_str(), 0600), 0);
+    verifyRefused(fetch("org/pipe"), ErrorCode::Environment, "cannot be written (it is no file, but something else)");
+  }
+
+  void whatIsTooLargeToReadIsNotFetched() {
+    m_server.add("org/large/config.json", QByteArray(17 << 20, ' '));
+    verifyRefused(fetch("org/large"), ErrorCode::BadInput,
+                  "The config.json of org/large has 17 MiB, and at most 16 MiB");
   }
 
   void theListOfFilesIsNoOrder() {
@@ -357,7 +392,8 @@ class TstSnapshot : public QObject {
   void aDiskThatIsTooSmallIsSaidBefore() {
     m_server.add("org/huge/config.json", kConfig);
     m_server.add("org/huge/model.safetensors", someBytes(100));
-    m_server.setFaults("org/huge", "{'announce': 562949953421312}");
+    QVERIFY(fetch("org/huge", Wanted::Config));
+    m_server.setFaults("org/huge", "{'announce_weights': 562949953421312}");
     verifyRefused(fetch("org/huge"), ErrorCode::Environment, "make room there, or name another folder");
   }
 

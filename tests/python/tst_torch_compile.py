@@ -72,6 +72,36 @@ def check_graph_break(group):
     check_gathered(whole, model)
 
 
+class Round(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class Rounding(nn.Linear):
+    def forward(self, x):
+        return Round.apply(super().forward(x))
+
+
+class Still(nn.Linear):
+    def forward(self, x):
+        with torch.no_grad():
+            return super().forward(x)
+
+
+def hidden_gradient(group, name):
+    model = (Rounding if name == "function" else Still)(16, 16)
+    try:
+        torch.compile(model, backend="cleave", options={"mesh": group})(torch.ones(2, 16))
+    except Exception as error:
+        return str(error)
+    return None
+
+
 def refusal(group, name):
     model, options = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16)), {"mesh": group}
     if name == "ranks":
@@ -118,6 +148,13 @@ class TestCompile(unittest.TestCase):
         ):
             with self.subTest(name):
                 for said in self.ranks.run(refusal, 2, name):
+                    self.assertIn(words, str(said))
+
+    def test_does_not_train_otherwise_in_silence(self):
+        for name, words in (("function", "has a backward of its own"), ("still", "under torch.no_grad()")):
+            with self.subTest(name):
+                for said in self.ranks.run(hidden_gradient, 2, name):
+                    self.assertIn("would be trained otherwise than by PyTorch", str(said))
                     self.assertIn(words, str(said))
 
     def test_one_rank_needs_no_process_group(self):

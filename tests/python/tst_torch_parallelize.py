@@ -193,6 +193,129 @@ def refused_under_autocast(group):
     return None
 
 
+class Round(torch.autograd.Function):
+    """Straight through: its gradient is not that of what it computes."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.round()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class Square(torch.autograd.Function):
+    """Its gradient is that of what it computes."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * gradient * ctx.saved_tensors[0]
+
+
+class Odd(nn.Module):
+    """Two layers, and between them what a case is about."""
+
+    def __init__(self, between):
+        super().__init__()
+        self.up, self.down, self.between = nn.Linear(16, 32), nn.Linear(32, 16), between
+        self.gain, self.drop = 1.0, nn.Dropout(0.5)
+        self.register_buffer("scale", torch.linspace(0, 1, 32))
+
+    def forward(self, x):
+        if self.between == "no_grad":
+            with torch.no_grad():
+                h = self.up(x)
+            return self.down(h)
+        h = self.up(x)
+        if self.between == "function":
+            h = Round.apply(h)
+        if self.between == "derived":
+            h = Square.apply(h)
+        if self.between == "hook" and h.requires_grad:
+            h.register_hook(lambda gradient: 2 * gradient)
+        if self.between == "buffer":
+            h = h * self.scale
+        if self.between == "settings":
+            h = self.drop(h) * self.gain
+        if self.between == "attention":  # its kernel answers in strides of its own
+            q = h.unflatten(-1, (4, 8)).transpose(1, 2)
+            h = nn.functional.scaled_dot_product_attention(q, q, q).transpose(1, 2).flatten(-2)
+            return self.down(h.view(h.shape[0], -1, 32))
+        return self.down(h)
+
+
+def odd(group, between, via="local"):
+    torch.manual_seed(0)
+    whole, x = Odd(between), torch.randn(2, 6, 16)
+    model = copy.deepcopy(whole)
+    plan = cleave.plan(model, (x,), mesh=group, **FULL)
+    return whole, cleave.parallelize(model, plan, group, via=via), x
+
+
+def check_hidden_gradient(group, between):
+    """Not trained in silence, and computed all the same where nobody asks for gradients."""
+    whole, model, x = odd(group, between)
+    with torch.no_grad():
+        assert apart(model(x), whole(x)) < TOLERANCE
+    for parameter in model.parameters():
+        parameter.requires_grad_(False)
+    assert apart(model(x), whole(x)) < TOLERANCE
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
+    try:
+        model(x)
+    except cleave.CleaveError as error:
+        return str(error)
+    return None
+
+
+def check_derived_gradient(group):
+    whole, model, x = odd(group, "derived")
+    for each in (whole, model):
+        each(x).square().sum().backward()
+    shard = model.up.weight.cleave_shard
+    part = shard.placement.cut(whole.up.weight.grad, shard.ranks.count, shard.ranks.rank)
+    assert apart(model.up.weight.grad, part) < 1e-4
+
+
+def check_settings_are_followed(group):
+    whole, model, x = odd(group, "settings")
+    calls = 0
+    for change in (
+        lambda each: each.eval(),
+        lambda each: setattr(each, "gain", 7.0),
+        lambda each: (each.train(), each.drop.eval()),
+        lambda each: (each.train(), setattr(each.drop, "p", 0.0)),
+        lambda each: setattr(each, "gain", torch.tensor(3.0)),
+        lambda each: each.gain.mul_(2),
+    ):
+        change(whole), change(model)
+        for _ in range(2):
+            assert apart(model(x), whole(x)) < TOLERANCE, calls
+        calls += 1
+        assert len(model.forward._ready) >= calls, "it was not planned anew"
+    assert len(model.forward._ready) == calls, "it was planned too often"
+
+
+def check_strides(group):
+    whole, model, x = odd(group, "attention")
+    assert apart(model(x), whole(x)) < TOLERANCE
+
+
+def dtensor_refuses(group):
+    try:
+        odd(group, "buffer", via="dtensor")
+    except cleave.CleaveError as error:
+        return str(error)
+    return None
+
+
 def dtensor_case(group, name, settings):
     try:
         whole, model, _ = split(group, name, settings, via="dtensor")
@@ -280,6 +403,29 @@ class TestParallelize(unittest.TestCase):
                     self.assertIn(words, str(said))
         for said in self.ranks.run(refused_under_autocast, 2):
             self.assertIn("ByHand is called under autocast", str(said))
+
+    def test_does_not_train_otherwise_in_silence(self):
+        for between, words in (
+            ("function", "its autograd.Function Round has a backward of its own"),
+            ("no_grad", "it reads up.bias under torch.no_grad()"),
+            ("hook", "its forward hooks a gradient (Tensor.register_hook)"),
+        ):
+            with self.subTest(between):
+                for said in self.ranks.run(check_hidden_gradient, 2, between):
+                    self.assertIn(f"Odd would be trained otherwise than by PyTorch: {words}", str(said))
+
+    def test_trains_functions_that_derive_what_they_compute(self):
+        self.ranks.run(check_derived_gradient, 2)
+
+    def test_follows_what_is_set_later(self):
+        self.ranks.run(check_settings_are_followed, 2)
+
+    def test_takes_the_strides_of_attention(self):
+        self.ranks.run(check_strides, 2)
+
+    def test_dtensor_refuses_split_buffers(self):
+        for said in self.ranks.run(dtensor_refuses, 2):
+            self.assertIn("DTensor cannot split scale as planned: it lies as S(0), and is a buffer of no Linear", said)
 
     @needs_transformers
     def test_dtensor_runs_what_it_can_say(self):

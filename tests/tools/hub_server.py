@@ -12,6 +12,7 @@ FOLDER/org/name/* are the files of a model. FOLDER/org/name/.faults.json may hol
     bytes_per_s   100000                         sends no faster
     silent        true                           sends headers, and then nothing
     announce      5                              HEAD says so many bytes more than there are
+    announce_weights 5                           the same of weights alone
     total         5                              Content-Range and Content-Length too
     flip          true                           sends a byte otherwise than it is
     no_ranges     true                           knows no Range: 200 and the whole
@@ -183,6 +184,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if not os.path.isfile(repo.path(file)):
             return self.refuse(404, "EntryNotFound", "Entry not found", [("X-Repo-Commit", commit)])
         size = os.path.getsize(repo.path(file)) + faults.get("announce", 0)
+        size += faults.get("announce_weights", 0) if is_large(file) else 0
         headers = [("X-Repo-Commit", commit), ("ETag", f'"{repo.etag(file)}"')]
         if is_large(file):
             headers += [("X-Linked-Etag", f'"{repo.etag(file)}"'), ("X-Linked-Size", str(size))]

@@ -119,7 +119,9 @@ void LineChart::paintEvent(QPaintEvent*) {
   for (std::size_t i = 0; i < m_data.lines.size(); ++i)
     if (m_data.lines[i].isChosen) paintLine(painter, *drawn, i);
   for (const ChartMark& mark : m_data.marks) paintMark(painter, *drawn, mark);
-  for (const ChartMark& mark : m_data.marks) paintName(painter, *drawn, mark);  // over all lines
+  std::vector<QRectF> taken;
+  for (const ChartMark& mark : m_data.marks)
+    taken.push_back(paintName(painter, *drawn, mark, taken));  // over all lines
   if (const auto x = nearest(*drawn)) {
     painter.setPen(QPen(theme.borderStrong, 1, Qt::DotLine));
     const double at = drawn->at({onAxis(m_data.x, *x), 0}).x();
@@ -241,7 +243,22 @@ void LineChart::paintMark(QPainter& painter, const Axes& axes, const ChartMark& 
   painter.drawLine(QPointF(axes.plot.left(), y), QPointF(axes.plot.right(), y));
 }
 
-void LineChart::paintName(QPainter& painter, const Axes& axes, const ChartMark& mark) const {
+bool LineChart::coversLine(const Axes& axes, const QRectF& plate) const {
+  for (const ChartLine& line : m_data.lines) {
+    for (std::size_t i = 0; i + 1 < line.points.size(); ++i) {
+      const QPointF &from = line.points[i], &to = line.points[i + 1];
+      if (!std::isfinite(from.y()) || !std::isfinite(to.y())) continue;
+      const QLineF drawn(axes.at({onAxis(m_data.x, from.x()), from.y()}), axes.at({onAxis(m_data.x, to.x()), to.y()}));
+      constexpr int kSamples = 16;
+      for (int k = 0; k <= kSamples; ++k)
+        if (plate.contains(drawn.pointAt(static_cast<double>(k) / kSamples))) return true;
+    }
+  }
+  return false;
+}
+
+QRectF LineChart::paintName(QPainter& painter, const Axes& axes, const ChartMark& mark,
+                            std::span<const QRectF> taken) const {
   const Theme theme = Theme::of(palette());
   const double y = axes.plot.bottom() - axes.y.share(mark.at) * axes.plot.height();
   const QString text = QStringLiteral("%1 %2").arg(mark.name, this->text(m_data.y, mark.at));
@@ -249,11 +266,23 @@ void LineChart::paintName(QPainter& painter, const Axes& axes, const ChartMark& 
   QRectF plate(0, 0, metrics.horizontalAdvance(text) + 8, metrics.height());
   // Marks that lie close to each other have their names at different places.
   const double share = static_cast<double>(&mark - m_data.marks.data()) / static_cast<double>(m_data.marks.size());
+  const double room = axes.plot.width() - plate.width();
   plate.moveBottomRight({axes.plot.right() - share * axes.plot.width(), y - 1});
   if (plate.top() < axes.plot.top()) plate.moveTop(y + 1);
+  // Where no line is covered, if there is such a place beside it.
+  constexpr int kPlaces = 12;
+  const auto isFree = [&](const QRectF& place) {
+    return !coversLine(axes, place) &&
+           std::ranges::none_of(taken, [&](const QRectF& other) { return other.intersects(place); });
+  };
+  QRectF place = plate;
+  for (int i = 0; i <= kPlaces && !isFree(place); ++i)
+    place.moveLeft(axes.plot.left() + std::fmod(1 - share + static_cast<double>(i) / kPlaces, 1.0) * room);
+  if (isFree(place)) plate = place;
   painter.fillRect(plate, theme.ground);
   painter.setPen(theme.text);
   painter.drawText(plate, Qt::AlignCenter, text);
+  return plate;
 }
 
 std::optional<double> LineChart::nearest(const Axes& axes) const {

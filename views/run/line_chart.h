@@ -70,7 +70,9 @@ class LineChart : public QWidget {
   void paintSections(QPainter& painter, const Axes& axes) const;
   void paintLine(QPainter& painter, const Axes& axes, std::size_t number) const;
   void paintMark(QPainter& painter, const Axes& axes, const ChartMark& mark) const;
-  void paintName(QPainter& painter, const Axes& axes, const ChartMark& mark) const;
+  /// Answers where it stands; not on `taken`, if there is room beside.
+  QRectF paintName(QPainter& painter, const Axes& axes, const ChartMark& mark, std::span<const QRectF> taken) const;
+  bool coversLine(const Axes& axes, const QRectF& plate) const;
   std::optional<double> nearest(const Axes& axes) const;  ///< x of the point that is nearest to the pointer
   ChartData m_data;
   std::optional<QPointF> m_pointer;

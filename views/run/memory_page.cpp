@@ -5,6 +5,7 @@
 #include <QLabel>
 #include <QMouseEvent>
 #include <QPainter>
+#include <QScrollBar>
 #include <QSplitter>
 #include <QStackedLayout>
 #include <QToolTip>
@@ -57,6 +58,10 @@ QString offText(const MemoryLine& line) {
   const QString sign = off > 0 ? QStringLiteral("+") : QStringLiteral("−");
   return QStringLiteral("%1%2 %").arg(sign).arg(std::abs(100 * off), 0, 'f', std::abs(off) < 0.1 ? 1 : 0);
 }
+
+QString tailText(const MemoryComparison& memory) {
+  return QStringLiteral("%1 %2").arg(bytesText(memory.peak.measured), offText(memory.peak));
+}
 }  // namespace
 
 MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent) {
@@ -86,6 +91,7 @@ void MemoryBars::setMemory(const std::map<int, MemoryComparison>& byRank) {
 }
 
 int MemoryBars::rowHeight() const { return std::max(fontMetrics().height() + 4, 2 * kBar + 10); }
+int MemoryBars::nameWidth() const { return fontMetrics().horizontalAdvance(QStringLiteral("rank 00")) + 10; }
 int MemoryBars::legendHeight() const {
   // As many rows as the names need.
   int rows = 1, x = kSide;
@@ -96,6 +102,17 @@ int MemoryBars::legendHeight() const {
   }
   return rows * (fontMetrics().height() + 4) + 4;
 }
+int MemoryBars::tailWidth() const {
+  int width = fontMetrics().horizontalAdvance(QStringLiteral("000 MiB +00 %"));
+  for (const auto& [rank, memory] : m_ranks) width = std::max(width, fontMetrics().horizontalAdvance(tailText(memory)));
+  return width + 10;
+}
+
+QSize MemoryBars::minimumSizeHint() const {
+  constexpr int kShortestBar = 60;
+  return {2 * kSide + nameWidth() + kShortestBar + tailWidth(), sizeHint().height()};
+}
+
 QSize MemoryBars::sizeHint() const {
   return {420, legendHeight() + static_cast<int>(m_ranks.size()) * rowHeight() + 4};
 }
@@ -134,8 +151,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   const Theme theme = Theme::of(palette());
   paintLegend(painter);
-  const int nameWidth = fontMetrics().horizontalAdvance(QStringLiteral("rank 00")) + 10;
-  const int tailWidth = fontMetrics().horizontalAdvance(QStringLiteral("000 MiB +00 %")) + 10;
+  const int name = nameWidth(), tail = tailWidth();
   for (std::size_t i = 0; i < m_ranks.size(); ++i) {
     const auto& [rank, memory] = m_ranks[i];
     const QRect row(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight());
@@ -145,10 +161,9 @@ void MemoryBars::paintEvent(QPaintEvent*) {
     }
     painter.setPen(theme.text);
     painter.drawText(row.adjusted(kSide, 0, 0, 0), Qt::AlignVCenter, tr("rank %1").arg(rank));
-    painter.drawText(row.adjusted(0, 0, -kSide, 0), Qt::AlignVCenter | Qt::AlignRight,
-                     QStringLiteral("%1 %2").arg(bytesText(memory.peak.measured), offText(memory.peak)));
-    const QRectF bars(kSide + nameWidth, row.top() + (row.height() - 2 * kBar - 2) / 2.0,
-                      std::max(10, width() - 2 * kSide - nameWidth - tailWidth), kBar);
+    painter.drawText(row.adjusted(0, 0, -kSide, 0), Qt::AlignVCenter | Qt::AlignRight, tailText(memory));
+    const QRectF bars(kSide + name, row.top() + (row.height() - 2 * kBar - 2) / 2.0,
+                      std::max(10, width() - 2 * kSide - name - tail), kBar);
     paintBar(painter, bars, memory, true);
     paintBar(painter, bars.translated(0, kBar + 2), memory, false);
   }
@@ -208,18 +223,24 @@ MemoryPage::MemoryPage(const Runs& runs, Selection& selection, QWidget* parent)
     : QWidget(parent),
       m_runs(runs),
       m_bars(new MemoryBars),
+      m_scroll(new QScrollArea),
       m_numbers(new LinkText),
       m_split(new QSplitter),
       m_empty(makeEmptyLabel({})),
       m_content(new QWidget),
       m_stack(new QStackedLayout(this)) {
-  auto* scroll = new QScrollArea;
-  scroll->setWidget(m_bars);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  m_numbers->setMinimumSize(160, 60);
-  m_split->addWidget(scroll);
+  m_scroll->setWidget(m_bars);
+  m_scroll->setWidgetResizable(true);
+  m_scroll->setFrameShape(QFrame::NoFrame);
+  m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+  // Nothing of a number is cut off.
+  const QFontMetrics metrics(font());
+  constexpr int kGaps = 90;
+  m_numbers->setMinimumSize(metrics.horizontalAdvance(QStringLiteral("communication buffers")) +
+                                2 * metrics.horizontalAdvance(QStringLiteral("000.0 MiB")) +
+                                metrics.horizontalAdvance(QStringLiteral("+00.0 %")) + kGaps,
+                            60);
+  m_split->addWidget(m_scroll);
   m_split->addWidget(m_numbers);
   m_split->setChildrenCollapsible(false);
   m_split->setStretchFactor(0, 3);
@@ -240,7 +261,11 @@ void MemoryPage::showRun() {
   const RunState* run = m_runs.state();
   const bool hasMemory = run && run->report && !run->report->memory.empty();
   m_stack->setCurrentWidget(hasMemory ? m_content : static_cast<QWidget*>(m_empty));
-  if (hasMemory) return m_bars->setMemory(run->report->memory);
+  if (hasMemory) {
+    m_bars->setMemory(run->report->memory);
+    m_scroll->setMinimumWidth(m_bars->minimumSizeHint().width() + m_scroll->verticalScrollBar()->sizeHint().width());
+    return;
+  }
   m_empty->setText(run && run->report ? tr("No rank told what its memory was for: a run that failed has no account.")
                                       : tr("After a run, what each rank's memory was for, beside the prediction."));
 }

@@ -25,7 +25,7 @@ class MemoryBars : public QWidget {
   int chosen() const { return m_chosen; }    ///< a rank
   int rankAt(const QPoint& position) const;  ///< -1: none
   QSize sizeHint() const override;
-  QSize minimumSizeHint() const override { return {240, sizeHint().height()}; }
+  QSize minimumSizeHint() const override;
 
  signals:
   void chosenChanged();
@@ -40,6 +40,8 @@ class MemoryBars : public QWidget {
   void choose(int row);
   int rowHeight() const;
   int legendHeight() const;
+  int nameWidth() const;
+  int tailWidth() const;
   void paintLegend(QPainter& painter) const;
   void paintBar(QPainter& painter, const QRectF& bar, const pipeline::MemoryComparison& memory,
                 bool isPrediction) const;
@@ -64,6 +66,7 @@ class MemoryPage : public QWidget {
   void showRank();
   const Runs& m_runs;
   MemoryBars* m_bars;
+  QScrollArea* m_scroll;  ///< around them
   LinkText* m_numbers;
   QSplitter* m_split;
   QLabel* m_empty;

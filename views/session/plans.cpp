@@ -33,8 +33,11 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
                                                                  : Plans::tr("reference's candidate set"));
   if (before.sequenceParallel != after.sequenceParallel)
     parts << Plans::tr("sequence parallel %1").arg(toQ(rules::toText(after.sequenceParallel)));
-  addListChanges(parts, pinTexts(before), pinTexts(after),
+  QStringList pins;
+  addListChanges(pins, pinTexts(before), pinTexts(after),
                  [](const QString& pin, bool isNew) { return isNew ? pin : Plans::tr("without %1").arg(pin); });
+  constexpr qsizetype kMostPins = 4;
+  parts << (pins.size() > kMostPins ? QStringList{Plans::tr("%1 pins changed").arg(pins.size())} : pins);
   addListChanges(parts, before.rulesOff, after.rulesOff, [](const std::string& rule, bool isNew) {
     return isNew ? Plans::tr("%1 off").arg(toQ(rule)) : Plans::tr("%1 on").arg(toQ(rule));
   });
@@ -90,11 +93,13 @@ void Plans::take(Branch branch) {
     m_shownBranch = kBase;
   } else {
     branch.name = QStringLiteral("B");
-    branch.label = changeText(m_branches[kBase].options, branch.options);
+    branch.label = m_nextName.isEmpty() ? changeText(m_branches[kBase].options, branch.options)
+                                        : QStringLiteral("%1, %2").arg(m_nextName, ranksText(branch.options.ranks));
     m_branches.resize(kChanged);
     m_branches.push_back(std::move(branch));
     m_shownBranch = kChanged;
   }
+  m_nextName.clear();
   present();
   postDiff();
   emit branchesChanged();
@@ -144,6 +149,7 @@ void Plans::forget() {
   m_whyOpenedCannotRun.clear();
   m_branches.clear();
   m_shownBranch = 0;
+  m_nextName.clear();
   postDiff();
 }
 

@@ -72,6 +72,8 @@ class Plans : public QObject {
   void takeOpened(const std::shared_ptr<const plan::Plan>& plan, const QString& whyNotRun);
   const QString& whyOpenedCannotRun() const { return m_whyOpenedCannotRun; }
   void take(Branch branch);
+  /// What the next branch is called, instead of what changed: "Plan of theirs.json".
+  void nameNext(const QString& name) { m_nextName = name; }
   /// Shows a search under way instead of a branch.
   void showLive(std::shared_ptr<const solve::Trace> trace);
   /// What was there before a search that came to nothing; `before`: its trace, where there was no branch.
@@ -104,6 +106,7 @@ class Plans : public QObject {
   std::size_t m_shownBranch = 0;
   std::shared_ptr<const plan::PlanDiff> m_diff;
   QString m_diffFailure;
+  QString m_nextName;
 };
 
 }  // namespace cleave::views

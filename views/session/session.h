@@ -98,7 +98,7 @@ class Session : public QObject {
   void finishRestoring();
   void restorePlace(const pipeline::SavedSession& saved);
   void showSaved(pipeline::SolveOptions options);
-  Worker::Completion loadForeign(const exchange::ForeignPlan& foreign);
+  Worker::Completion loadForeign(const Result<exchange::ForeignPlan>& read);
   static Worker::Completion loadTrace(Session* session, const QString& path, const Progress& progress);
   void recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings);
   enum class Weights { AsTheyAre, Fetched };

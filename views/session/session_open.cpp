@@ -1,6 +1,4 @@
 // Ways into a session: a model, a plan, a recorded search, a sample; a saved one is in session_saved.cpp.
-#include <fmt/ranges.h>
-
 #include <QFileInfo>
 
 #include "base/files.h"
@@ -36,8 +34,9 @@ void Session::open(const QString& path) {
                case pipeline::SourceKind::Model:
                  return loadModel(this, found, {.cutsSequence = true}, settings, std::nullopt, false, progress);
                case pipeline::SourceKind::Plan:
-                 if (const auto foreign = exchange::readForeignPlan(source->path)) return loadForeign(*foreign);
-                 return loadPlan(this, found, progress);
+                 return pipeline::isForeignPlan(source->path.string())
+                            ? loadForeign(exchange::readForeignPlan(source->path))
+                            : loadPlan(this, found, progress);
                case pipeline::SourceKind::Session: return loadSession(this, found, watcher, progress);
                case pipeline::SourceKind::Trace: break;
              }
@@ -186,16 +185,18 @@ Worker::Completion Session::loadPlan(Session* session, const QString& path, cons
 }
 
 /// Solved as that library would split the open model, beside the plan that is shown; undone like any demand.
-Worker::Completion Session::loadForeign(const exchange::ForeignPlan& foreign) {
+Worker::Completion Session::loadForeign(const Result<exchange::ForeignPlan>& read) {
   return [=, this] {
+    if (!read) return failOpen(read.error());
+    const exchange::ForeignPlan& foreign = *read;
     const auto& model = m_opened.model();
     if (!model)
       return failOpen({ErrorCode::BadInput, fmt::format("{} is a plan of another library, which says nothing of its "
                                                         "model: open the model first.",
                                                         foreign.where)});
     const exchange::ForeignDemands found = exchange::demandsOf(foreign, *model->aten, model->info.modelType);
-    if (!found.problems.empty())
-      return failOpen({ErrorCode::BadInput, fmt::format("{}", fmt::join(found.problems, " "))});
+    if (!found.problems.empty()) return failOpen({ErrorCode::BadInput, exchange::problemsText(found, " ")});
+    for (const std::string& note : found.notes) m_notices.say(toQ(note), Severity::Warning);
     m_jobs.end(Activity::Opening, true,
                tr("%1 names %2 of %3 layers; the others are whole")
                    .arg(toQ(foreign.where))
@@ -206,7 +207,9 @@ Worker::Completion Session::loadForeign(const exchange::ForeignPlan& foreign) {
     demands.redistributable = found.redistributable;
     demands.candidateSet = rules::CandidateSet::Full;  // it knows more strategies than Optimum does
     if (foreign.ranks) demands.ranks = *foreign.ranks;
-    m_settings.demand(demands, tr("Plan of %1").arg(toQ(fs::path(foreign.where).filename().string())));
+    const QString name = tr("Plan of %1").arg(toQ(fs::path(foreign.where).filename().string()));
+    m_plans.nameNext(name);
+    m_settings.demand(demands, name);
   };
 }
 

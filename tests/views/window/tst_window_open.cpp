@@ -287,7 +287,8 @@ class TestWindowOpen : public QObject {
     QTest::newRow("nothing") << QByteArray() << "empty"
                              << "empty";
     QTest::newRow("text") << QByteArray("hello") << "notes.txt"
-                          << "model folders with a config.json, exported programs (.pt2), plans and recorded searches";
+                          << "model folders with a config.json, exported programs (.pt2), plans, recorded searches and "
+                             "sessions";
   }
   void whatElseIsThereIsSaid() {
     QFETCH(QByteArray, content);
