@@ -83,8 +83,9 @@ struct Reader {
     std::error_code ignored;
     if (!fs::exists(file, ignored)) return {};
     auto text = readTextFile(file, kLongestToken);
-    Secret token = text ? tokenIn(*std::move(text)) : Secret();
-    if (!text)
+    const bool isRead = text.has_value();
+    Secret token = isRead ? tokenIn(*std::move(text)) : Secret();
+    if (!isRead)
       settings.whyNoToken = fmt::format("{} cannot be read as one", file.string());
     else if (token.isEmpty())
       settings.whyNoToken = fmt::format("{} is empty", file.string());
