@@ -20,7 +20,11 @@ namespace {
 constexpr std::int64_t kMostPictureBytes = std::int64_t{1} << 30;
 constexpr std::size_t kMostMessageBytes = 400;
 
-std::optional<fs::path> programInPath(std::string_view name) {
+/// Beside this program, where it was installed with it, or in PATH.
+std::optional<fs::path> programNamed(std::string_view name) {
+  std::error_code ignored;
+  const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / name;
+  if (::access(beside.c_str(), X_OK) == 0) return beside;
   const char* variable = std::getenv("PATH");
   std::string_view rest = variable ? variable : "/usr/bin:/bin";
   while (!rest.empty()) {
@@ -61,7 +65,7 @@ Result<std::string> waitFor(launch::ChildProcess& child, launch::ChildState& sta
 }  // namespace
 
 Result<std::string> drawn(std::string_view dot, std::string_view format, const Progress& progress) {
-  const auto program = programInPath("dot");
+  const auto program = programNamed("dot");
   if (!program) {
     return fail(ErrorCode::Environment,
                 "Graphviz draws {}, and its program `dot` is not in PATH: install Graphviz, or export dot and draw it "

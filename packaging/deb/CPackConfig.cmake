@@ -22,6 +22,6 @@ set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE amd64)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 # What no library names; plugins of Qt and Graphviz are in the packages of their libraries.
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "fonts-dejavu-core")
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, shared-mime-info, desktop-file-utils")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "ca-certificates, graphviz, shared-mime-info, desktop-file-utils")
 set(CPACK_DEBIAN_COMPRESSION_TYPE zstd)
 set(CPACK_THREADS 0)
