@@ -7,7 +7,8 @@ namespace cleave::options {
 void declareWindow(CLI::App& app, WindowOptions& options) {
   app.description("Shows how a Transformer splits across GPUs, why, and whether it works.");
   app.name("cleave");
-  app.add_option("model", options.model, "Model folder, exported program (.pt2), plan or recorded search to open")
+  app.add_option("model", options.model,
+                 "Model folder, exported program (.pt2), plan, recorded search or session to open")
       ->type_name(option_types::kOpened);
   app.add_option("--script", options.script, "Drive the window by this file, one command a line, then end")
       ->type_name(option_types::kFile);

@@ -31,9 +31,12 @@ std::optional<std::string> snapshotName(const fs::path& folder) {
   return snapshot ? std::optional(snapshot->id.repo) : std::nullopt;
 }
 
+/// Of the cache here: the same name would lead elsewhere from any other.
 std::string snapshotId(const fs::path& folder) {
   const auto snapshot = hub::snapshotOf(folder);
-  return snapshot ? snapshot->id.text() : std::string();
+  const auto settings = hub::hubSettings();
+  return snapshot && settings && settings->cache.lexically_normal() == snapshot->cache ? snapshot->id.text()
+                                                                                       : std::string();
 }
 
 /// "org/name" of an address of the Hub's own pages.

@@ -24,7 +24,8 @@ Result<std::string> bringHubWeights(const std::string& folder, const hub::Watche
 /// that was made without them is made again, with its settings; any other plan stays what it is.
 Result<std::shared_ptr<const plan::Plan>> bringWeights(std::shared_ptr<const plan::Plan> plan,
                                                        const hub::Watcher& watcher, const Progress& progress);
-/// "org/name@commit" of a snapshot in a Hub's cache: what it is called on any machine. Empty: it is none.
+/// "org/name@commit" of a snapshot in the Hub's cache of this user: what it is called on any machine. Empty: it is
+/// none.
 std::string hubIdOf(const std::string& folder);
 /// What a model is called: "org/name" of a snapshot in the Hub's cache, else the last part of its path.
 std::string modelName(const std::string& source);

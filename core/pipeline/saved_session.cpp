@@ -151,7 +151,8 @@ class SessionReader {
       std::error_code ignored;
       return place.string().find('\0') == std::string::npos && fs::exists(place, ignored);
     };
-    m_session.source = !beside.empty() && isThere(near) ? near.string() : path;
+    const bool isRelative = !beside.empty() && fs::path(beside).is_relative();
+    m_session.source = isRelative && isThere(near) ? near.string() : path;
     if (fs::path(path).is_absolute() && isThere(m_session.source)) return {};
     return fail(ErrorCode::BadInput, "{} is about {}, which is not there{}: put it back, or open it where it is now.",
                 m_file.string(), quotedText(path),
@@ -166,6 +167,8 @@ class SessionReader {
       CLEAVE_TRY(const JsonObject branch, branches.object(i));
       CLEAVE_TRY(m_session.branches.emplace_back(), readSolved(branch));
     }
+    if (m_session.branches.size() == 2 && m_session.branches[0].dropsOut() != m_session.branches[1].dropsOut())
+      return m_root.wrong("branches", "a list of plans that are all with dropout, or all without");
     const std::int64_t last = std::max<std::int64_t>(std::ssize(m_session.branches) - 1, 0);
     CLEAVE_TRY(const std::int64_t shown, m_root.integer("shown", {0, last}, 0));
     m_session.shown = static_cast<std::size_t>(shown);
@@ -184,11 +187,17 @@ class SessionReader {
     try {
       command.parse(std::move(words));
     } catch (const CLI::ParseError& error) {
-      return fail(ErrorCode::BadInput, "{}: {} are not what `cleave-cli plan` takes: {}", m_file.string(),
-                  fields.nameOf("arguments"), quotedText(error.what()));
+      return fail(ErrorCode::BadInput, "{} are not what `cleave-cli plan` takes: {}", fields.nameOf("arguments"),
+                  quotedText(error.what()));
     }
     CLEAVE_TRY_VOID(checkDevice(flags.device, fields));
-    CLEAVE_TRY(m_session.capture, inFile(flags.captureOptions(), fields));
+    CLEAVE_TRY(auto capture, inFile(flags.captureOptions(), fields));
+    capture.dropout = false;  // the solve says
+    if (std::exchange(m_isCaptured, true) && !(capture == m_session.capture)) {
+      return fail(ErrorCode::BadInput, "{} capture the model otherwise than settings: a session has one model.",
+                  fields.nameOf("arguments"));
+    }
+    m_session.capture = capture;
     CLEAVE_TRY(SolveOptions options, inFile(flags.solveOptions(), fields));
     if (fields.has("device")) {
       CLEAVE_TRY(const JsonObject device, fields.object("device"));
@@ -202,15 +211,15 @@ class SessionReader {
     CLEAVE_TRY(const auto profiles, deviceProfiles());
     if (std::ranges::find(profiles, name, &solve::DeviceProfile::name) != profiles.end()) return {};
     return fail(ErrorCode::BadInput,
-                "{}: {}: --device-profile is {}, which is no bundled one: its profile stands as {}.", m_file.string(),
-                fields.nameOf("arguments"), quotedText(name), fields.nameOf("device"));
+                "{}: --device-profile is {}, which is no bundled one: another's figures stand in the field `device`.",
+                fields.nameOf("arguments"), quotedText(name));
   }
 
   /// What is wrong with the words is the file's fault.
   template <class T>
   Result<T> inFile(Result<T> read, const JsonObject& fields) const {
     if (read) return read;
-    return fail(ErrorCode::BadInput, "{}: {}: {}", m_file.string(), fields.nameOf("arguments"), read.error().message);
+    return fail(ErrorCode::BadInput, "{}: {}", fields.nameOf("arguments"), read.error().message);
   }
 
   Result<void> readBreakpoints() {
@@ -247,6 +256,7 @@ class SessionReader {
   const JsonObject& m_root;
   const fs::path& m_file;
   SavedSession m_session;
+  bool m_isCaptured = false;
 };
 
 }  // namespace

@@ -52,7 +52,7 @@ void Session::connectParts() {
   connect(&m_jobs, &Jobs::ended, this, &Session::goOnRestoring);
   connect(&m_jobs, &Jobs::stopWanted, this, [this] {
     m_runs.dropWanted();
-    m_restored.reset();
+    stopRestoring();
     m_debugger.reads().cancelAll();
     m_files.worker().cancelAll();
     m_answers.cancel();

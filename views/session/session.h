@@ -75,7 +75,7 @@ class Session : public QObject {
   void shutdown();
 
  signals:
-  /// A saved session stands as it was left; after all of its work.
+  /// A saved session stands as it was left, after all of its work; no file: not all of it could be made again.
   void sessionRestored(const QString& file, const cleave::views::SavedView& view);
 
  private:
@@ -96,6 +96,8 @@ class Session : public QObject {
   pipeline::SavedSession saved() const;
   void goOnRestoring(Activity what, bool hasSucceeded);
   void finishRestoring();
+  void stopRestoring();
+  void startSolve();
   void restorePlace(const pipeline::SavedSession& saved);
   void showSaved(pipeline::SolveOptions options);
   Worker::Completion loadForeign(const Result<exchange::ForeignPlan>& read);
@@ -135,6 +137,7 @@ class Session : public QObject {
     pipeline::SavedSession saved;
     bool solvesAfterOpening = false;  ///< a model; plans and traces stand as they are
     std::size_t nextBranch = 0;       ///< to be solved
+    bool isWhole = true;              ///< each piece of work so far has succeeded
   };
   std::optional<Restored> m_restored;  ///< a saved session that is being opened
 };

@@ -163,7 +163,7 @@ Worker::Completion Session::loadModel(Session* session, const QString& path,
     captured.cutsSequence = false;
     session->takeOpened({path, model, captured, settings, isBorrowed, sample});
     session->m_jobs.end(Activity::Opening, true, {});
-    session->solve();
+    session->startSolve();
   };
 }
 
@@ -254,9 +254,9 @@ Worker::Completion Session::loadTrace(Session* session, const QString& path, con
       settings.cost.profile = session->m_settings.options().cost.profile;
     session->takeOpened({path, std::move(model), session->m_opened.captureOptions(), settings, true, {}});
     session->m_debugger.show(trace, nullptr);
+    session->m_debugger.seek(session->m_debugger.stepCount());
     session->m_jobs.end(Activity::Opening, true,
                         tr("Opened a search of %1").arg(countedText(session->m_debugger.stepCount(), "event")));
-    session->m_debugger.seek(session->m_debugger.stepCount());
   };
 }
 

@@ -79,7 +79,7 @@ Worker::Completion Session::loadSession(Session* session, const QString& path, c
                     fmt::format("{} is about {}, which is a session itself: open that.", toStd(path), toStd(found))});
   }
   return [=, saved = *saved] {
-    session->m_restored = Restored{path, saved, source->kind == pipeline::SourceKind::Model, 0};
+    session->m_restored = Restored{path, saved, source->kind == pipeline::SourceKind::Model, 0, true};
     opened();
   };
 }
@@ -103,9 +103,18 @@ void Session::goOnRestoring(Activity what, bool hasSucceeded) {
   };
   std::size_t& next = m_restored->nextBranch;
   while (next < wanted.size() && isThere(wanted[next])) ++next;
-  if (!hasSucceeded || next == wanted.size()) return finishRestoring();
+  m_restored->isWhole = m_restored->isWhole && hasSucceeded;
+  if (next == wanted.size()) return finishRestoring();
   showSaved(wanted[next++]);
-  solve();
+  startSolve();
+}
+
+/// What the user does meanwhile counts: the rest of the session is left out, and said.
+void Session::stopRestoring() {
+  if (!m_restored) return;
+  m_notices.say(tr("The session %1 was not restored to its end: open it again for all of it.").arg(m_restored->file),
+                Severity::Warning);
+  m_restored.reset();
 }
 
 void Session::showSaved(pipeline::SolveOptions options) {
@@ -117,14 +126,21 @@ void Session::finishRestoring() {
   const Restored restored = *std::exchange(m_restored, std::nullopt);
   const pipeline::SavedSession& saved = restored.saved;
   if (saved.branches.size() == 1 && m_plans.branches().size() > 1) m_plans.keepBranch();
-  m_plans.showBranch(saved.shown);
+  const bool isWhole = restored.isWhole && m_plans.branches().size() >= saved.branches.size();
+  if (isWhole) m_plans.showBranch(saved.shown);
   showSaved(saved.settings);
   if (const auto& device = saved.settings.cost.profile; !pipeline::isBundled(device))
     m_settings.noteDeviceFile(device, restored.file);
   restorePlace(saved);
   m_undo.clear();
   m_notices.log(tr("Opened the session %1").arg(restored.file));
-  emit sessionRestored(restored.file, {saved.unfolded, saved.colours});
+  if (!isWhole)
+    m_notices.say(
+        tr("A plan of the session %1 could not be made again, so that it stands here without: the log says why. "
+           "Saving asks for another file.")
+            .arg(restored.file),
+        Severity::Warning);
+  emit sessionRestored(isWhole ? restored.file : QString(), {saved.unfolded, saved.colours});
 }
 
 /// What is not in this model any more is left out, and said.
@@ -137,15 +153,18 @@ void Session::restorePlace(const pipeline::SavedSession& saved) {
     if (value.isValid()) breakpoint.node = graph.value(value).producer;
     if (entry.value.empty() || value.isValid()) breakpoints.push_back(breakpoint);
   }
-  if (const auto lost = saved.breakpoints.size() - breakpoints.size(); lost > 0)
-    m_notices.say(tr("This model lacks the values of %1, which are left out.").arg(countedText(lost, "breakpoint")),
-                  Severity::Warning);
+  QStringList lost;
+  if (const auto count = saved.breakpoints.size() - breakpoints.size(); count > 0)
+    lost << tr("the values of %1").arg(countedText(count, "breakpoint"));
   m_debugger.applyBreakpoints(std::move(breakpoints));
   m_debugger.visit(saved.step);
-  if (!saved.value.empty())
-    m_selection.focusValue(graph.findValue(saved.value));
-  else if (!saved.scope.empty())
-    m_selection.focusScope(graph.findScope(saved.scope));
+  const bool isFocused = saved.value.empty()
+                             ? saved.scope.empty() || m_selection.focusScope(graph.findScope(saved.scope))
+                             : m_selection.focusValue(graph.findValue(saved.value));
+  if (!isFocused) lost << tr("%1, which was in focus").arg(toQ(saved.value + saved.scope));
+  if (!lost.isEmpty())
+    m_notices.say(tr("This model lacks %1: the session is shown without.").arg(lost.join(tr(", and "))),
+                  Severity::Warning);
 }
 
 }  // namespace cleave::views

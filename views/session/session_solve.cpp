@@ -42,6 +42,11 @@ struct Session::Solve {
 };
 
 void Session::solve() {
+  stopRestoring();
+  startSolve();
+}
+
+void Session::startSolve() {
   if (!m_opened.model()) return;
   if (m_jobs.activity() == Activity::Running)
     return m_notices.say(tr("Ranks are running: stop them before solving again."), Severity::Warning, About::Run);

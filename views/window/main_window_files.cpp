@@ -112,9 +112,12 @@ void MainWindow::saveSession() {
 
 void MainWindow::saveSessionAs() {
   const QString proposed = m_sessionFile.isEmpty() ? m_session.title() + kSessionEnding : m_sessionFile;
-  QString file = QFileDialog::getSaveFileName(this, tr("Save the session"), proposed, tr("Sessions (*.cleave)"));
-  if (file.isEmpty()) return;
-  if (QFileInfo(file).suffix().isEmpty()) file += kSessionEnding;
+  QFileDialog dialog(this, tr("Save the session"), proposed, tr("Sessions (*.cleave)"));
+  dialog.setAcceptMode(QFileDialog::AcceptSave);
+  dialog.setDefaultSuffix(kSessionEnding.mid(1));  // asks before it overwrites what is called so
+  dialog.selectFile(proposed);
+  if (dialog.exec() != QDialog::Accepted || dialog.selectedFiles().isEmpty()) return;
+  const QString file = dialog.selectedFiles().constFirst();
   m_sessionFile = file;
   saveSession();
   remember(file);
@@ -122,8 +125,9 @@ void MainWindow::saveSessionAs() {
 
 void MainWindow::takeSession(const QString& file, const SavedView& view) {
   m_sessionFile = file;
-  remember(file);
   m_graph->restore(view);
+  if (file.isEmpty()) return;
+  remember(file);
   m_status->setText(tr("Opened the session %1").arg(QFileInfo(file).fileName()));
 }
 

@@ -374,7 +374,8 @@ Result<void> ScriptRunner::saveSession(const QString& name) {
   CLEAVE_TRY(const QString file, outputFile(name));
   m_session.save(file, m_window.graphArea().savedView());
   CLEAVE_TRY_VOID(waitUntil([this] { return !m_session.files().isBusy(); }, "the session"));
-  return QFileInfo::exists(file) ? Result<void>() : fail(ErrorCode::Environment, "{} was not written", toStd(file));
+  const auto written = pipeline::readSession(toStd(file));
+  return written ? Result<void>() : fail(ErrorCode::Environment, "{} was not written", toStd(file));
 }
 
 Result<QString> ScriptRunner::outputFile(const QString& name) const {

@@ -217,6 +217,10 @@ class TstWindowSaved : public QObject {
         "which is no bundled one");
     row("three branches", R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": []}, "branches": [1, 2, 3])",
         "a list of at most two");
+    row("two captures",
+        R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--seq", "16"]},
+           "branches": [{"arguments": ["--seq", "16"]}, {"arguments": ["--seq", "32"]}])",
+        "branches[1].arguments capture the model otherwise");
     row("itself", R"("model": {"path": "/", "beside": "bad.cleave"}, "settings": {"arguments": []})",
         "which is a session itself");
     row("no event",
@@ -250,6 +254,53 @@ class TstWindowSaved : public QObject {
     QCOMPARE(window.session().debugger().breakpoints().size(), 1u);
     QVERIFY2(message(window).contains(QStringLiteral("lacks the values of 1 breakpoint")), qPrintable(message(window)));
     QCOMPARE(window.session().debugger().wantedStep(), window.session().debugger().stepCount());
+  }
+
+  /// A branch that cannot be solved is missed, the others are there, and nothing overwrites the file unasked.
+  void whatCannotBeMadeAgainIsMissed() {
+    write(file("missed.cleave"),
+          QByteArray("{") + kSchema +
+              R"(, "model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--ranks", "4"]},
+             "branches": [{"arguments": ["--pin", "nothing_such=R"]}, {"arguments": ["--ranks", "4"]}], "shown": 1})");
+    SessionWindow window;
+    window.show();
+    QString restored = QStringLiteral("none");
+    connect(&window.session(), &Session::sessionRestored, this, [&](const QString& from) { restored = from; });
+    window.openPath(file("missed.cleave"));
+    QTRY_VERIFY_WITH_TIMEOUT(restored != QStringLiteral("none"), kPatience);
+    settle(window);
+    QVERIFY(restored.isEmpty());
+    QCOMPARE(window.session().plans().branches().size(), 1u);
+    QCOMPARE(window.session().plans().plan()->ranks, 4);
+    QVERIFY2(message(window).contains(QStringLiteral("could not be made again")), qPrintable(message(window)));
+  }
+
+  void aSearchKeepsItsStep() {
+    QCOMPARE(test::cli({"plan", kTinyLlama, "--engine", "reference", "--trace", file("steps.trace")}).exitCode, 0);
+    SessionWindow window;
+    window.show();
+    window.openPath(file("steps.trace"));
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().debugger().trace(), kPatience);
+    settle(window);
+    window.session().debugger().seek(9);
+    settle(window);
+    opensAsItWas(saved(window, file("steps.cleave")), file("steps.cleave"));
+    QVERIFY(test::contentOf(file("steps.cleave")).contains("\"step\": 9"));
+  }
+
+  void whatTheUserSolvesMeanwhileCounts() {
+    write(file("interrupted.cleave"), QByteArray("{") + kSchema +
+                                          R"(, "model": {"sample": "one-kv-head"}, "settings": {"arguments": []},
+             "branches": [{"arguments": []}, {"arguments": ["--ranks", "4"]}]})");
+    SessionWindow window;
+    window.show();
+    window.openPath(file("interrupted.cleave"));
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().model(), kPatience);
+    window.session().settings().setRanks(8);
+    window.session().solve();
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.session().plans().plan()->ranks == 8, kPatience);
+    settle(window);
+    QCOMPARE(window.session().settings().options().ranks, 8);
   }
 
   void anotherModelThatIsOpenedMeanwhileIsTheOneThatStays() {
