@@ -79,8 +79,9 @@ bool contains(const std::vector<std::string>& sorted, std::string_view name) {
 
 Result<WeightFiles> readWeightIndex(const fs::path& folder) {
   const fs::path file = folder / kIndexFile;
-  CLEAVE_TRY(const nlohmann::json json,
-             readJsonFile(file, {.bytes = 256 << 20, .depth = 16, .elements = 4'000'000, .allowsWideIntegers = true}));
+  CLEAVE_TRY(
+      const nlohmann::json json,
+      readJsonFile(file, {.bytes = kMostIndexBytes, .depth = 16, .elements = 4'000'000, .allowsWideIntegers = true}));
   CLEAVE_TRY(const JsonObject index, JsonObject::of(json, file.string()));
   const nlohmann::json* map = index.find("weight_map");
   if (map == nullptr || !map->is_object())

@@ -15,6 +15,9 @@
 
 namespace cleave::formats {
 
+/// Of model.safetensors.index.json; a larger one is refused.
+inline constexpr std::int64_t kMostIndexBytes = 256 << 20;
+
 struct WeightFiles {
   std::vector<std::string> files;                ///< relative to the folder, sorted; empty: no weights
   std::map<std::string, std::string> announced;  ///< tensor → file, from the index; empty without one

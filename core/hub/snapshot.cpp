@@ -20,7 +20,7 @@ namespace {
 constexpr std::string_view kConfig = "config.json", kIndex = "model.safetensors.index.json",
                            kSingle = "model.safetensors";
 constexpr int kHeadsAtOnce = 8;
-constexpr std::int64_t kLargestConfig = JsonLimits().bytes, kLargestIndex = 256 << 20;  // of formats/weight_files.cpp
+constexpr std::int64_t kMostConfigBytes = JsonLimits().bytes;
 constexpr std::int64_t kDiskReserve = 1 << 20;
 constexpr std::int64_t kLargestFile = std::int64_t{1} << 50;  // so that sums hold
 
@@ -173,7 +173,7 @@ Result<std::optional<Error>> Fetcher::askForConfig() {
   m_commit = commit;
   noteNewName(call.answer);
   CLEAVE_TRY(const RemoteFile file, announced(name, call));
-  CLEAVE_TRY_VOID(checkText(file, kLargestConfig));
+  CLEAVE_TRY_VOID(checkText(file, kMostConfigBytes));
   if (!isThere(context(), file)) CLEAVE_TRY_VOID(fetchAll({file}));
   CLEAVE_TRY_VOID(m_cache.remember(m_request.id, m_commit));
   return std::nullopt;
@@ -264,7 +264,7 @@ Result<std::vector<std::string>> Fetcher::weightFiles() {
   for (const RemoteFile& file : known)
     if (file.name == kSingle) return std::vector<std::string>{file.name};
   if (!known.empty()) {
-    CLEAVE_TRY_VOID(checkText(known.front(), kLargestIndex));
+    CLEAVE_TRY_VOID(checkText(known.front(), formats::kMostIndexBytes));
     if (!isThere(context(), known.front())) CLEAVE_TRY_VOID(fetchAll(known));
     CLEAVE_TRY(const formats::WeightFiles indexed, formats::readWeightIndex(folder()));
     return indexed.files;

@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import torch
 from ranks import Ranks  # first: it makes cleave_torch known
 from checks import TOLERANCE, apart, check_gathered, needs_transformers
-from models import TwoGraphs, batch, call, make
+from models import Round, TwoGraphs, batch, call, make
 from torch import nn
 
 import cleave_torch  # noqa: F401, registers the backend
@@ -70,16 +70,6 @@ def check_graph_break(group):
         assert apart(results[0], results[2]) < TOLERANCE and apart(results[1], results[3]) < TOLERANCE
     assert model.shared.weight.shape == (16, 16) and whole.shared.weight.shape == (32, 16)
     check_gathered(whole, model)
-
-
-class Round(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x.round()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient
 
 
 class Rounding(nn.Linear):

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 import ranks  # first: it makes cleave_torch known
 from checks import TOLERANCE, apart, check_gathered, needs_transformers
-from models import ByHand, batch, call, make
+from models import ByHand, Round, batch, call, make
 from torch import nn
 
 import cleave_torch as cleave
@@ -191,18 +191,6 @@ def refused_under_autocast(group):
         except cleave.CleaveError as error:
             return str(error)
     return None
-
-
-class Round(torch.autograd.Function):
-    """Straight through: its gradient is not that of what it computes."""
-
-    @staticmethod
-    def forward(ctx, x):
-        return x.round()
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient
 
 
 class Square(torch.autograd.Function):
