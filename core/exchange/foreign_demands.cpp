@@ -36,7 +36,7 @@ bool covers(Library library, std::string_view pattern, std::string_view name) {
   const auto wanted = partsOf(pattern), parts = partsOf(name);
   if (library == Library::Transformers) {
     const std::string asNamed = wildcardName(std::string(name));
-    const bool hasAnyBase = pattern.starts_with("*.");
+    const bool hasAnyBase = pattern.starts_with(kAnyBase);
     const auto behindBase = asNamed.find('.');
     return asNamed == pattern || (hasAnyBase && asNamed == pattern.substr(2)) ||
            (hasAnyBase && behindBase != std::string::npos &&
@@ -65,6 +65,11 @@ class DemandMaker {
       m_layerOf[node.index()] = m_layers.size() + 1;
       m_layers.push_back({graph::layerName(graph, node), node, *shape});
     }
+  }
+
+  bool namesAnything(const ForeignEntry& entry) const {
+    return namesModule(entry) || namesParameter(entry) ||
+           std::any_of(m_layers.begin(), m_layers.end(), [&](const Named& layer) { return isMeant(entry, layer); });
   }
 
   ForeignDemands make() && {
@@ -397,7 +402,25 @@ std::string problemsText(const ForeignDemands& demands, std::string_view separat
 }
 
 ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, const std::string& modelType) {
-  return DemandMaker(foreign, graph, modelType).make();
+  if (!foreign.isBare) return DemandMaker(foreign, graph, modelType).make();
+  ForeignPlan named = foreign;
+  const DemandMaker known(foreign, graph, modelType);
+  bool isBehindBase = false;
+  for (ForeignEntry& entry : named.entries) {
+    ForeignEntry behind = entry;
+    behind.name.insert(0, kAnyBase);
+    if (known.namesAnything(entry) || !known.namesAnything(behind)) continue;
+    entry = std::move(behind);
+    isBehindBase = true;
+  }
+  ForeignDemands demands = DemandMaker(named, graph, modelType).make();
+  if (isBehindBase) {
+    demands.notes.push_back(
+        fmt::format("{}: names are read behind the base model's prefix, as those of a config's "
+                    "base_model_tp_plan are; as a tp_plan transformers would not find them.",
+                    foreign.where));
+  }
+  return demands;
 }
 
 std::vector<std::string> differencesOf(const plan::Plan& plan) {

@@ -121,9 +121,6 @@ constexpr std::string_view kPrintsOwnPlan =
     "import json, sys, torch, transformers as t; c = t.AutoConfig.from_pretrained(sys.argv[1]); "
     "torch.set_default_device('meta'); print(json.dumps(getattr(t, c.architectures[0])(c).tp_plan))";
 
-/// The names of `base_model_tp_plan` begin behind the base model's prefix, which is not told: any first part.
-constexpr std::string_view kAnyBase = "*.";
-
 Result<ForeignPlan> stylesPlan(const JsonObject& fields, const std::string& where) {
   ForeignPlan plan{.where = where};
   CLEAVE_TRY(plan.ranks, ranksOf(fields, "tp_size"));
@@ -135,7 +132,8 @@ Result<ForeignPlan> stylesPlan(const JsonObject& fields, const std::string& wher
     CLEAVE_TRY_VOID(addStyles(plan, *styles, fmt::format("{}: {}", where, key),
                               key == "base_model_tp_plan" ? kAnyBase : std::string_view()));
   }
-  if (!isDocument) CLEAVE_TRY_VOID(addStyles(plan, fields.json(), where));
+  plan.isBare = !isDocument;
+  if (plan.isBare) CLEAVE_TRY_VOID(addStyles(plan, fields.json(), where));
   return plan;
 }
 

@@ -8,7 +8,8 @@
 ///     options.pins = demands.pins;
 ///
 /// A file is one of: what `export --format tp-plan` or `dtensor-json` writes; a JSON object of names and styles, as
-/// transformers' `model.tp_plan` is; a config.json with `base_model_tp_plan` and `tp_plan`. Foreign input: bounded.
+/// transformers' `model.tp_plan` or a config class's `base_model_tp_plan` is; a config.json with `base_model_tp_plan`
+/// and `tp_plan`. Foreign input: bounded.
 #include "plan/plan.h"
 #include "solve/problem/pins.h"
 
@@ -36,6 +37,9 @@ enum class StyleKind : std::uint8_t {
   HelpsNoLayer  ///< a helper for modules that are no layers
 };
 
+/// In front of the names of `base_model_tp_plan`, which begin behind the base model's prefix: any first part.
+inline constexpr std::string_view kAnyBase = "*.";
+
 struct ForeignEntry {
   std::string name;               ///< "model.layers.*.mlp.up_proj"; see `covers` for what it matches
   std::string style;              ///< as it stands there: "colwise"
@@ -48,6 +52,7 @@ struct ForeignPlan {
   std::string where;  ///< for sentences: the file
   Library library = Library::Transformers;
   std::optional<int> ranks;  ///< that it says it is for
+  bool isBare = false;       ///< names and styles alone: a tp_plan, or a base_model_tp_plan
   std::vector<ForeignEntry> entries;
 };
 

@@ -89,6 +89,20 @@ class TestCliTpPlan : public QObject {
     }
   }
 
+  /// As it stands in the code of a config's class: without the base model's prefix.
+  void readsNamesBehindTheBase() {
+    QJsonObject behind;
+    const QJsonObject own = ownOfLlama();
+    for (auto entry = own.begin(); entry != own.end(); ++entry)
+      behind[entry.key().startsWith("model.") ? entry.key().mid(6) : entry.key()] = entry.value();
+    const Finished whole = cli({"plan", model("llama"), "--tp-plan", written(own)});
+    const Finished done = cli({"plan", model("llama"), "--tp-plan", written(behind)});
+    QCOMPARE(done.exitCode, 0);
+    QCOMPARE(done.out, whole.out);
+    QVERIFY(!whole.err.contains("base_model_tp_plan"));
+    QVERIFY2(done.err.contains("as a tp_plan transformers would not find them."), done.err.constData());
+  }
+
   void saysWhatDisagrees_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QString>("style");
