@@ -131,6 +131,20 @@ class TestCliTrain : public QObject {
     QCOMPARE(halves["training"]["accumulate"].toInt(), 2);
   }
 
+  /// What the comparison notes of each step is no part of what a rank holds at most.
+  void holdsWhatWasPredictedWhileItIsCompared() {
+    const QJsonObject run =
+        report(QStringList{CLEAVE_SOURCE_DIR "/resources/models/tiny-llama", "--seq", "16"} + onRanks(2) + kAsExpected);
+    QVERIFY(run["passed"].toBool());
+    const QJsonArray ranks = run["ranks"].toArray(), memory = run["memory"].toArray();
+    QCOMPARE(ranks.size(), 2);
+    for (qsizetype rank = 0; rank < ranks.size(); ++rank) {
+      const double most = ranks[rank].toObject()["peak_memory"].toDouble();
+      const double predicted = memory[rank].toObject()["peak"].toObject()["predicted"].toDouble();
+      QVERIFY2(most <= 1.01 * predicted, qPrintable(QString("%1, but %2 predicted").arg(most).arg(predicted)));
+    }
+  }
+
   void readsSeveralBatchesFromOneFile() {
     const QStringList sgd{"--train-steps", "2", "--optimizer", "momentum", "--lr", "0.05"};
     const QString rows = family("llama") + "/expected.safetensors";  // two rows

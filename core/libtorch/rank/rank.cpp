@@ -110,14 +110,13 @@ class RankRun {
     m_result.program = m_task->digestText();
     m_replicas.lossShares = m_task->lossShares;
     if (m_index > 0) {
-      m_allocations.forgetPeak();
       m_peakOfRun = 0;
+      countPeak();
     }
     CLEAVE_TRY_VOID(takeWeights());
     CLEAVE_TRY_VOID(warmUp());
     if (m_request.training.isAsked()) return train();
     CLEAVE_TRY(const NamedTensors outputs, m_task->generator ? generate() : runProgram());
-    // What follows copies outputs to the host, which is no part of what the plan predicts.
     keepPeak();
     CLEAVE_TRY_VOID(checkUnwritten(m_weights));
     return gather(outputs);
@@ -282,7 +281,16 @@ class RankRun {
     m_recorder.start();
   }
 
-  void keepPeak() { m_peakOfRun = m_runtime ? m_runtime->memory().peak : m_allocations.peak(); }
+  /// What follows is for the comparison, until countPeak: no part of what the plan predicts.
+  void keepPeak() {
+    const std::int64_t now = m_runtime ? m_runtime->memory().peak : m_allocations.peak();
+    m_peakOfRun = std::max(m_peakOfRun.load(), now);
+    m_countsPeak = false;
+  }
+  void countPeak() {
+    m_runtime ? m_runtime->forgetPeak() : m_allocations.forgetPeak();
+    m_countsPeak = true;
+  }
 
   Result<void> train() {
     enter(Phase::Running);
@@ -319,9 +327,11 @@ class RankRun {
 
   /// What the comparison needs of a step is no part of it.
   void noteChance(Trainer& trainer) {
+    keepPeak();
     m_allocations.setLedger(nullptr, m_device.is_cpu());
     trainer.noteChance();
     if (m_ledger) m_allocations.setLedger(&*m_ledger, m_device.is_cpu());
+    countPeak();
   }
 
   /// The losses and all parameters, by rank 0 and by whoever has others.
@@ -406,7 +416,7 @@ class RankRun {
     sample.peakActivations = m_live.peakBytes();
     sample.programNode = m_live.currentNode();
     fillDevice(sample, m_runtime, m_allocations);
-    if (const std::int64_t peak = m_peakOfRun; peak > 0) sample.peak = peak;
+    sample.peak = m_countsPeak ? std::max(m_peakOfRun.load(), sample.peak) : m_peakOfRun.load();
   }
 
   const RankRequest& m_request;
@@ -426,7 +436,9 @@ class RankRun {
   Task* m_task = nullptr;      ///< that runs
   program::Mesh m_mesh;
   LiveMemory m_live;
-  std::atomic<std::int64_t> m_loadedBytes{0}, m_peakOfRun{0};
+  std::atomic<std::int64_t> m_loadedBytes{0};
+  std::atomic<std::int64_t> m_peakOfRun{0};  ///< bytes, up to the last keepPeak
+  std::atomic<bool> m_countsPeak{true};      ///< the peak goes on
   std::optional<ValueWatcher> m_watcher;
   std::chrono::steady_clock::time_point m_met{};  ///< when all ranks were at the same place
   std::unique_ptr<Collectives> m_collectives;

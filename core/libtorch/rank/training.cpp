@@ -292,9 +292,10 @@ void Trainer::noteChance() {
     for (const std::size_t member : members) {
       const at::Tensor size = sizeOfGradient(member);
       if (!size.defined()) continue;
-      at::Tensor byChance = size.lt(least).logical_and_(size.gt(0));
+      at::Tensor byChance = size.lt(least).logical_and_(size.gt(0)).flatten().nonzero().flatten();
+      if (byChance.numel() == 0) continue;
       at::Tensor& noted = m_byChance[member];
-      noted = noted.defined() ? noted.logical_or_(byChance) : std::move(byChance);
+      noted = noted.defined() ? std::get<0>(at::_unique(at::cat({noted, byChance}))) : std::move(byChance);
     }
   }
 }
@@ -304,16 +305,16 @@ Result<ByParameter> Trainer::undetermined(Collectives& collectives) const {
   const auto number = at::TensorOptions(at::kDouble).device(m_bound.device());
   std::vector<at::Tensor> counts;
   for (const at::Tensor& noted : m_byChance)
-    counts.push_back(noted.defined() ? noted.sum().to(at::kDouble) : at::zeros({}, number));
+    counts.push_back(at::full({}, noted.defined() ? static_cast<double>(noted.numel()) : 0.0, number));
   CLEAVE_TRY(const at::Tensor all, collectives.allReduce(at::stack(counts), Reduction::Sum));
   CLEAVE_TRY_VOID(collectives.finish());
   const at::Tensor onHost = all.cpu();
   ByParameter found;
   for (std::size_t i = 0; i < m_byChance.size(); ++i) {
     if (onHost[static_cast<std::int64_t>(i)].item<double>() == 0) continue;
-    found[m_trained[i]] = m_byChance[i].defined()
-                              ? m_byChance[i]
-                              : at::zeros(m_changed[i].sizes(), m_changed[i].options().dtype(at::kBool));
+    at::Tensor mask = at::zeros(m_changed[i].sizes(), m_changed[i].options().dtype(at::kBool));
+    if (m_byChance[i].defined()) mask.view(-1).index_fill_(0, m_byChance[i], true);
+    found[m_trained[i]] = std::move(mask);
   }
   return found;
 }

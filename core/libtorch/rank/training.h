@@ -84,7 +84,7 @@ class Trainer {
   std::vector<graph::ValueId> m_trained;  ///< parameters that get a gradient
   std::vector<at::Tensor> m_changed;      ///< what the optimizer changes: these parameters, or float32 copies of them
   std::unique_ptr<torch::optim::Optimizer> m_optimizer;
-  std::vector<at::Tensor> m_byChance;  ///< by index in m_trained; see noteChance
+  std::vector<at::Tensor> m_byChance;  ///< by index in m_trained: places in the flat part; see noteChance
   std::int64_t m_microBatch = 0;
 };
 

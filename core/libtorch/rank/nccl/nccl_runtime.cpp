@@ -137,6 +137,9 @@ void open(const NcclRequest& request, NcclRuntime& runtime) {
   runtime.queue.mark = []() -> std::unique_ptr<DeviceMark> { return std::make_unique<EventMark>(); };
   runtime.deviceName = std::string(properties.name) + " (cuda:" + std::to_string(device) + ")";
   runtime.memory = [device] { return memoryOf(device); };
+  runtime.forgetPeak = [device] {
+    c10::cuda::CUDACachingAllocator::resetPeakStats(static_cast<c10::DeviceIndex>(device));
+  };
   runtime.connect = [request, device](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size) {
     NcclRequest group = request;
     group.rank = rank;

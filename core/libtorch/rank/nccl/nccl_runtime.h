@@ -36,6 +36,7 @@ struct NcclRuntime {
   DeviceQueue queue;                     ///< of the current stream
   std::string deviceName;                ///< "NVIDIA H200 (cuda:0)"
   std::function<DeviceMemory()> memory;  ///< from any thread
+  std::function<void()> forgetPeak;      ///< the peak is what is allocated now
   /// Connects to all peers on the rank's device before it returns, which may take for ever when one of them is gone;
   /// from any thread. Throws as c10d does, or std::runtime_error when two ranks have the same GPU. Not for one rank
   /// alone.
