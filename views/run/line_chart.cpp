@@ -85,6 +85,10 @@ std::optional<LineChart::Axes> LineChart::axes() const {
   const double leftRoom = metrics.horizontalAdvance(QStringLiteral("000.00")) + 10;
   axes.plot = QRectF(rect()).adjusted(leftRoom, metrics.height() + 10, -kEdge, -below);
   if (axes.plot.width() < 20 || axes.plot.height() < 20) return std::nullopt;
+  // The highest mark's name stands above it.
+  const double nameHeight = metrics.height() + 2;
+  if (!m_data.marks.empty() && axes.plot.height() > 2 * nameHeight)
+    high += (high - low) * nameHeight / (axes.plot.height() - nameHeight);
   axes.x = axisOf(m_data.x, left, right, std::max(1, static_cast<int>(axes.plot.width()) / kPixelsPerXTick));
   axes.y = axisOf(m_data.y, low, high, std::max(1, static_cast<int>(axes.plot.height()) / (2 * metrics.height())));
   return axes;
@@ -238,12 +242,18 @@ void LineChart::paintLine(QPainter& painter, const Axes& axes, std::size_t numbe
 
 void LineChart::paintMark(QPainter& painter, const Axes& axes, const ChartMark& mark) const {
   const Theme theme = Theme::of(palette());
-  const double y = axes.plot.bottom() - axes.y.share(mark.at) * axes.plot.height();
+  const double y = heightOf(axes, mark);
   painter.setPen(QPen(theme.text, 1.5, Qt::DashLine));
   painter.drawLine(QPointF(axes.plot.left(), y), QPointF(axes.plot.right(), y));
 }
 
+double LineChart::heightOf(const Axes& axes, const ChartMark& mark) {
+  return axes.plot.bottom() - axes.y.share(mark.at) * axes.plot.height();
+}
+
 bool LineChart::coversLine(const Axes& axes, const QRectF& plate) const {
+  for (const ChartMark& mark : m_data.marks)
+    if (plate.contains({plate.center().x(), heightOf(axes, mark)})) return true;
   for (const ChartLine& line : m_data.lines) {
     for (std::size_t i = 0; i + 1 < line.points.size(); ++i) {
       const QPointF &from = line.points[i], &to = line.points[i + 1];
@@ -257,28 +267,39 @@ bool LineChart::coversLine(const Axes& axes, const QRectF& plate) const {
   return false;
 }
 
+/// Above the mark, or else below it, where neither a line nor another mark or name is covered, if there is such a
+/// place: a name on another mark's line would be read as that one's.
+QRectF LineChart::placeForName(const Axes& axes, const ChartMark& mark, QRectF plate,
+                               std::span<const QRectF> taken) const {
+  constexpr int kPlaces = 12;
+  const double y = heightOf(axes, mark);
+  const auto isFree = [&](const QRectF& place) {
+    return place.top() >= axes.plot.top() && place.bottom() <= axes.plot.bottom() && !coversLine(axes, place) &&
+           std::ranges::none_of(taken, [&](const QRectF& other) { return other.intersects(place); });
+  };
+  // Marks that lie close to each other have their names at different places.
+  const double first = static_cast<double>(&mark - m_data.marks.data()) / static_cast<double>(m_data.marks.size());
+  const double room = axes.plot.width() - plate.width();
+  for (int i = 0; i < kPlaces; ++i) {
+    plate.moveLeft(axes.plot.left() + (1 - std::fmod(first + static_cast<double>(i) / kPlaces, 1.0)) * room);
+    plate.moveBottom(y - 1);
+    if (isFree(plate)) return plate;
+    plate.moveTop(y + 1);
+    if (isFree(plate)) return plate;
+  }
+  plate.moveLeft(axes.plot.left() + (1 - first) * room);
+  plate.moveBottom(y - 1);
+  if (plate.top() < axes.plot.top()) plate.moveTop(y + 1);
+  return plate;
+}
+
 QRectF LineChart::paintName(QPainter& painter, const Axes& axes, const ChartMark& mark,
                             std::span<const QRectF> taken) const {
   const Theme theme = Theme::of(palette());
-  const double y = axes.plot.bottom() - axes.y.share(mark.at) * axes.plot.height();
   const QString text = QStringLiteral("%1 %2").arg(mark.name, this->text(m_data.y, mark.at));
   const QFontMetrics metrics = painter.fontMetrics();
-  QRectF plate(0, 0, metrics.horizontalAdvance(text) + 8, metrics.height());
-  // Marks that lie close to each other have their names at different places.
-  const double share = static_cast<double>(&mark - m_data.marks.data()) / static_cast<double>(m_data.marks.size());
-  const double room = axes.plot.width() - plate.width();
-  plate.moveBottomRight({axes.plot.right() - share * axes.plot.width(), y - 1});
-  if (plate.top() < axes.plot.top()) plate.moveTop(y + 1);
-  // Where no line is covered, if there is such a place beside it.
-  constexpr int kPlaces = 12;
-  const auto isFree = [&](const QRectF& place) {
-    return !coversLine(axes, place) &&
-           std::ranges::none_of(taken, [&](const QRectF& other) { return other.intersects(place); });
-  };
-  QRectF place = plate;
-  for (int i = 0; i <= kPlaces && !isFree(place); ++i)
-    place.moveLeft(axes.plot.left() + std::fmod(1 - share + static_cast<double>(i) / kPlaces, 1.0) * room);
-  if (isFree(place)) plate = place;
+  const QRectF plate =
+      placeForName(axes, mark, QRectF(0, 0, metrics.horizontalAdvance(text) + 8, metrics.height()), taken);
   painter.fillRect(plate, theme.ground);
   painter.setPen(theme.text);
   painter.drawText(plate, Qt::AlignCenter, text);

@@ -72,6 +72,8 @@ class LineChart : public QWidget {
   void paintMark(QPainter& painter, const Axes& axes, const ChartMark& mark) const;
   /// Answers where it stands; not on `taken`, if there is room beside.
   QRectF paintName(QPainter& painter, const Axes& axes, const ChartMark& mark, std::span<const QRectF> taken) const;
+  QRectF placeForName(const Axes& axes, const ChartMark& mark, QRectF plate, std::span<const QRectF> taken) const;
+  static double heightOf(const Axes& axes, const ChartMark& mark);  ///< y in pixels
   bool coversLine(const Axes& axes, const QRectF& plate) const;
   std::optional<double> nearest(const Axes& axes) const;  ///< x of the point that is nearest to the pointer
   ChartData m_data;
