@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <QApplication>
+#include <QFileInfo>
 #include <QScreen>
 #include <QSettings>
 #include <QStandardPaths>
@@ -124,7 +125,8 @@ int runScript(views::MainWindow& window, const options::WindowOptions& options) 
   if (!text) return fail(text.error());
   auto commands = views::parseScript(views::toQ(*text));
   if (!commands) return fail({commands.error().code, fmt::format("{}, {}", options.script, commands.error().message)});
-  views::ScriptRunner runner(window, std::move(*commands), views::toQ(options.screenshots));
+  views::ScriptRunner runner(window, std::move(*commands), views::toQ(options.screenshots),
+                             QFileInfo(views::toQ(options.script)).absolutePath());
   return runner.run();
 }
 

@@ -30,9 +30,9 @@ constexpr std::array kFormats{
     Format{"megatron", "flags of Megatron-LM", "txt", writeMegatron},
     Format{"md", "a report in Markdown", "md", writeMarkdown},
     Format{"dot", "Graphviz text of the graph", "dot", writeDot},
-    Format{"svg", "that graph as a picture", "svg", writeSvg},
-    Format{"pdf", "the same", "pdf", writePdf},
-    Format{"png", "the same", "png", writePng},
+    Format{"svg", "that graph as a picture", "svg", writeSvg, true},
+    Format{"pdf", "the same", "pdf", writePdf, true},
+    Format{"png", "the same", "png", writePng, true},
 };
 
 }  // namespace

@@ -30,6 +30,7 @@ struct Format {
   std::string_view extension;  ///< that such files have, without the dot
   /// BadInput, BadUsage: a plan or options that the format is not for.
   Result<Exported> (*write)(const plan::Plan& plan, const Options& options);
+  bool isPicture = false;  ///< drawn by Graphviz, which takes its time: nothing to read
 };
 std::span<const Format> formats();
 const Format* formatNamed(std::string_view name);  ///< null: there is none

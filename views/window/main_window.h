@@ -18,6 +18,7 @@ class QToolButton;
 
 namespace cleave::views {
 
+class ExportDialog;
 class GraphArea;
 class MessageBar;
 class RunView;
@@ -122,6 +123,7 @@ class MainWindow : public QMainWindow {
   std::map<QString, QAction*> m_actions;
   std::map<QString, QDockWidget*> m_docks;
   QStackedWidget* m_stack = nullptr;
+  ExportDialog* m_export = nullptr;  ///< once it was asked for
   StartPage* m_start = nullptr;
   QTabWidget* m_views = nullptr;  ///< graph and run
   GraphArea* m_graph = nullptr;

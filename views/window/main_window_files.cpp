@@ -6,9 +6,9 @@
 #include <QMenuBar>
 #include <QSettings>
 
-#include "exchange/formats.h"
 #include "pipeline/hub_model.h"
 #include "views/base/text.h"
+#include "views/window/export_dialog.h"
 #include "views/window/graph_area.h"
 #include "views/window/hub_dialog.h"
 #include "views/window/main_window.h"
@@ -132,23 +132,10 @@ void MainWindow::takeSession(const QString& file, const SavedView& view) {
 }
 
 void MainWindow::exportPlan() {
-  const auto plan = m_session.plans().plan();
-  if (!plan) return;
-  QStringList filters;
-  for (const exchange::Format& format : exchange::formats())
-    filters << QStringLiteral("%1: %2 (*.%3)").arg(toQ(format.name), toQ(format.what), toQ(format.extension));
-  QString chosen = filters.front();
-  const QString path =
-      QFileDialog::getSaveFileName(this, tr("Export the plan"), m_session.title() + QStringLiteral(".plan.json"),
-                                   filters.join(QStringLiteral(";;")), &chosen);
-  if (path.isEmpty()) return;
-  const exchange::Format* format =
-      &exchange::formats()[static_cast<std::size_t>(std::max<qsizetype>(0, filters.indexOf(chosen)))];
-  // An ending that another format has alone says more than a filter that was left as it was.
-  if (const auto* named = exchange::formatNamed(toStd(QFileInfo(path).suffix()));
-      named && named->extension != format->extension)
-    format = named;
-  m_session.files().exportPlan(path, plan, *format);
+  if (!m_export) m_export = new ExportDialog(m_session.plans(), m_session.files(), this);
+  m_export->setTitle(m_session.title());
+  m_export->show();
+  m_export->raise();
 }
 
 void MainWindow::savePicture() {

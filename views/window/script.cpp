@@ -3,14 +3,12 @@
 #include "graph/layers.h"
 
 #include <QApplication>
-#include <QBuffer>
 #include <QDir>
 #include <QElapsedTimer>
 #include <QFileInfo>
 #include <QTimer>
 
 #include "base/quantities.h"
-#include "views/base/save_file.h"
 #include "views/base/text.h"
 #include "views/run/history_page.h"
 #include "views/run/run_view.h"
@@ -22,15 +20,16 @@ namespace cleave::views {
 namespace {
 constexpr int kWaitLimitMs = 600'000;
 constexpr int kPollMs = 10;
-constexpr int kQuietMs = 120;  // panels gather bursts of signals for up to 60 ms
 }  // namespace
 
-ScriptRunner::ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QObject* parent)
+ScriptRunner::ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QString beside,
+                           QObject* parent)
     : QObject(parent),
       m_window(window),
       m_session(window.session()),
       m_commands(std::move(commands)),
-      m_folder(std::move(folder)) {
+      m_folder(std::move(folder)),
+      m_beside(std::move(beside)) {
   connect(&m_session.jobs(), &Jobs::ended, this, [this](Activity what, bool succeeded, const QString& sentence) {
     const auto started = m_startedAt.find(what);
     const int line = started == m_startedAt.end() ? m_line : started->second;
@@ -150,7 +149,9 @@ Result<void> ScriptRunner::open(const ScriptCommand& command) {
     }
     m_session.openSample(*sample);
   } else {
-    m_window.openPath(command.rest);
+    const QString ours = QDir(m_beside).filePath(command.rest);
+    const bool isBeside = !m_beside.isEmpty() && !QFileInfo::exists(command.rest) && QFileInfo::exists(ours);
+    m_window.openPath(isBeside ? ours : command.rest);
   }
   m_startedAt[Activity::Opening] = m_startedAt[Activity::Solving] = m_line;
   return waitUntil([this] { return m_session.jobs().activity() != Activity::Opening; }, "the model");
@@ -343,29 +344,6 @@ Result<void> ScriptRunner::needsTrace() {
       "the search"));
   if (!m_session.debugger().trace()) return fail(ErrorCode::Negative, "there is no search to walk through");
   return {};
-}
-
-Result<void> ScriptRunner::shoot(const QString& name) {
-  // What is under way stays under way, but what the window has to paint is painted.
-  CLEAVE_TRY_VOID(waitUntil(
-      [this] { return m_window.graphArea().isSettled() && !m_session.debugger().reads().isBusy(); }, "the drawing"));
-  CLEAVE_TRY_VOID(pause(kQuietMs));
-  CLEAVE_TRY(const QString file,
-             outputFile(name.endsWith(QLatin1String(".png")) ? name : name + QStringLiteral(".png")));
-  QBuffer picture;
-  picture.open(QIODevice::WriteOnly);
-  if (!m_window.grab().save(&picture, "PNG")) return fail(ErrorCode::Environment, "the window cannot be drawn");
-  return saveFile(file, picture.data());
-}
-
-/// The canvas alone, all of it, as Export would write it.
-Result<void> ScriptRunner::savePicture(const QString& name) {
-  CLEAVE_TRY_VOID(waitUntil(
-      [this] { return m_window.graphArea().isSettled() && !m_session.debugger().reads().isBusy(); }, "the drawing"));
-  CLEAVE_TRY(const QString file, outputFile(name));
-  CLEAVE_TRY(const auto picture, m_window.graphArea().exportPicture(QFileInfo(file).suffix().toLower()));
-  if (!picture.note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(picture.note));
-  return saveFile(file, picture.bytes);
 }
 
 /// As File ▸ Save Session does, once everything stands still.

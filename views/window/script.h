@@ -10,8 +10,12 @@
 ///     · remedy N · fit N · world-sizes · front · run [ranks=N] [backend=B] [steps=N] [optimizer=O] [lr=X]
 ///     [weight_decay=X] [clip=X|none] [accumulate=N] · set-run (the same, and starts nothing) · bisect · view graph|run
 ///     · page overview|lanes|memory|log|history · history N · compare N M · forget N · wait [MILLISECONDS] · stop ·
-///     theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME · picture NAME.svg|pdf|png ·
-///     save-session NAME.cleave · quit
+///     theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME [of ACTION [ROW]] · picture
+///     NAME.svg|pdf|png · save-session NAME.cleave · quit
+///
+/// `shot NAME of ACTION` does what a menu's entry does (MainWindow names them: open-hub, export-plan), waits for the
+/// dialog that it opens, chooses that row of its list, takes both, and closes it again. Paths are those of the working
+/// folder, or else beside the script.
 ///
 /// A command that needs a result (a step, a selection, a run) waits for the work before it; `solve` and `run`
 /// themselves go on while the next lines are read, until `wait`. The file is read whole before anything happens: an
@@ -37,8 +41,9 @@ Result<std::vector<ScriptCommand>> parseScript(const QString& text);
 class ScriptRunner : public QObject {
   Q_OBJECT
  public:
-  /// `folder` takes the screenshots; empty: the working folder.
-  ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QObject* parent = nullptr);
+  /// `folder` takes the screenshots; empty: the working folder. `beside`: where the script itself is; empty: nowhere.
+  ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QString beside = {},
+               QObject* parent = nullptr);
   /// Blocks in an event loop until the script ended; the exit code. Errors go to stderr.
   int run();
 
@@ -58,11 +63,13 @@ class ScriptRunner : public QObject {
   Result<void> showHistory(const ScriptCommand& command);
   Result<void> select(const QString& name);
   Result<void> shoot(const QString& name);
+  Result<QPixmap> pictureOf(const QString& action, const QString& row);
   Result<void> savePicture(const QString& name);
   Result<void> saveSession(const QString& name);
   Result<QString> outputFile(const QString& name) const;
   Result<void> wait();
   Result<void> pause(int milliseconds);
+  Result<void> waitUntilDrawn();
   Result<void> waitUntil(const std::function<bool()>& isDone, const char* what);
   Result<void> needsModel();
   Result<void> needsTrace();
@@ -71,6 +78,7 @@ class ScriptRunner : public QObject {
   Session& m_session;
   std::vector<ScriptCommand> m_commands;
   QString m_folder;
+  QString m_beside;
   int m_line = 0;
   std::map<Activity, int> m_startedAt;              ///< line of the command whose work goes on
   std::optional<std::pair<int, QString>> m_failed;  ///< line and sentence of work that failed

@@ -104,7 +104,7 @@ constexpr Syntax kSyntaxes[] = {
     {"resize", Arguments::One, "resize WxH", "^[1-9]\\d{1,3}x[1-9]\\d{1,3}$"},
     {"preset", Arguments::One, "preset inspect|debug|run", "^(inspect|debug|run)$"},
     {"panel", Arguments::One, "panel NAME", nullptr},
-    {"shot", Arguments::One, "shot NAME", "^[^/\\\\]+$"},
+    {"shot", Arguments::One, "shot NAME [of ACTION [ROW]]", "^[^/\\\\ ]+( of [a-z-]+( [^ ]+)?)?$"},
     {"picture", Arguments::One, "picture NAME.svg|pdf|png", "^[^/\\\\]+\\.(svg|pdf|png)$"},
     {"save-session", Arguments::One, "save-session NAME.cleave", "^[^/\\\\]+\\.cleave$"},
     {"quit", Arguments::None, "quit", nullptr}};

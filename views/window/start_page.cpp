@@ -105,7 +105,8 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayou
   hub->setMinimumHeight(34);
   auto* hint =
       new QLabel(tr("A Hugging Face folder with config.json; weights in safetensors are only needed to run. Folders, "
-                    "exported programs (.pt2), plans and recorded searches can be dropped anywhere on this window."));
+                    "exported programs (.pt2), plans, recorded searches and sessions can be dropped anywhere on this "
+                    "window."));
   hint->setWordWrap(true);
   hint->setForegroundRole(QPalette::PlaceholderText);
   connect(open, &QPushButton::clicked, this, &StartPage::openRequested);

@@ -1,7 +1,9 @@
 // Scripts: what is accepted, which line is blamed, and a window driven through a real model.
+#include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QtTest>
 
+#include "tests/support/files_below.h"
 #include "tests/support/session_window.h"
 #include "views/base/text.h"
 #include "views/window/script.h"
@@ -20,6 +22,7 @@ class TestScript : public QObject {
   void drivesTheWindow();
   void failsAtTheLineThatFailed_data();
   void failsAtTheLineThatFailed();
+  void theTourTakesThePicturesOfTheDocuments();
 };
 
 void TestScript::namesTheLineOfWhatItCannotRead_data() {
@@ -94,6 +97,10 @@ void TestScript::failsAtTheLineThatFailed_data() {
   QTest::newRow("no such module") << "open MODEL\nexpand model.layers.99";
   QTest::newRow("no such step") << "open MODEL\nstep 100000000";
   QTest::newRow("a pin that matches nothing") << "open MODEL\nwait\npin no.such.layer=row";
+  QTest::newRow("no such action") << "shot x of open-nothing";
+  QTest::newRow("an action that is disabled") << "shot x of export-plan";
+  QTest::newRow("an action without a dialog") << "open MODEL\nwait\nshot x of first";
+  QTest::newRow("no such row") << "open MODEL\nwait\nshot x of export-plan tp-plans";
 }
 
 void TestScript::failsAtTheLineThatFailed() {
@@ -102,6 +109,34 @@ void TestScript::failsAtTheLineThatFailed() {
   SessionWindow window;
   ScriptRunner runner(window, *parseScript(script), {});
   QCOMPARE(runner.run(), 1);
+}
+
+/// packaging/pictures takes one more, of a plan that was altered.
+void TestScript::theTourTakesThePicturesOfTheDocuments() {
+  const QString tour = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/tour.script");
+  QTemporaryDir folder;
+  SessionWindow window;
+  window.show();
+  ScriptRunner runner(window, *parseScript(QString::fromUtf8(test::contentOf(tour))), folder.path(),
+                      QFileInfo(tour).absolutePath());
+  QCOMPARE(runner.run(), 0);
+  const QByteArray taker = test::contentOf(QStringLiteral(CLEAVE_SOURCE_DIR "/packaging/pictures"));
+  QStringList documents{QStringLiteral(CLEAVE_SOURCE_DIR "/README.md")};
+  const QDir docs(QStringLiteral(CLEAVE_SOURCE_DIR "/docs"));
+  for (const QString& name : docs.entryList({"*.md"}, QDir::Files)) documents << docs.filePath(name);
+  static const QRegularExpression kPicture("\\(((?:\\.\\./)?resources/screenshots/([a-z-]+)\\.png)\\)");
+  int pictures = 0;
+  for (const QString& document : documents) {
+    auto match = kPicture.globalMatch(QString::fromUtf8(test::contentOf(document)));
+    for (; match.hasNext(); ++pictures) {
+      const auto picture = match.next();
+      const QString name = picture.captured(2);
+      QVERIFY2(QFile::exists(QFileInfo(document).dir().filePath(picture.captured(1))), qPrintable(picture.captured(1)));
+      const bool isTaken = QFile::exists(folder.filePath(name + QStringLiteral(".png")));
+      QVERIFY2(isTaken || taker.contains("\nshot " + name.toUtf8() + "\n"), qPrintable(name));
+    }
+  }
+  QVERIFY(pictures > 10);
 }
 
 QTEST_MAIN(TestScript)

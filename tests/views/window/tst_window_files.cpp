@@ -1,11 +1,19 @@
 // What the window writes: regular files, off the thread that draws.
 #include <sys/stat.h>
 
+#include <QClipboard>
+#include <QDialogButtonBox>
 #include <QFileDialog>
+#include <QListWidget>
+#include <QPlainTextEdit>
+#include <QPushButton>
 #include <QTemporaryDir>
 
+#include "tests/support/files_below.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/save_file.h"
+#include "views/base/text.h"
+#include "views/window/export_dialog.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -24,6 +32,23 @@ void choose(const QString& file) {
   });
 }
 
+struct ExportShown {
+  QString text, unsaid;
+};
+
+/// Opens the dialog, waits for what the row's format says, and saves it.
+ExportShown exportAs(MainWindow& window, int row, const QString& file) {
+  window.findChild<QAction*>(QStringLiteral("export-plan"))->trigger();
+  auto* const dialog = window.findChild<ExportDialog*>();
+  dialog->findChild<QListWidget*>()->setCurrentRow(row);
+  const auto texts = dialog->findChildren<QPlainTextEdit*>();
+  (void)QTest::qWaitFor([&] { return !dialog->isBusy(); }, kPatience);
+  ExportShown shown{texts[0]->toPlainText(), texts[1]->isVisible() ? texts[1]->toPlainText() : QString()};
+  choose(file);
+  dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save)->click();
+  return shown;
+}
+
 }  // namespace
 
 class TestWindowFiles : public QObject {
@@ -38,12 +63,6 @@ class TestWindowFiles : public QObject {
     QTest::addColumn<QString>("action");
     QTest::addColumn<QString>("name");
     QTest::addColumn<QByteArray>("begin");
-    QTest::newRow("plan") << "export-plan"
-                          << "p.json" << QByteArray("{");
-    QTest::newRow("graph") << "export-plan"
-                           << "p.dot" << QByteArray("digraph");
-    QTest::newRow("picture of the graph") << "export-plan"
-                                          << "p.svg" << QByteArray("<?xml");
     QTest::newRow("trace") << "save-trace"
                            << "s.trace" << QByteArray("");
     QTest::newRow("SVG") << "save-picture"
@@ -73,6 +92,56 @@ class TestWindowFiles : public QObject {
     QVERIFY(written.open(QIODevice::ReadOnly));
     QVERIFY(written.size() > 100);
     QVERIFY2(written.readAll().startsWith(begin), "the file begins otherwise");
+  }
+
+  /// Every format is shown before it is written, and written as it was shown.
+  void plansAreShownAndExported_data() {
+    QTest::addColumn<int>("row");
+    for (std::size_t i = 0; i < exchange::formats().size(); ++i)
+      QTest::newRow(std::string(exchange::formats()[i].name).c_str()) << static_cast<int>(i);
+  }
+  void plansAreShownAndExported() {
+    QFETCH(int, row);
+    const exchange::Format& format = exchange::formats()[static_cast<std::size_t>(row)];
+    QTemporaryDir folder;
+    SessionWindow window;
+    openModel(window);
+    const QString pipe = folder.filePath(QStringLiteral("pipe"));
+    QCOMPARE(::mkfifo(pipe.toUtf8(), 0600), 0);
+    const ExportShown shown = exportAs(window, row, pipe);
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("is not a regular file")), kPatience);
+    const QString file = folder.filePath(QStringLiteral("x.") + toQ(format.extension));
+    exportAs(window, row, file);
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).startsWith(QStringLiteral("Written to %1.").arg(file)), kPatience);
+    const QByteArray written = test::contentOf(file);
+    QVERIFY(written.size() > 10);
+    if (format.isPicture) return;
+    QVERIFY(QString::fromUtf8(written).startsWith(shown.text.section(QStringLiteral("…\n("), 0, 0)));
+    const QStringList unsaid = shown.unsaid.split(QLatin1Char('\n'), Qt::SkipEmptyParts);
+    QCOMPARE(message(window).contains(QStringLiteral("What it cannot say")), !unsaid.isEmpty());
+    for (const QString& sentence : unsaid.mid(0, 1)) QVERIFY(message(window).contains(sentence));
+  }
+
+  void theExportFollowsThePlanShown() {
+    SessionWindow window;
+    openModel(window);
+    window.findChild<QAction*>(QStringLiteral("export-plan"))->trigger();
+    auto* const dialog = window.findChild<ExportDialog*>();
+    dialog->findChild<QListWidget*>()->setCurrentRow(1);  // tp-plan
+    auto* const text = dialog->findChild<QPlainTextEdit*>();
+    QTRY_VERIFY_WITH_TIMEOUT(text->toPlainText().contains(QStringLiteral("\"tp_size\":2")), kPatience);
+    window.session().settings().setRanks(4);
+    window.findChild<QAction*>(QStringLiteral("solve"))->trigger();
+    QTRY_VERIFY_WITH_TIMEOUT(text->toPlainText().contains(QStringLiteral("\"tp_size\":4")), kPatience);
+    auto* const copy = dialog->findChild<QPushButton*>(QStringLiteral("copy"));
+    QVERIFY(copy->isEnabled());
+    copy->click();
+    QCOMPARE(QApplication::clipboard()->text(), text->toPlainText());
+    // An ending that another format has alone says more than the row.
+    QTemporaryDir folder;
+    exportAs(window, 1, folder.filePath(QStringLiteral("p.dot")));
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).startsWith(QStringLiteral("Written to")), kPatience);
+    QVERIFY(test::contentOf(folder.filePath(QStringLiteral("p.dot"))).startsWith("digraph"));
   }
 
   /// A plan of transformers becomes demands on the open model: a plan beside the one that is shown.

@@ -1,0 +1,120 @@
+// What a script takes of the window: pictures of it, of its dialogs, and of the graph alone.
+#include <QApplication>
+#include <QBuffer>
+#include <QDialog>
+#include <QElapsedTimer>
+#include <QFileInfo>
+#include <QListWidget>
+#include <QPainter>
+#include <QTimer>
+
+#include "views/base/save_file.h"
+#include "views/base/text.h"
+#include "views/window/graph_area.h"
+#include "views/window/script.h"
+
+namespace cleave::views {
+
+namespace {
+constexpr int kQuietMs = 120;   // panels gather bursts of signals for up to 60 ms
+constexpr int kDialogMs = 400;  // what a dialog fills itself with
+constexpr int kLookMs = 10;
+constexpr int kTitleHeight = 30;
+
+/// What is open above the window; null: nothing.
+QWidget* shownDialog(const QWidget& window) {
+  for (QWidget* const each : QApplication::topLevelWidgets())
+    if (each != &window && each->isVisible() && qobject_cast<QDialog*>(each)) return each;
+  return nullptr;
+}
+
+bool chooseRow(const QWidget& dialog, const QString& text) {
+  for (auto* const list : dialog.findChildren<QListWidget*>()) {
+    for (QListWidgetItem* const row : list->findItems(text, Qt::MatchExactly)) {
+      list->setCurrentItem(row);
+      return true;
+    }
+  }
+  return false;
+}
+
+/// The dialog over the middle of the window, with its title as a window manager draws it.
+QPixmap withDialog(QPixmap window, QWidget& dialog) {
+  const QPixmap content = dialog.grab();
+  QPainter painter(&window);
+  const QSize size(dialog.width(), dialog.height() + kTitleHeight);
+  QRect frame(QPoint(), size);
+  frame.moveCenter(QRect(QPoint(), window.deviceIndependentSize().toSize()).center());
+  painter.fillRect(QRect(QPoint(), window.size()), QColor(0, 0, 0, 70));
+  painter.fillRect(frame, dialog.palette().color(QPalette::Mid));
+  painter.setPen(dialog.palette().color(QPalette::WindowText));
+  painter.setFont(dialog.font());
+  painter.drawText(QRect(frame.topLeft(), QSize(size.width(), kTitleHeight)), Qt::AlignCenter, dialog.windowTitle());
+  painter.drawPixmap(frame.topLeft() + QPoint(0, kTitleHeight), content);
+  painter.drawRect(frame.adjusted(-1, -1, 0, 0));
+  return window;
+}
+}  // namespace
+
+Result<void> ScriptRunner::waitUntilDrawn() {
+  return waitUntil([this] { return m_window.graphArea().isSettled() && !m_session.debugger().reads().isBusy(); },
+                   "the drawing");
+}
+
+Result<void> ScriptRunner::shoot(const QString& name) {
+  // What is under way stays under way, but what the window has to paint is painted.
+  CLEAVE_TRY_VOID(waitUntilDrawn());
+  CLEAVE_TRY_VOID(pause(kQuietMs));
+  const QStringList words = name.split(QLatin1Char(' '));  // NAME, or NAME of ACTION [ROW]
+  const QString& shot = words.front();
+  CLEAVE_TRY(const QString file,
+             outputFile(shot.endsWith(QLatin1String(".png")) ? shot : shot + QStringLiteral(".png")));
+  QPixmap drawn = m_window.grab();
+  if (words.size() > 1) {
+    CLEAVE_TRY(drawn, pictureOf(words[2], words.value(3)));
+  }
+  QBuffer picture;
+  picture.open(QIODevice::WriteOnly);
+  if (!drawn.save(&picture, "PNG")) return fail(ErrorCode::Environment, "the window cannot be drawn");
+  return saveFile(file, picture.data());
+}
+
+Result<QPixmap> ScriptRunner::pictureOf(const QString& action, const QString& row) {
+  auto* const entry = m_window.findChild<QAction*>(action);
+  if (!entry) return fail(ErrorCode::Negative, "there is no action \"{}\"", toStd(action));
+  if (!entry->isEnabled()) return fail(ErrorCode::Negative, "the action \"{}\" is disabled here", toStd(action));
+  // A modal dialog keeps `trigger` until it is closed: only a timer runs meanwhile.
+  std::optional<QPixmap> drawn;
+  bool hasRow = row.isEmpty();
+  QElapsedTimer shown;
+  QTimer look;
+  connect(&look, &QTimer::timeout, this, [&] {
+    QWidget* const dialog = shownDialog(m_window);
+    if (!dialog || drawn) return;
+    if (!shown.isValid()) {
+      hasRow = hasRow || chooseRow(*dialog, row);
+      shown.start();
+    }
+    if (shown.elapsed() < kDialogMs) return;
+    drawn = withDialog(m_window.grab(), *dialog);
+    dialog->close();
+  });
+  look.start(kLookMs);
+  entry->trigger();
+  if (!drawn && !shownDialog(m_window))
+    return fail(ErrorCode::Negative, "the action \"{}\" opens no dialog", toStd(action));
+  CLEAVE_TRY_VOID(waitUntil([&] { return drawn.has_value(); }, "the dialog"));
+  if (!hasRow) return fail(ErrorCode::Negative, "the dialog of \"{}\" has no row \"{}\"", toStd(action), toStd(row));
+  return *drawn;
+}
+
+/// The canvas alone, all of it, as Export would write it.
+Result<void> ScriptRunner::savePicture(const QString& name) {
+  CLEAVE_TRY_VOID(waitUntilDrawn());
+  CLEAVE_TRY(const QString file, outputFile(name));
+  CLEAVE_TRY(const auto picture, m_window.graphArea().exportPicture(QFileInfo(file).suffix().toLower()));
+  if (!picture.note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(picture.note));
+  return saveFile(file, picture.bytes);
+}
+
+}  // namespace cleave::views
