@@ -1,5 +1,6 @@
 #include "pipeline/tied_weights.h"
 
+#include "base/json.h"
 #include "formats/weight_files.h"
 
 #include <algorithm>
