@@ -46,15 +46,27 @@ Result<Planned> planWithEngine(PlanFlags flags, const std::string& engine, const
   return planned;
 }
 
-Result<std::shared_ptr<const plan::Plan>> sideOf(const PlanFlags& flags, const std::string& side,
-                                                 const Progress& progress) {
+/// Of a comparison.
+struct Side {
+  std::shared_ptr<const plan::Plan> plan;
+  std::string label;  ///< empty: the plan's own
+};
+
+Result<Side> sideOf(const PlanFlags& flags, const std::string& side, const Progress& progress) {
   if (solve::parseEngine(side)) {
     CLEAVE_TRY(const auto planned, withContext(planWithEngine(flags, side, progress), side));
-    return planned.plan;
+    return Side{planned.plan, {}};
   }
   std::error_code ignored;
-  if (isForeignPlan(side)) return foreignPlan(flags, side, progress);
-  if (fs::is_regular_file(side, ignored)) return readPlanFile(side);
+  if (isForeignPlan(side)) {
+    CLEAVE_TRY(auto plan, foreignPlan(flags, side, progress));
+    std::string label = fmt::format("{}, {}", side, counted(plan->ranks, "rank"));
+    return Side{std::move(plan), std::move(label)};
+  }
+  if (fs::is_regular_file(side, ignored)) {
+    CLEAVE_TRY(auto plan, readPlanFile(side));
+    return Side{std::move(plan), {}};
+  }
   return fail(ErrorCode::BadUsage,
               "--compare takes engines (reference, learning, optimal) and plan files; \"{}\" is neither.", side);
 }
@@ -314,18 +326,14 @@ Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const
   if (names.size() < 2)
     return fail(ErrorCode::BadUsage, "--compare is \"{}\": write two or more sides, such as reference,optimal.", sides);
   for (const std::string& name : names) CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, {{"--compare", name}}));
-  const auto label = [&](const std::string& name, const plan::Plan& side, std::string& labelled) {
-    if (!solve::parseEngine(name) && isForeignPlan(name))
-      labelled = fmt::format("{}, {}", name, counted(side.ranks, "rank"));
-  };
-  CLEAVE_TRY(const auto base, sideOf(flags, names.front(), progress));
+  CLEAVE_TRY(const Side base, sideOf(flags, names.front(), progress));
   std::string text;
   std::vector<std::string> diffs;
   for (std::size_t i = 1; i < names.size(); ++i) {
-    CLEAVE_TRY(const auto other, sideOf(flags, names[i], progress));
-    CLEAVE_TRY(plan::PlanDiff diff, plan::diff(*base, *other));
-    label(names.front(), *base, diff.labelBefore);
-    label(names[i], *other, diff.labelAfter);
+    CLEAVE_TRY(const Side other, sideOf(flags, names[i], progress));
+    CLEAVE_TRY(plan::PlanDiff diff, plan::diff(*base.plan, *other.plan));
+    if (!base.label.empty()) diff.labelBefore = base.label;
+    if (!other.label.empty()) diff.labelAfter = other.label;
     text += (i > 1 ? "\n" : "") + plan::toText(diff);
     diffs.push_back(plan::toJson(diff));
   }

@@ -30,17 +30,20 @@ std::vector<std::string_view> partsOf(std::string_view name) {
   }
 }
 
+/// "layers.*.mlp" of "model.layers.*.mlp"; empty: it has one part.
+std::string_view behindBase(std::string_view name) {
+  const auto dot = name.find('.');
+  return dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
+}
+
 /// transformers compares with the name whose numbers are `*`; what is behind the base model's prefix, with any first
 /// part. parallelize_module matches part by part.
-bool covers(Library library, std::string_view pattern, std::string_view name) {
+bool covers(Library library, const ForeignEntry& entry, std::string_view name) {
+  const std::string_view pattern = entry.name;
   const auto wanted = partsOf(pattern), parts = partsOf(name);
   if (library == Library::Transformers) {
     const std::string asNamed = wildcardName(std::string(name));
-    const bool hasAnyBase = pattern.starts_with(kAnyBase);
-    const auto behindBase = asNamed.find('.');
-    return asNamed == pattern || (hasAnyBase && asNamed == pattern.substr(2)) ||
-           (hasAnyBase && behindBase != std::string::npos &&
-            std::string_view(asNamed).substr(behindBase + 1) == pattern.substr(2));
+    return asNamed == pattern || (entry.isBehindBase && behindBase(asNamed) == pattern);
   }
   return wanted.size() == parts.size() &&
          std::equal(wanted.begin(), wanted.end(), parts.begin(),
@@ -77,12 +80,22 @@ class DemandMaker {
     for (Named& layer : m_layers) settle(layer);
     for (const Named& layer : m_layers) check(layer);
     for (const ForeignEntry& entry : m_foreign.entries) checkHelper(entry);
+    noteUnnamed();
     if (!m_demands.problems.empty()) return std::move(m_demands);
     demandAll();
     return std::move(m_demands);
   }
 
  private:
+  void noteUnnamed() {
+    if (m_foreign.library != Library::Transformers || m_foreign.isOwn || m_demands.namedLayers == m_demands.layers)
+      return;
+    addOnce(m_demands.notes,
+            fmt::format("{}: what it does not name is whole here; transformers lays it over the plan that its own code "
+                        "has for the model: name such layers as replicate where that splits them.",
+                        m_foreign.where));
+  }
+
   static void addOnce(std::vector<std::string>& all, std::string sentence) {
     if (std::find(all.begin(), all.end(), sentence) == all.end()) all.push_back(std::move(sentence));
   }
@@ -90,8 +103,7 @@ class DemandMaker {
 
   /// Both names that transformers has had for a module.
   bool isMeant(const ForeignEntry& entry, const std::string& name) const {
-    return covers(m_foreign.library, entry.name, name) ||
-           covers(m_foreign.library, entry.name, moduleName(m_modelType, name));
+    return covers(m_foreign.library, entry, name) || covers(m_foreign.library, entry, moduleName(m_modelType, name));
   }
 
   /// An entry may name a layer, or a parameter of one ("experts.gate_up_proj", "experts.*.w1").
@@ -104,7 +116,7 @@ class DemandMaker {
     for (const std::size_t cut : {std::size_t{1}, std::size_t{2}}) {
       if (parts.size() <= cut || (cut == 2 && parts[parts.size() - 2] != "*")) continue;
       const auto end = static_cast<std::size_t>(parts[parts.size() - cut].data() - entry.name.data()) - 1;
-      if (isMeant({entry.name.substr(0, end), {}, {}}, layer.name)) return true;
+      if (isMeant({entry.name.substr(0, end), {}, {}, entry.isBehindBase}, layer.name)) return true;
     }
     return false;
   }
@@ -151,10 +163,9 @@ class DemandMaker {
   void unknown(const ForeignEntry& entry) {
     constexpr std::size_t kSlip = 2;  // letters
     const std::string sentence = fmt::format("{}: `{}` names no module of this model", m_foreign.where, entry.name);
-    const bool mayBeItsOwn = m_foreign.library == Library::Transformers && near(entry.name, kSlip).empty() &&
+    const bool mayBeItsOwn = m_foreign.library == Library::Transformers && near(entry, kSlip).empty() &&
                              entry.name == wildcardName(entry.name) && isOfKnownBlock(entry);
-    if (!mayBeItsOwn)
-      return problem(sentence + near(entry.name, std::max<std::size_t>(3, entry.name.size() / 4) - 1) + ".");
+    if (!mayBeItsOwn) return problem(sentence + near(entry, std::max<std::size_t>(3, entry.name.size() / 4) - 1) + ".");
     addOnce(
         m_demands.notes,
         sentence + ": transformers passes over it where its own plan of this architecture has it, else refuses it.");
@@ -169,7 +180,7 @@ class DemandMaker {
     const std::string block = entry.name.substr(0, end);
     return end != std::string::npos &&
            std::any_of(m_graph.scopes.begin(), m_graph.scopes.end(), [&](const graph::Scope& scope) {
-             return isMeant({block, {}, {}}, scope.path);
+             return isMeant({block, {}, {}, entry.isBehindBase}, scope.path);
            });
   }
 
@@ -210,10 +221,12 @@ class DemandMaker {
 
   /// Helpers of modules, once all layers are what they are.
   void checkHelper(const ForeignEntry& entry) {
-    if (!entry.kind || (*entry.kind != StyleKind::Sum && *entry.kind != StyleKind::SumGradient)) return;
+    if (!entry.kind) return;
+    const bool sumsGradient = *entry.kind == StyleKind::SumGradient || entry.style == "sequence_parallel";
+    if (*entry.kind != StyleKind::Sum && !sumsGradient) return;
     for (const graph::Scope& scope : m_graph.scopes) {
       if (!isMeant(entry, scope.path)) continue;
-      if (*entry.kind == StyleKind::SumGradient) checkGradient(scope.path, entry);
+      if (sumsGradient) checkGradient(scope.path, entry);
       const bool leavesParts = std::any_of(m_layers.begin(), m_layers.end(), [&](const Named& layer) {
         return layer.name.starts_with(scope.path + ".") && layer.style.starts_with("local");
       });
@@ -251,12 +264,13 @@ class DemandMaker {
   }
 
   /// "; near to it is `model.layers.*.mlp.up_proj`", at most so many letters away; empty: nothing is.
-  std::string near(const std::string& name, std::size_t most) const {
+  std::string near(const ForeignEntry& entry, std::size_t most) const {
     std::string best;
     std::size_t least = most + 1;
     for (const Named& layer : m_layers) {
-      const std::string known = wildcardName(moduleName(m_modelType, layer.name));
-      if (const std::size_t distance = editDistance(name, known, least); distance < least) {
+      std::string known = wildcardName(moduleName(m_modelType, layer.name));
+      if (entry.isBehindBase && !behindBase(known).empty()) known.erase(0, known.find('.') + 1);
+      if (const std::size_t distance = editDistance(entry.name, known, least); distance < least) {
         least = distance;
         best = known;
       }
@@ -403,16 +417,16 @@ std::string problemsText(const ForeignDemands& demands, std::string_view separat
 
 ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, const std::string& modelType) {
   if (!foreign.isBare) return DemandMaker(foreign, graph, modelType).make();
+  // Names that this size of a model lacks are as those are that it has.
   ForeignPlan named = foreign;
   const DemandMaker known(foreign, graph, modelType);
   bool isBehindBase = false;
   for (ForeignEntry& entry : named.entries) {
-    ForeignEntry behind = entry;
-    behind.name.insert(0, kAnyBase);
-    if (known.namesAnything(entry) || !known.namesAnything(behind)) continue;
-    entry = std::move(behind);
-    isBehindBase = true;
+    if (known.namesAnything(entry)) continue;
+    entry.isBehindBase = true;
+    isBehindBase = isBehindBase || known.namesAnything(entry);
   }
+  if (!isBehindBase) named = foreign;
   ForeignDemands demands = DemandMaker(named, graph, modelType).make();
   if (isBehindBase) {
     demands.notes.push_back(

@@ -75,9 +75,9 @@ std::optional<StyleKind> kindOf(std::string_view style, std::string_view input, 
   return std::nullopt;
 }
 
-/// Names of an object, each with a style; `prefix` stands in front of them.
+/// Names of an object, each with a style.
 Result<void> addStyles(ForeignPlan& plan, const nlohmann::json& styles, const std::string& where,
-                       std::string_view prefix = {}) {
+                       bool areBehindBase = false) {
   if (!styles.is_object())
     return fail(ErrorCode::BadInput, "{} must be an object, but it is {}.", where, describe(styles));
   for (const auto& [name, style] : styles.items()) {
@@ -86,7 +86,7 @@ Result<void> addStyles(ForeignPlan& plan, const nlohmann::json& styles, const st
                   describe(style));
     }
     const std::string text = style.get<std::string>();
-    plan.entries.push_back({std::string(prefix) + name, text, kindOf(text)});
+    plan.entries.push_back({name, text, kindOf(text), areBehindBase});
   }
   return {};
 }
@@ -129,8 +129,7 @@ Result<ForeignPlan> stylesPlan(const JsonObject& fields, const std::string& wher
     const nlohmann::json* styles = fields.find(key);
     if (!styles) continue;
     isDocument = true;
-    CLEAVE_TRY_VOID(addStyles(plan, *styles, fmt::format("{}: {}", where, key),
-                              key == "base_model_tp_plan" ? kAnyBase : std::string_view()));
+    CLEAVE_TRY_VOID(addStyles(plan, *styles, fmt::format("{}: {}", where, key), key == "base_model_tp_plan"));
   }
   plan.isBare = !isDocument;
   if (plan.isBare) CLEAVE_TRY_VOID(addStyles(plan, fields.json(), where));
@@ -181,7 +180,9 @@ Result<ForeignPlan> ownPlan(const std::filesystem::path& folder) {
                 "file and give --tp-plan that: python -c \"{}\" {} > own.json",
                 file.string(), kPrintsOwnPlan, shellWord(folder.string()));
   }
-  return planOf(json, file.string());
+  CLEAVE_TRY(ForeignPlan plan, planOf(json, file.string()));
+  plan.isOwn = true;
+  return plan;
 }
 
 }  // namespace cleave::exchange

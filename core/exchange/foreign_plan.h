@@ -37,13 +37,11 @@ enum class StyleKind : std::uint8_t {
   HelpsNoLayer  ///< a helper for modules that are no layers
 };
 
-/// In front of the names of `base_model_tp_plan`, which begin behind the base model's prefix: any first part.
-inline constexpr std::string_view kAnyBase = "*.";
-
 struct ForeignEntry {
   std::string name;               ///< "model.layers.*.mlp.up_proj"; see `covers` for what it matches
   std::string style;              ///< as it stands there: "colwise"
   std::optional<StyleKind> kind;  ///< nullopt: this program does not know the style
+  bool isBehindBase = false;      ///< of `base_model_tp_plan`: in front of the name may be any first part
 };
 
 enum class Library : std::uint8_t { Transformers, PyTorch };
@@ -53,6 +51,7 @@ struct ForeignPlan {
   Library library = Library::Transformers;
   std::optional<int> ranks;  ///< that it says it is for
   bool isBare = false;       ///< names and styles alone: a tp_plan, or a base_model_tp_plan
+  bool isOwn = false;        ///< a model's own: of its config
   std::vector<ForeignEntry> entries;
 };
 

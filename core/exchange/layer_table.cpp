@@ -1,6 +1,7 @@
 #include "exchange/layer_table.h"
 
 #include "base/json.h"
+#include "exchange/styles.h"
 #include "graph/attention.h"
 #include "graph/operators.h"
 #include "solve/problem/strategy_text.h"
@@ -275,7 +276,7 @@ class TableMaker {
       if (depth < kMostSteps && !isSplit(value) && !m_plan.solution->strategies[m_graph.value(value).producer.index()])
         graph::forEachOperand(source, [&](ValueId operand) { addSource(region, operand, depth + 1); });
     } else if (isSplit(value)) {
-      region.obstacles.push_back(fmt::format("`{}` is split, and belongs to no layer", name));
+      region.obstacles.push_back(fmt::format("`{}` is split, and belongs to no layer", wildcardName(name)));
     } else if (source.kind == NodeKind::Parameter && name.find('.') != std::string::npos) {
       region.replicatedModules.push_back(name.substr(0, name.rfind('.')));
     }

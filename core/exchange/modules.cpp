@@ -50,6 +50,8 @@ std::string whyNoTraining(std::string_view modelType) {
          "that needs a gradient";
 }
 
+bool isBuffer(std::string_view name) { return name.ends_with(".e_score_correction_bias"); }
+
 std::string moduleName(std::string_view modelType, const std::string& name) {
   std::string result = name;
   for (const Renamed& renamed : kRenamed) {

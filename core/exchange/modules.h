@@ -15,6 +15,9 @@ std::string whyNotModule(std::string_view modelType, std::string_view name);
 /// A clause where a family cannot be trained once it is split; empty: it can.
 std::string whyNoTraining(std::string_view modelType);
 
+/// Parameters in a plan, buffers in transformers: its plans do not name those.
+bool isBuffer(std::string_view name);
+
 /// A module's name in transformers 5, which the names in checkpoints may precede.
 std::string moduleName(std::string_view modelType, const std::string& name);
 

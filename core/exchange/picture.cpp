@@ -19,6 +19,7 @@ namespace {
 
 constexpr std::int64_t kMostPictureBytes = std::int64_t{1} << 30;
 constexpr std::size_t kMostMessageBytes = 400;
+constexpr std::ptrdiff_t kManyLines = 1000;  ///< of Graphviz text: about two a node
 
 /// Beside this program, where it was installed with it, or in PATH.
 std::optional<fs::path> programNamed(std::string_view name) {
@@ -75,10 +76,14 @@ Result<std::string> drawn(std::string_view dot, std::string_view format, const P
   CLEAVE_TRY(const TemporaryFolder folder, TemporaryFolder::make("cleave-picture"));
   const fs::path in = folder / "graph.dot", out = folder / "picture";
   CLEAVE_TRY_VOID(writeFile(in, dot));
+  std::vector<std::string> arguments{fmt::format("-T{}", format), "-o", out.string(), in.string()};
+  // Graphviz makes a layout better for as long as it finds something: of a thousand nodes that is minutes, and of ten
+  // thousand for ever.
+  if (std::count(dot.begin(), dot.end(), '\n') > kManyLines)
+    arguments.insert(arguments.end(), {"-Gnslimit=1", "-Gnslimit1=1", "-Gmclimit=0.2"});
   CLEAVE_TRY(launch::ChildProcess child,
-             launch::ChildProcess::start({.program = *program,
-                                          .arguments = {fmt::format("-T{}", format), "-o", out.string(), in.string()},
-                                          .environment = environment()}));
+             launch::ChildProcess::start(
+                 {.program = *program, .arguments = std::move(arguments), .environment = environment()}));
   launch::ChildState state;
   CLEAVE_TRY(const std::string said, waitFor(child, state, progress));
   if (state.code != 0 || state.signal != 0) {

@@ -45,6 +45,7 @@ class Styler {
         const Layer &split = m_table.layers[i], &other = m_table.layers[j];
         if (split.weight != other.weight || m_styled.forms[i] == Form::Whole || m_styled.forms[j] != Form::Whole)
           continue;
+        std::erase_if(m_styled.notes, [&](const Note& note) { return note.layer == split.name; });  // of how it is cut
         m_styled.forms[i] =
             whole(split, fmt::format("it has the weight of `{}`, which stays whole", wildcardName(other.name)));
       }
@@ -134,7 +135,8 @@ class Styler {
   }
 
   void noteUneven(const Layer& layer) {
-    if (layer.cut == Cut::Uneven) {
+    const bool isPadded = m_vocabulary.padsVocabulary && (layer.isHead || layer.kind == LayerKind::Embedding);
+    if (layer.cut == Cut::Uneven && !isPadded) {
       note({layer.name, std::string(rules::toText(layer.strategy)),
             fmt::format("the plan pads it to divide by {} ranks", m_table.ranks),
             m_vocabulary.library + " gives the last ranks less"});

@@ -46,6 +46,7 @@ struct Vocabulary {
   bool hasOwnModules = false;   ///< it computes with modules of its own, not with transformers'
   bool saysGather = true;       ///< ColumnGather, RowSplitInput
   bool saysVocab = true;        ///< Vocab
+  bool padsVocabulary = false;  ///< by itself, as a writer says of it
   bool saysTiedTables = true;   ///< an embedding with the weight of another module
   bool saysSequence = false;    ///< layers that read or write parts of the sequence
   bool saysInExpert = false, saysByExpert = false;

@@ -142,7 +142,7 @@ class TpPlanWriter {
       if (node.kind != graph::NodeKind::Parameter) continue;
       const std::string& name = m_plan.graph->value(node.results.front()).name;
       const auto dot = name.rfind('.');
-      if (dot == std::string::npos) continue;
+      if (dot == std::string::npos || isBuffer(name)) continue;
       const std::string_view own = std::string_view(name).substr(dot + 1);
       sayOnce(own == "weight" || own == "bias" ? name.substr(0, dot) : name, "replicate");
     }

@@ -38,6 +38,7 @@ class VllmWriter {
                                         .saysBlocks = true,
                                         .saysCopied = true,
                                         .hasOwnModules = true,
+                                        .padsVocabulary = true,
                                         .saysInExpert = true,
                                         .saysByExpert = true,
                                         .keepsLossSplit = true})),
@@ -178,10 +179,14 @@ class VllmWriter {
 
   void notePadding(const Layer& layer) {
     const std::int64_t padded = (layer.shape[0] + kVocabPadding - 1) / kVocabPadding * kVocabPadding;
-    if (padded / m_table.ranks != layer.localShape[0]) {
-      addNote(m_styled.notes, {layer.name, std::string(rules::toText(layer.strategy)),
-                               fmt::format("the plan has {} rows on a rank", layer.localShape[0]),
-                               fmt::format("vLLM pads the vocabulary to {}, a multiple of {}", padded, kVocabPadding)});
+    const bool divides = padded % m_table.ranks == 0;
+    if (!divides || padded / m_table.ranks != layer.localShape[0]) {
+      addNote(
+          m_styled.notes,
+          {layer.name, std::string(rules::toText(layer.strategy)),
+           fmt::format("the plan has {} rows on a rank", layer.localShape[0]),
+           fmt::format("vLLM pads the vocabulary to {}, a multiple of {}{}", padded, kVocabPadding,
+                       divides ? "" : fmt::format(", which {} ranks do not divide: it refuses that", m_table.ranks))});
     }
   }
 

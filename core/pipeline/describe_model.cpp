@@ -184,6 +184,13 @@ std::vector<std::pair<std::string, std::string>> inputsOf(const ModelConfig& con
   return inputs;
 }
 
+std::string generates(const Model& model, const ModelConfig& config) {
+  if (!config.family.isCausal) return "no: every token sees all";
+  if (std::holds_alternative<families::ClassifierHead>(config.head)) return "no: its head scores classes";
+  return model.info.quantization.empty() ? "planned with its KV cache, and run (--generate)"
+                                         : "planned with its KV cache, not run: its weights are packed";
+}
+
 std::vector<std::pair<std::string, std::string>> supportOf(const Model& model, const ModelConfig& config) {
   const std::string noLoss = fmt::format("no: Cleave does not compute the loss of {}", config.lossKind);
   std::string run = "yes";
@@ -198,7 +205,7 @@ std::vector<std::pair<std::string, std::string>> supportOf(const Model& model, c
           {"training", !config.hasLoss                   ? noLoss
                        : model.info.quantization.empty() ? "planned (--train) and run (--train-steps)"
                                                          : "planned (--train), not run: its weights are packed"},
-          {"generation", config.family.isCausal ? "planned with its KV cache, not run" : "no: every token sees all"}};
+          {"generation", generates(model, config)}};
 }
 
 /// "from 2 to 64", "from 2 on"

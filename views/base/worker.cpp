@@ -91,6 +91,12 @@ Worker::Courier Worker::courier() const {
   };
 }
 
+bool Worker::waitUntilIdle(Clock::time_point until) {
+  std::unique_lock lock(m_state->mutex);
+  return m_state->ended.wait_until(
+      lock, until, [this] { return m_state->isClosed || (m_state->queue.empty() && m_state->runningTag.isEmpty()); });
+}
+
 void Worker::close() {
   std::deque<Request> dropped;  // what they hold is let go outside the lock
   std::deque<std::function<void(Worker&)>> unheard;
@@ -123,6 +129,7 @@ void Worker::loop(const std::shared_ptr<State>& state) {
     {
       std::unique_lock lock(state->mutex);
       state->runningTag.clear();
+      state->ended.notify_all();
       state->wake.wait(lock, [&] { return state->isClosed || !state->queue.empty(); });
       if (state->isClosed) {
         state->hasEnded = true;

@@ -44,6 +44,8 @@ class Worker : public QObject {
   bool isBusy() const;
   bool isBusy(const QString& tag) const;
   Courier courier() const;
+  /// Waits on this thread until nothing is queued or runs; false: something still does.
+  bool waitUntilIdle(Clock::time_point until);
   void close();  ///< asks to stop, takes nothing more
   /// After `close`: waits for the thread; false when it was left behind.
   bool join(Clock::time_point until);

@@ -5,7 +5,14 @@
 
 namespace cleave::views {
 
-Files::Files(Notices& notices, QObject* parent) : QObject(parent), m_notices(notices), m_worker(this) {}
+Files::Files(Notices& notices, QObject* parent) : QObject(parent), m_notices(notices), m_worker(this), m_drawing(this) {
+  const auto setDrawn = [this](const QString& title) {
+    m_drawn = title;
+    emit drawingChanged();
+  };
+  connect(&m_drawing, &Worker::started, this, [=](const QString&, const QString& title) { setDrawn(title); });
+  connect(&m_drawing, &Worker::finished, this, [=] { setDrawn({}); });
+}
 
 void Files::save(const QString& file, std::function<QByteArray()> make, const QString& note) {
   write(
@@ -14,7 +21,9 @@ void Files::save(const QString& file, std::function<QByteArray()> make, const QS
 }
 
 void Files::exportPlan(const QString& file, std::shared_ptr<const plan::Plan> plan, const exchange::Format& format) {
-  m_worker.post(file, tr("Writing %1").arg(file), [=, this, &format](const Progress& progress) -> Worker::Completion {
+  Worker& worker = format.isPicture ? m_drawing : m_worker;
+  const QString title = (format.isPicture ? tr("Drawing %1") : tr("Writing %1")).arg(file);
+  worker.post(file, title, [=, this, &format](const Progress& progress) -> Worker::Completion {
     QStringList unsaid;
     auto written = checkIsFile(file);
     auto exported = written ? format.write(*plan, {.progress = progress}) : tl::unexpected<Error>(written.error());
@@ -22,11 +31,14 @@ void Files::exportPlan(const QString& file, std::shared_ptr<const plan::Plan> pl
       for (const std::string& sentence : exported->sentences) unsaid << toQ(sentence);
       written = saveFile(file, QByteArray::fromStdString(exported->text), progress);
     }
-    const QString failure =
-        exported && written ? QString() : toQ((exported ? written.error() : exported.error()).message);
+    std::optional<Error> failure;
+    if (!exported || !written) failure = exported ? written.error() : exported.error();
     return [=, this] {
-      if (!failure.isEmpty()) return m_notices.say(failure, Severity::Failure);
-      const QString where = tr("Written to %1.").arg(file);
+      if (failure) {
+        const bool isStopped = failure->code == ErrorCode::Cancelled;
+        return m_notices.say(toQ(failure->message), isStopped ? Severity::Info : Severity::Failure);
+      }
+      const QString where = tr("Written to %1 (%2).").arg(file, toQ(format.name));
       if (unsaid.isEmpty()) return m_notices.say(where, Severity::Good);
       for (const QString& sentence : unsaid) m_notices.log(sentence);
       const QString others =
@@ -49,6 +61,17 @@ void Files::write(const QString& file, std::function<Result<void>(const Progress
         m_notices.say(toQ(written.error().message), Severity::Failure);
     };
   });
+}
+
+void Files::close(Worker::Clock::time_point until) {
+  m_drawing.close();
+  m_worker.waitUntilIdle(until);
+  m_worker.close();
+}
+
+void Files::join(Worker::Clock::time_point until) {
+  m_worker.join(until);
+  m_drawing.join(until);
 }
 
 }  // namespace cleave::views

@@ -63,11 +63,13 @@ void Session::shutdown() {
   m_debugger.endLive();
   m_runs.close();
   // All are asked first, so that their time to end runs together.
-  const auto workers = {&m_jobs.worker(), &m_debugger.reads(), &m_files.worker(), &m_runs.history().worker()};
+  const auto workers = {&m_jobs.worker(), &m_debugger.reads(), &m_runs.history().worker()};
   for (Worker* worker : workers) worker->close();
   m_answers.close();
   const auto until = Worker::Clock::now() + kShutdownLimit;
+  m_files.close(until);
   for (Worker* worker : workers) worker->join(until);
+  m_files.join(until);
   m_answers.join(until);
 }
 

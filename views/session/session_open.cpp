@@ -196,7 +196,15 @@ Worker::Completion Session::loadForeign(const Result<exchange::ForeignPlan>& rea
                                                         foreign.where)});
     const exchange::ForeignDemands found = exchange::demandsOf(foreign, *model->aten, model->info.modelType);
     if (!found.problems.empty()) return failOpen({ErrorCode::BadInput, exchange::problemsText(found, " ")});
-    for (const std::string& note : found.notes) m_notices.say(toQ(note), Severity::Warning);
+    // What becomes of the solve is said over it: the log keeps it.
+    for (const std::string& note : found.notes) m_notices.log(toQ(note));
+    connect(
+        &m_plans, &Plans::planChanged, this,
+        [this] {
+          if (!m_plans.plan()) return;
+          for (const std::string& sentence : exchange::differencesOf(*m_plans.plan())) m_notices.log(toQ(sentence));
+        },
+        Qt::SingleShotConnection);
     m_jobs.end(Activity::Opening, true,
                tr("%1 names %2 of %3 layers; the others are whole")
                    .arg(toQ(foreign.where))

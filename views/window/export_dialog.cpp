@@ -4,13 +4,14 @@
 #include <QClipboard>
 #include <QDialogButtonBox>
 #include <QFileDialog>
-#include <QFileInfo>
 #include <QFontDatabase>
 #include <QGridLayout>
 #include <QLabel>
 #include <QListWidget>
 #include <QPlainTextEdit>
 #include <QPushButton>
+
+#include <fmt/ranges.h>
 
 #include "views/base/text.h"
 
@@ -36,17 +37,18 @@ QString nameFor(const QString& title, const exchange::Format& format) {
 }
 }  // namespace
 
-ExportDialog::ExportDialog(const Plans& plans, Files& files, QWidget* parent)
+ExportDialog::ExportDialog(const Plans& plans, Files& files, std::function<QString()> title, QWidget* parent)
     : QDialog(parent),
       m_plans(plans),
       m_files(files),
+      m_title(std::move(title)),
       m_formats(new QListWidget),
       m_what(new QLabel),
       m_text(reader(tr("The plan in this format"))),
       m_unsaidTitle(new QLabel(tr("What it cannot say:"))),
       m_unsaid(reader(tr("What this format cannot say"))) {
   setWindowTitle(tr("Export the plan"));
-  resize(kWidth, kHeight);
+  resize(parent ? QSize(kWidth, kHeight).boundedTo(parent->size()) : QSize(kWidth, kHeight));
   for (const exchange::Format& each : exchange::formats()) {
     m_formats->addItem(toQ(each.name));
     m_formats->item(m_formats->count() - 1)->setToolTip(toQ(each.what));
@@ -55,7 +57,6 @@ ExportDialog::ExportDialog(const Plans& plans, Files& files, QWidget* parent)
   m_formats->setFixedWidth(kListWidth);
   m_what->setWordWrap(true);
   m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  m_text->setLineWrapMode(QPlainTextEdit::NoWrap);
   m_unsaid->setMaximumHeight(kUnsaidHeight);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Close);
   m_save = buttons->button(QDialogButtonBox::Save);
@@ -74,7 +75,7 @@ ExportDialog::ExportDialog(const Plans& plans, Files& files, QWidget* parent)
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::close);
   connect(m_save, &QPushButton::clicked, this, &ExportDialog::save);
   connect(m_copy, &QPushButton::clicked, this, [this] { QApplication::clipboard()->setText(m_whole); });
-  connect(m_formats, &QListWidget::itemActivated, this, &ExportDialog::save);
+  connect(m_formats, &QListWidget::itemDoubleClicked, this, &ExportDialog::save);  // Enter is the button's
   connect(m_formats, &QListWidget::currentRowChanged, this, &ExportDialog::refresh);
   connect(&plans, &Plans::planChanged, this, &ExportDialog::refresh);
   m_formats->setCurrentRow(0);
@@ -84,62 +85,70 @@ const exchange::Format& ExportDialog::format() const {
   return exchange::formats()[static_cast<std::size_t>(std::max(0, m_formats->currentRow()))];
 }
 
+void ExportDialog::showEvent(QShowEvent* event) {
+  QDialog::showEvent(event);
+  refresh();
+}
+
 void ExportDialog::refresh() {
+  if (!isVisible()) return;  // nobody looks, and the text of a large plan takes its time
   const auto plan = m_plans.plan();
   const exchange::Format* const chosen = &format();
   m_worker.cancelAll();
   m_save->setEnabled(plan != nullptr);
   m_what->setText(tr("%1: %2").arg(toQ(chosen->name), toQ(chosen->what)));
   if (!plan) return clear(tr("There is no plan yet: solve first."));
-  if (chosen->isPicture) return clear(tr("A picture is drawn when it is saved."));
+  if (chosen->isPicture)
+    return clear(tr("A picture is drawn when it is saved. That of a large graph takes minutes; Esc stops it."));
   clear(tr("…"));
   m_worker.post(kTag, {}, [this, plan, chosen](const Progress& progress) -> Worker::Completion {
-    auto exported = chosen->write(*plan, {.progress = progress});
-    return [=, this, exported = std::move(exported)] {
-      if (plan == m_plans.plan() && chosen == &format()) showText(exported);
+    const auto exported = chosen->write(*plan, {.progress = progress});
+    Preview preview;
+    if (exported) {
+      preview.whole = toQ(exported->text);
+      preview.unsaid = toQ(fmt::format("{}", fmt::join(exported->sentences, "\n")));
+    }
+    const QString failure = exported ? QString() : toQ(exported.error().message);
+    return [=, this] {
+      if (plan != m_plans.plan() || chosen != &format()) return;
+      if (exported) return showPreview(preview);
+      clear(failure);
+      m_save->setEnabled(false);
     };
   });
 }
 
-void ExportDialog::showText(const Result<exchange::Exported>& exported) {
-  if (!exported) {
-    clear(toQ(exported.error().message));
-    return;
-  }
-  m_whole = toQ(exported->text);
+void ExportDialog::showPreview(const Preview& preview) {
+  m_whole = preview.whole;
   m_copy->setEnabled(true);
   QString shown = m_whole.left(kMostShown);
   if (shown.size() < m_whole.size())
     shown += tr("…\n(%1 more characters, which Save writes and Copy copies)").arg(m_whole.size() - shown.size());
+  m_text->setLineWrapMode(QPlainTextEdit::NoWrap);
   m_text->setPlainText(shown);
-  QStringList unsaid;
-  for (const std::string& sentence : exported->sentences) unsaid << toQ(sentence);
-  m_unsaid->setPlainText(unsaid.join(QLatin1Char('\n')));
-  m_unsaidTitle->setVisible(!unsaid.isEmpty());
-  m_unsaid->setVisible(!unsaid.isEmpty());
+  m_unsaid->setPlainText(preview.unsaid);
+  m_unsaidTitle->setVisible(!preview.unsaid.isEmpty());
+  m_unsaid->setVisible(!preview.unsaid.isEmpty());
 }
 
 void ExportDialog::clear(const QString& said) {
   m_whole.clear();
   m_copy->setEnabled(false);
+  m_text->setLineWrapMode(QPlainTextEdit::WidgetWidth);
   m_text->setPlainText(said);
   m_unsaidTitle->hide();
   m_unsaid->hide();
 }
 
 void ExportDialog::save() {
-  const auto plan = m_plans.plan();
-  if (!plan) return;
-  const exchange::Format* chosen = &format();
-  const QString path =
-      QFileDialog::getSaveFileName(this, tr("Export the plan as %1").arg(toQ(chosen->name)), nameFor(m_title, *chosen),
-                                   tr("%1 (*.%2);;All files (*)").arg(toQ(chosen->name), toQ(chosen->extension)));
-  if (path.isEmpty()) return;
-  // An ending that another format has alone says more than a row that was left as it was.
-  if (const auto* named = exchange::formatNamed(toStd(QFileInfo(path).suffix()));
-      named && named->extension != chosen->extension)
-    chosen = named;
-  m_files.exportPlan(path, plan, *chosen);
+  if (!m_save->isEnabled()) return;
+  const exchange::Format* const chosen = &format();
+  const QString path = QFileDialog::getSaveFileName(
+      this, tr("Export the plan as %1").arg(toQ(chosen->name)), nameFor(m_title(), *chosen),
+      tr("%1 (*.%2);;All files (*)").arg(toQ(chosen->name), toQ(chosen->extension)));
+  // The plan that is shown by now: it may have changed behind the file dialog, as the text has.
+  if (path.isEmpty() || !m_plans.plan()) return;
+  m_files.exportPlan(path, m_plans.plan(), *chosen);
   close();  // what became of it is said in the window
 }
 

@@ -3,6 +3,7 @@
 /// Stays open and follows the plan that is shown. The texts are core's (exchange/formats.h), the command line writes
 /// the same. GUI thread only; texts are made behind it.
 #include <QDialog>
+#include <functional>
 
 #include "exchange/formats.h"
 #include "views/base/worker.h"
@@ -19,21 +20,27 @@ namespace cleave::views {
 class ExportDialog : public QDialog {
   Q_OBJECT
  public:
-  ExportDialog(const Plans& plans, Files& files, QWidget* parent = nullptr);
-  /// What files are called when nobody says otherwise: "tiny-llama" becomes "tiny-llama.plan.json".
-  void setTitle(const QString& title) { m_title = title; }
+  /// What `title` answers is what files are called when nobody says otherwise: "tiny-llama" becomes
+  /// "tiny-llama.plan.json".
+  ExportDialog(const Plans& plans, Files& files, std::function<QString()> title, QWidget* parent = nullptr);
   bool isBusy() const { return m_worker.isBusy(); }
 
+ protected:
+  void showEvent(QShowEvent* event) override;
+
  private:
+  struct Preview {
+    QString whole, unsaid;
+  };
   const exchange::Format& format() const;
   void refresh();
-  void showText(const Result<exchange::Exported>& exported);
+  void showPreview(const Preview& preview);
   void clear(const QString& said);
   void save();
 
   const Plans& m_plans;
   Files& m_files;
-  QString m_title;
+  std::function<QString()> m_title;
   QString m_whole;  ///< what the preview is the beginning of
   QListWidget* m_formats;
   QLabel* m_what;

@@ -136,6 +136,10 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
     m_status->clear();
     updateStep();  // says again where the search stands
   });
+  connect(&m_session.files(), &Files::drawingChanged, this, [this] {
+    if (m_session.files().drawing().isEmpty() && m_session.isIdle()) m_status->clear();
+    applyBusy();
+  });
   connect(&m_session.plans(), &Plans::branchesChanged, this, &MainWindow::updateBranchActions);
   for (const auto signal : {&Debugger::stepChanged, &Debugger::traceChanged, &Debugger::traceGrew})
     connect(&m_session.debugger(), signal, this, &MainWindow::updateStep);
@@ -250,13 +254,14 @@ void MainWindow::focusShownView() { m_views->currentWidget()->setFocus(); }
 
 void MainWindow::applyBusy() {
   const Activity activity = m_session.jobs().activity();
-  const bool isBusy = activity != Activity::Idle || !m_survey.isEmpty();
+  const QString& drawing = m_session.files().drawing();
+  const bool isBusy = activity != Activity::Idle || !m_survey.isEmpty() || !drawing.isEmpty();
   m_progress->setVisible(isBusy);
   m_cancel->setVisible(isBusy);
   m_progress->setRange(0, 0);
   switch (activity) {
     case Activity::Idle:
-      if (isBusy) m_status->setText(m_survey + QStringLiteral("…"));
+      if (isBusy) m_status->setText((m_survey.isEmpty() ? drawing : m_survey) + QStringLiteral("…"));
       break;
     case Activity::Opening: m_status->setText(tr("Opening…")); break;
     case Activity::Solving:
@@ -336,11 +341,18 @@ void MainWindow::rememberSettings() {
   if (m_remembers && !m_session.settings().isBorrowed()) saveSolveSettings(m_session.settings());
 }
 
+/// What is under way; else the picture that is drawn beside it.
+void MainWindow::stopWork() {
+  const bool isBusy = m_session.jobs().activity() != Activity::Idle || !m_survey.isEmpty();
+  isBusy ? m_session.jobs().stop() : m_session.files().stopDrawing();
+}
+
 void MainWindow::escape() {
   const bool isSurveying = m_session.answers().isPending(AnswerKind::WorldSizes) ||
                            m_session.answers().isPending(AnswerKind::Front) ||
                            m_session.answers().isPending(AnswerKind::WhyNot);
   if (m_session.jobs().activity() != Activity::Idle || isSurveying) return m_session.jobs().stop();
+  if (!m_session.files().drawing().isEmpty()) return m_session.files().stopDrawing();
   if (m_search->hasFocus() || !m_session.selection().hits().empty()) {
     m_search->clear();
     focusShownView();

@@ -71,6 +71,7 @@ class MainWindow : public QMainWindow {
   void updateStep();
   void updateSettings();
   void rememberSettings();
+  void stopWork();
   void escape();
   // main_window_files.cpp
   void makeFileMenu();

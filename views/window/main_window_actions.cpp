@@ -328,7 +328,7 @@ void MainWindow::makeStatusBar() {
   statusBar()->addWidget(m_status, 1);
   statusBar()->addPermanentWidget(m_progress);
   statusBar()->addPermanentWidget(m_cancel);
-  connect(m_cancel, &QToolButton::clicked, &m_session.jobs(), &Jobs::stop);
+  connect(m_cancel, &QToolButton::clicked, this, &MainWindow::stopWork);
 }
 
 void MainWindow::updateIcons() {

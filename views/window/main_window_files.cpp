@@ -132,8 +132,9 @@ void MainWindow::takeSession(const QString& file, const SavedView& view) {
 }
 
 void MainWindow::exportPlan() {
-  if (!m_export) m_export = new ExportDialog(m_session.plans(), m_session.files(), this);
-  m_export->setTitle(m_session.title());
+  if (!m_export)
+    m_export = new ExportDialog(
+        m_session.plans(), m_session.files(), [this] { return m_session.title(); }, this);
   m_export->show();
   m_export->raise();
 }

@@ -8,6 +8,8 @@
 #include <QPlainTextEdit>
 #include <QPushButton>
 #include <QTemporaryDir>
+#include <atomic>
+#include <thread>
 
 #include "tests/support/files_below.h"
 #include "tests/views/window/window_fixture.h"
@@ -112,7 +114,8 @@ class TestWindowFiles : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("is not a regular file")), kPatience);
     const QString file = folder.filePath(QStringLiteral("x.") + toQ(format.extension));
     exportAs(window, row, file);
-    QTRY_VERIFY_WITH_TIMEOUT(message(window).startsWith(QStringLiteral("Written to %1.").arg(file)), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(
+        message(window).startsWith(QStringLiteral("Written to %1 (%2).").arg(file, toQ(format.name))), kPatience);
     const QByteArray written = test::contentOf(file);
     QVERIFY(written.size() > 10);
     if (format.isPicture) return;
@@ -137,11 +140,63 @@ class TestWindowFiles : public QObject {
     QVERIFY(copy->isEnabled());
     copy->click();
     QCOMPARE(QApplication::clipboard()->text(), text->toPlainText());
-    // An ending that another format has alone says more than the row.
+    // The row decides, whatever the ending.
     QTemporaryDir folder;
     exportAs(window, 1, folder.filePath(QStringLiteral("p.dot")));
-    QTRY_VERIFY_WITH_TIMEOUT(message(window).startsWith(QStringLiteral("Written to")), kPatience);
-    QVERIFY(test::contentOf(folder.filePath(QStringLiteral("p.dot"))).startsWith("digraph"));
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("p.dot (tp-plan).")), kPatience);
+    QVERIFY(test::contentOf(folder.filePath(QStringLiteral("p.dot"))).contains("tp_size"));
+  }
+
+  /// Enter on a row saves, and asks once.
+  void enterAsksOnce() {
+    SessionWindow window;
+    openModel(window);
+    window.findChild<QAction*>(QStringLiteral("export-plan"))->trigger();
+    auto* const dialog = window.findChild<ExportDialog*>();
+    int asked = 0;
+    QTimer cancel;
+    connect(&cancel, &QTimer::timeout, this, [&] {
+      auto* file = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
+      if (file) ++asked, file->reject();
+    });
+    cancel.start(20);
+    QTest::keyClick(dialog->findChild<QListWidget*>(), Qt::Key_Return);
+    QTest::qWait(200);
+    QCOMPARE(asked, 1);
+  }
+
+  /// Whatever a picture takes, what else is written does not wait for it; Esc stops it, and closing keeps the rest.
+  void aPictureHoldsNothingUp() {
+    static std::atomic<bool> isStopped;
+    isStopped = false;
+    const exchange::Format slow{"slow", "", "svg",
+                                [](const plan::Plan&, const exchange::Options& options) -> Result<exchange::Exported> {
+                                  while (!options.progress.cancelled()) std::this_thread::yield();
+                                  isStopped = true;
+                                  return options.progress.cancelledError("drawing the graph");
+                                },
+                                true};
+    QTemporaryDir folder;
+    SessionWindow window;
+    openModel(window);
+    Files& files = window.session().files();
+    files.exportPlan(folder.filePath(QStringLiteral("x.svg")), window.session().plans().plan(), slow);
+    QTRY_VERIFY_WITH_TIMEOUT(!files.drawing().isEmpty(), kPatience);
+    const QString session = folder.filePath(QStringLiteral("x.cleave"));
+    window.session().save(session, window.graphArea().savedView());
+    QTRY_VERIFY_WITH_TIMEOUT(QFile::exists(session), kPatience);
+    QVERIFY(!isStopped);
+    window.activateWindow();
+    QTest::keyClick(&window, Qt::Key_Escape);
+    QTRY_VERIFY_WITH_TIMEOUT(files.drawing().isEmpty(), kPatience);
+    QVERIFY(isStopped && !QFile::exists(folder.filePath(QStringLiteral("x.svg"))));
+    // What was asked for before the window is closed is written.
+    files.exportPlan(folder.filePath(QStringLiteral("x.svg")), window.session().plans().plan(), slow);
+    const QString last = folder.filePath(QStringLiteral("last"));
+    for (const char* name : {"1", "2", "3", "last"})
+      files.save(folder.filePath(QLatin1String(name)), [] { return QByteArray(1 << 20, 'x'); });
+    window.close();
+    QCOMPARE(QFileInfo(last).size(), qint64(1 << 20));
   }
 
   /// A plan of transformers becomes demands on the open model: a plan beside the one that is shown.
