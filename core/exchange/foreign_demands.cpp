@@ -439,15 +439,20 @@ ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, 
 
 std::vector<std::string> differencesOf(const plan::Plan& plan) {
   std::vector<std::string> sentences;
-  for (const Layer& layer : layerTable(plan).layers) {
-    const bool isPacked = layer.kind == LayerKind::Experts && layer.cut == Cut::Blocks;  // which libraries know
-    if (isPacked || (layer.cut != Cut::Blocks && layer.cut != Cut::Copied)) continue;
-    std::string sentence =
-        fmt::format("`{}` is priced as {}, {}: cut evenly, as libraries do, its parts would not fit what follows.",
-                    wildcardName(layer.name), layer.placement.text(),
-                    layer.cut == Cut::Blocks ? "a part of each of its blocks" : "parts that ranks share");
+  const auto say = [&](std::string sentence) {
     if (std::find(sentences.begin(), sentences.end(), sentence) == sentences.end())
       sentences.push_back(std::move(sentence));
+  };
+  for (const Layer& layer : layerTable(plan).layers) {
+    if (layer.kind == LayerKind::Experts && layer.strategy == Strategy::InExpert) {
+      if (const std::string why = whyNotGrouped(plan, layer); !why.empty())
+        say(fmt::format("`{}`: {}: in transformers {}.", wildcardName(layer.name), why, kInsteadOfGrouped));
+    }
+    const bool isPacked = layer.kind == LayerKind::Experts && layer.cut == Cut::Blocks;  // which libraries know
+    if (isPacked || (layer.cut != Cut::Blocks && layer.cut != Cut::Copied)) continue;
+    say(fmt::format("`{}` is priced as {}, {}: cut evenly, as libraries do, its parts would not fit what follows.",
+                    wildcardName(layer.name), layer.placement.text(),
+                    layer.cut == Cut::Blocks ? "a part of each of its blocks" : "parts that ranks share"));
   }
   return sentences;
 }

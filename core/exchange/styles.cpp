@@ -1,5 +1,6 @@
 #include "exchange/styles.h"
 
+#include "base/quantities.h"
 #include "exchange/modules.h"
 #include "plan/block_names.h"
 
@@ -230,6 +231,17 @@ std::vector<Note> foldedNotes(const std::vector<Note>& notes, const LayerTable& 
   }
   for (std::size_t i = 0; i < folded.size(); ++i) folded[i].layer = foldedLayerName(folded[i].layer, numbers[i], table);
   return folded;
+}
+
+std::string whyNotGrouped(const plan::Plan& plan, const Layer& experts) {
+  constexpr std::int64_t kRowBytes = 16;  // torch._grouped_mm: "strides should be multiple of 16 bytes"
+  const std::int64_t features = experts.localShape[1] / 2;
+  const std::int64_t bytes =
+      features * graph::itemSize(plan.graph->value(plan.graph->findValue(experts.weight)).type.dtype);
+  if (bytes % kRowBytes == 0) return {};
+  return fmt::format(
+      "a rank's {} of an expert are {} bytes a row, and torch's grouped_mm reads rows of a multiple of {}",
+      counted(features, "feature"), bytes, kRowBytes);
 }
 
 void addNote(std::vector<Note>& notes, Note note) {

@@ -60,6 +60,11 @@ struct Styled {
 };
 Styled styledLayers(const LayerTable& table, const Vocabulary& vocabulary);
 
+/// A clause where PyTorch's grouped product, with which transformers computes experts, does not read a rank's part of
+/// them; empty: it does.
+std::string whyNotGrouped(const plan::Plan& plan, const Layer& experts);
+inline constexpr std::string_view kInsteadOfGrouped = "load it with experts_implementation=\"eager\"";
+
 /// Each once.
 void addNote(std::vector<Note>& notes, Note note);
 /// Those that differ in nothing but the layer's number as one, with the layers' name as `foldedLayerName` has it.

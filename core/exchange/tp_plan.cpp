@@ -1,5 +1,4 @@
 #include "base/json_writer.h"
-#include "base/quantities.h"
 #include "exchange/formats.h"
 #include "exchange/modules.h"
 #include "exchange/notes.h"
@@ -98,19 +97,10 @@ class TpPlanWriter {
     return m_generation.number == 5 ? "replicate" : "";
   }
 
-  /// PyTorch's grouped product reads rows of a multiple of 16 bytes.
   void noteGroupedProducts(const Layer& layer) {
-    constexpr std::int64_t kRowBytes = 16;
-    const std::int64_t features = layer.localShape[1] / 2;
-    const std::int64_t bytes =
-        features * graph::itemSize(m_plan.graph->value(m_plan.graph->findValue(layer.weight)).type.dtype);
-    if (bytes % kRowBytes == 0) return;
-    addNote(m_styled.notes,
-            {layer.name, std::string(rules::toText(layer.strategy)),
-             fmt::format(
-                 "a rank's {} of an expert are {} bytes a row, and torch's grouped_mm reads rows of a multiple of {}",
-                 counted(features, "feature"), bytes, kRowBytes),
-             "load it with experts_implementation=\"eager\""});
+    if (std::string why = whyNotGrouped(m_plan, layer); !why.empty())
+      addNote(m_styled.notes,
+              {layer.name, std::string(rules::toText(layer.strategy)), std::move(why), std::string(kInsteadOfGrouped)});
   }
 
   void sayExperts(const Layer& layer, const std::string& name, Form form) {
