@@ -74,8 +74,8 @@ const std::vector<bool>* paddingIn(const std::string& name, const graph::Shape& 
   return isCounted ? &padding.isPadding : nullptr;
 }
 
-Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected,
-                                    std::optional<Stored> undetermined, const Comparison& comparison) {
+Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected, std::vector<Stored> masks,
+                                    const Comparison& comparison) {
   OutputDifference difference;
   difference.name = name;
   const graph::Shape& shape = actual.source.type.shape;
@@ -89,11 +89,12 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
     const std::int64_t count = std::min(kChunkElements, total - first);
     CLEAVE_TRY_VOID(actual.read(first, count));
     CLEAVE_TRY_VOID(expected.read(first, count));
-    if (undetermined) CLEAVE_TRY_VOID(undetermined->read(first, count));
+    for (Stored& mask : masks) CLEAVE_TRY_VOID(mask.read(first, count));
     for (std::int64_t i = 0; i < count; ++i) {
       if (isPadding && (*isPadding)[static_cast<std::size_t>((first + i) / shape.back())]) continue;
       const bool areNumbers = std::isfinite(actual.at(i)) && std::isfinite(expected.at(i));
-      const bool isByChance = undetermined && areNumbers && undetermined->at(i) != 0;
+      const bool isByChance = !masks.empty() && areNumbers &&
+                              std::all_of(masks.begin(), masks.end(), [i](const Stored& m) { return m.at(i) != 0; });
       difference.undetermined += isByChance;
       addElement(difference, actual.at(i), expected.at(i), comparison.rtol,
                  comparison.atol + (isByChance ? comparison.moves : 0));
@@ -267,6 +268,23 @@ Result<bool> leavesNoLabel(const fs::path& inputs) {
   return total > 0;
 }
 
+namespace {
+
+/// What says of each element of a trained parameter whether it is undetermined; empty: none is.
+std::vector<Stored> masksOf(const std::string& name, const std::string& there, const formats::SafetensorsFile& actual,
+                            const formats::SafetensorsFile& expected, const Comparison& comparison) {
+  if (!comparison.isTraining) return {};
+  const auto* own = actual.find(std::string(kUndetermined) + name);
+  const auto* other = comparison.isExpectedOfRun ? expected.find(std::string(kUndetermined) + there) : own;
+  if (!own || !other) return {};
+  std::vector<Stored> masks;
+  masks.push_back(Stored::of(actual, *own));
+  if (comparison.isExpectedOfRun) masks.push_back(Stored::of(expected, *other));
+  return masks;
+}
+
+}  // namespace
+
 Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath, const fs::path& expectedPath,
                                                      const Comparison& comparison) {
   CLEAVE_TRY(const auto actual, formats::SafetensorsFile::open(actualPath));
@@ -282,11 +300,8 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
     Stored expectedSide = Stored::of(expected, *other);
     if (!actualSide.loader || !expectedSide.loader)
       return fail(ErrorCode::BadInput, "{} is stored in an 8-bit float type, which cannot be compared.", name);
-    std::optional<Stored> undetermined;
-    const auto* mask = comparison.isTraining ? actual.find(std::string(kUndetermined) + name) : nullptr;
-    if (mask) undetermined.emplace(Stored::of(actual, *mask));
-    CLEAVE_TRY(auto difference,
-               compareOne(name, std::move(actualSide), std::move(expectedSide), std::move(undetermined), comparison));
+    CLEAVE_TRY(auto difference, compareOne(name, std::move(actualSide), std::move(expectedSide),
+                                           masksOf(name, there, actual, expected, comparison), comparison));
     differences.push_back(std::move(difference));
   }
   return differences;

@@ -5,10 +5,13 @@
 #include <QDir>
 #include <QFile>
 #include <QJsonArray>
+#include <QJsonDocument>
 #include <QJsonObject>
 #include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QTest>
+
+#include <functional>
 
 using namespace cleave::test;
 
@@ -30,6 +33,62 @@ QByteArray refusal(const QStringList& arguments, int exitCode) {
   const Finished run = cli(QStringList{"run"} + arguments);
   if (run.exitCode != exitCode) qFatal("exit code %d: %s", run.exitCode, run.err.constData());
   return run.err.trimmed();
+}
+
+/// Puts an operator behind a parameter of the ranks' program: what is computed from it is computed from so much of it.
+bool scaleParameter(QJsonObject& plan, const QString& name, double factor) {
+  QJsonObject program = plan["program"].toObject();
+  QJsonArray nodes = program["nodes"].toArray(), ops = program["ops"].toArray(), outputs = program["outputs"].toArray();
+  int values = 0, value = -1;
+  qsizetype at = -1;
+  for (qsizetype i = 0; i < nodes.size(); ++i) {
+    const QJsonArray made = nodes[i].toObject()["out"].toArray();
+    if (made.size() == 1 && made[0].toArray()[0].toString() == name) value = values, at = i;
+    values += static_cast<int>(made.size());
+  }
+  if (value < 0) return false;
+  const std::function<QJsonValue(const QJsonValue&)> moved = [&](const QJsonValue& argument) -> QJsonValue {
+    if (!argument.isObject()) return argument;
+    QJsonObject object = argument.toObject();
+    const auto next = [&](int read) { return read == value ? value + 1 : read > value ? read + 1 : read; };
+    if (object.contains("v")) object["v"] = next(object["v"].toInt());
+    QJsonArray several = object.value("vs").toArray();
+    for (QJsonValueRef each : several)
+      if (each.isDouble()) each = next(each.toInt());
+    if (!several.isEmpty()) object["vs"] = several;
+    return object;
+  };
+  for (QJsonValueRef node : nodes) {
+    QJsonObject object = node.toObject();
+    QJsonArray arguments = object.value("args").toArray();
+    for (QJsonValueRef argument : arguments) argument = moved(argument);
+    if (!arguments.isEmpty()) object["args"] = arguments;
+    node = object;
+  }
+  const QJsonObject parameter = nodes[at].toObject();
+  const QString type = parameter["out"].toArray()[0].toArray()[1].toString();
+  ops.append("aten::mul.Scalar");
+  nodes.insert(at + 1, QJsonObject{{"op", ops.size() - 1},
+                                   {"args", QJsonArray{QJsonObject{{"v", value}}, QJsonObject{{"f", factor}}}},
+                                   {"out", QJsonArray{QJsonArray{name + ".scaled", type}}},
+                                   {"scope", parameter["scope"]}});
+  for (QJsonValueRef output : outputs) {
+    QJsonArray pair = output.toArray();
+    if (pair[1].toInt() > value) pair[1] = pair[1].toInt() + 1;
+    output = pair;
+  }
+  program["nodes"] = nodes, program["ops"] = ops, program["outputs"] = outputs;
+  plan["program"] = program;
+  for (const char* list : {"collectives", "backward"}) {
+    QJsonArray entries = plan[QLatin1String(list)].toArray();
+    for (QJsonValueRef entry : entries) {
+      QJsonObject object = entry.toObject();
+      if (object.value("node").toInt(-1) > at) object["node"] = object["node"].toInt() + 1;
+      entry = object;
+    }
+    plan[QLatin1String(list)] = entries;
+  }
+  return true;
 }
 
 }  // namespace
@@ -143,6 +202,27 @@ class TestCliTrain : public QObject {
       const double predicted = memory[rank].toObject()["peak"].toObject()["predicted"].toDouble();
       QVERIFY2(most <= 1.01 * predicted, qPrintable(QString("%1, but %2 predicted").arg(most).arg(predicted)));
     }
+  }
+
+  /// A program that makes a gradient small does not excuse itself by that.
+  void aWrongGradientThatIsSmallFails() {
+    const QTemporaryDir folder;
+    const QString good = folder.filePath("good.json"), bad = folder.filePath("bad.json");
+    const QStringList made{"plan", family("opt"), "--train", "--json", good};
+    QVERIFY(cli(made + onRanks(2) + kSplit).exitCode == 0);
+    QFile file(good);
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QJsonObject plan = QJsonDocument::fromJson(file.readAll()).object();
+    QVERIFY(scaleParameter(plan, "model.decoder.layers.0.fc1.bias", 1e-4));
+    QFile out(bad);
+    QVERIFY(out.open(QIODevice::WriteOnly) && out.write(QJsonDocument(plan).toJson()) > 0);
+    out.close();
+    const QStringList steps{"--train-steps", "1", "--skip-weights"};
+    QCOMPARE(cli(QStringList{"run", good} + steps).exitCode, 0);
+    const Finished run = cli(QStringList{"run", bad} + steps);
+    QVERIFY2(run.exitCode == 1, run.err.constData());
+    QVERIFY2(run.out.contains("fc1.bias"), run.out.constData());
+    QVERIFY2(run.out.contains("--optimizer sgd --lr 1 tells a wrong one."), run.out.constData());
   }
 
   void readsSeveralBatchesFromOneFile() {

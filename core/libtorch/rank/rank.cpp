@@ -329,7 +329,8 @@ class RankRun {
   void noteChance(Trainer& trainer) {
     keepPeak();
     m_allocations.setLedger(nullptr, m_device.is_cpu());
-    trainer.noteChance();
+    constexpr double kUnsplitSlack = 16;
+    trainer.noteChance(m_request.worldSize == 1 ? kUnsplitSlack : 1);
     if (m_ledger) m_allocations.setLedger(&*m_ledger, m_device.is_cpu());
     countPeak();
   }

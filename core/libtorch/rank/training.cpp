@@ -271,7 +271,7 @@ at::Tensor Trainer::sizeOfGradient(std::size_t index) const {
   return adam.exp_avg_sq().div(bias).sqrt_();
 }
 
-void Trainer::noteChance() {
+void Trainer::noteChance(double slack) {
   if (m_training.optimizer != program::Optimizer::AdamW) return;
   const c10::AutoGradMode noGradients(false);
   m_byChance.resize(m_trained.size());
@@ -288,7 +288,7 @@ void Trainer::noteChance() {
   const auto& options = static_cast<const torch::optim::AdamWOptions&>(m_optimizer->param_groups()[0].options());
   for (const auto& [module, members] : modules) {
     const double most = largest[module] < ofAll * kNothing ? ofAll : largest[module];
-    const double least = kRounding * most * m_training.learningRate / kMostByChance - options.eps();
+    const double least = slack * kRounding * most * m_training.learningRate / kMostByChance - options.eps();
     for (const std::size_t member : members) {
       const at::Tensor size = sizeOfGradient(member);
       if (!size.defined()) continue;

@@ -52,8 +52,9 @@ class Trainer {
   /// AdamW divides a gradient by its own size, and so moves a parameter whose gradient is nothing but rounding (a key's
   /// bias: softmax does not see it) as far as any other, in a direction of chance: that says nothing about a split.
   /// After a step, where somebody wants to know, this notes the elements that 2^-20 of their module's largest gradient
-  /// (of the model's, where that is nothing beside it) has moved by more than kMostByChance.
-  void noteChance();
+  /// (of the model's, where that is nothing beside it) has moved by more than kMostByChance. `slack` times as large may
+  /// be what the other side of a comparison finds: an element counts where both sides do.
+  void noteChance(double slack = 1);
   /// These elements of this rank's parts, for the parameters that have any on some rank. All ranks call it.
   Result<ByParameter> undetermined(Collectives& collectives) const;
 
