@@ -49,6 +49,13 @@ bool isProduct(const Graph& graph, const LayerShape& layer) {
   return !layer.bias.isValid() || (isParameter(graph, layer.bias) && rankOf(graph, layer.bias) == 1);
 }
 
+/// An embedding with scale_grad_by_freq: a row's gradient goes by how often its id occurs, which a rank that has other
+/// rows does not compute.
+bool countsItsIds(const Node& node, LayerKind kind) {
+  constexpr std::size_t kScaleGradByFreq = 3;
+  return kind == LayerKind::Embedding && flagAt(node, kScaleGradByFreq).value_or(false);
+}
+
 bool isEmbedding(const Graph& graph, const LayerShape& layer) {
   return isParameter(graph, layer.weight) && layer.input.isValid() && rankOf(graph, layer.weight) == 2;
 }
@@ -89,7 +96,7 @@ bool mayBeLayer(std::string_view op) { return layerOf(op) != nullptr; }
 std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const LayerArguments* row = node.kind == NodeKind::Call ? layerOf(graph.opName(node)) : nullptr;
-  if (!row || isScaled(node, row->factor)) return std::nullopt;
+  if (!row || isScaled(node, row->factor) || countsItsIds(node, row->kind)) return std::nullopt;
   const auto operand = [&](int position) {
     return position < 0 ? ValueId() : operandAt(node, static_cast<std::size_t>(position));
   };
