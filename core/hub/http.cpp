@@ -272,7 +272,8 @@ bool HttpClient::State::follows(Flight& flight) {
     flight.call->failure = Failure{Failure::Kind::Redirect, from ? from->host : "", why, answer};
     return false;
   };
-  if (!to || !from) return refuse(fmt::format("it redirects to {}", target ? location : target.error().message));
+  // `to` fails with `target`.
+  if (!to || !from) return refuse(fmt::format("its redirect is wrong: {}", (to ? from.error() : to.error()).message));
   if (from->scheme == "https" && to->scheme == "http")
     return refuse(fmt::format("it redirects from https to http, to {}", to->host));
   if (*from != *to && flight.call->staysAtOrigin) {

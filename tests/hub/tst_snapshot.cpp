@@ -198,9 +198,10 @@ class TstSnapshot : public QObject {
     row("announces less", "{'announce': -5}", ErrorCode::Environment, "bytes by what the Hub announces");
     row("a total that lies", "{'total': 9}", ErrorCode::Environment, "and 20971529 where it is fetched from");
     row("silent", "{'silent': true}", ErrorCode::Environment, "has sent nothing of model.safetensors for 1 s");
-    row("a redirect to a file", "{'redirect': 'file:///etc/passwd'}", ErrorCode::Environment, "it redirects to");
+    row("a redirect to a file", "{'redirect': 'file:///etc/passwd'}", ErrorCode::Environment,
+        "its redirect is wrong: \"file:///etc/passwd\" is no address of http or https");
     row("a redirect with a name in it", "{'redirect': 'http://me:secret@127.0.0.1:1/'}", ErrorCode::Environment,
-        "it redirects to");
+        "its redirect is wrong: ");
     row("redirects nowhere", "{'redirect': 'http://127.0.0.1:1/'}", ErrorCode::Environment, "cannot be reached");
   }
   void faultsThatStay() {
