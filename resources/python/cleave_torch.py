@@ -45,7 +45,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch._subclasses.fake_tensor import FakeTensorMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.utils import _pytree as pytree
@@ -137,6 +137,7 @@ class Plan:
         if "program" not in self.json:
             raise CleaveError("This answer of cleave-cli holds no plan: the search found none.")
         self.text = text
+        self.fingerprint: str | None = None  # of the call that `plan` has exported; a file has none
         self.settings = self._settings() if settings is None else settings
 
     @classmethod
@@ -274,6 +275,8 @@ def _capture(
                 stack.enter_context(_without_memory(model, mode))
                 args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
             stack.enter_context(torch.enable_grad())  # so that parts without are seen
+            if weights:
+                args, kwargs = _unaliased(tuple(args), kwargs)
             hidden = stack.enter_context(_watched_gradients())
             program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=False)
             program.cleave_hidden = next(iter(hidden), None)  # type: ignore[attr-defined]
@@ -282,6 +285,18 @@ def _capture(
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         raise CleaveError(f"torch.export cannot export {type(model).__name__}: {reason}") from None
+
+
+def _unaliased(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A tensor that is given twice is two inputs, which torch.export would take for the last."""
+    seen: set[int] = set()
+
+    def once(x: Tensor) -> Tensor:
+        again = id(x) in seen
+        seen.add(id(x))
+        return x.detach().clone() if again else x
+
+    return pytree.tree_map_only(Tensor, once, (args, kwargs))
 
 
 class _Context:
@@ -490,6 +505,43 @@ def _written(program: torch.export.ExportedProgram) -> str | None:
     return None
 
 
+def _fingerprint(program: torch.export.ExportedProgram) -> str:
+    """What a plan is made of: programs of the same computation have the same one, whatever else differs."""
+    lines: list[str] = []
+    values: dict[str, Any] = {}
+    for name, graph in program.graph_module.named_modules():
+        if not isinstance(graph, torch.fx.GraphModule):
+            continue
+        for node in graph.graph.nodes:
+            if node.op != "placeholder":
+                lines.append(f"{name}: {node.format_node()}")
+            elif name:
+                lines.append(f"{name}: {node.name}")
+            elif node.users:
+                values[node.name] = node.meta.get("val")
+    places: list[str] = []  # in no order: a program has its inputs by name
+    for spec in program.graph_signature.input_specs:
+        value = values.get(spec.arg.name)
+        if isinstance(value, Tensor):
+            own = program.constants.get(spec.target) if spec.kind == InputKind.CONSTANT_TENSOR else None
+            places.append(
+                f"{spec.kind.name} {spec.arg.name} {spec.target if own is None else _digest(own)} {_type_text(value)} "
+                f"{value.device}"
+            )
+    for spec in program.graph_signature.output_specs:
+        lines.append(f"{spec.kind.name} {spec.arg} {spec.target}")
+    text = "\n".join(sorted(places) + lines)
+    return hashlib.sha256(re.sub(r"0x[0-9a-f]+|(?<=cuda):\d+", "", text).encode()).hexdigest()
+
+
+def _digest(tensor: Tensor) -> str:
+    """Of its bytes."""
+    if isinstance(tensor, FakeTensor) or tensor.is_meta:
+        return "without memory"
+    flat = tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
+    return hashlib.sha256(flat.numpy().tobytes()).hexdigest()
+
+
 # ---- Planning
 
 
@@ -512,8 +564,11 @@ def plan(
     program = _capture(model, args, kwargs or {})
     _Signature(program, type(model).__name__)
     if mesh is None:
-        return Plan(_plan_text(program, type(model).__name__, ranks, settings), settings)
-    return _Ranks.of(mesh).planned(program, type(model).__name__, settings)
+        made = Plan(_plan_text(program, type(model).__name__, ranks, settings), settings)
+    else:
+        made = _Ranks.of(mesh).planned(program, type(model).__name__, settings)
+    made.fingerprint = _fingerprint(program)
+    return made
 
 
 def _plan_text(program: torch.export.ExportedProgram, title: str, ranks: int, settings: dict[str, Any]) -> str:
@@ -1193,6 +1248,12 @@ class _Ready:
     signature: _Signature
 
 
+def _graph_of(plan: Plan) -> dict[str, Any]:
+    """What it plans, without the place that each node has in its archive."""
+    graph = plan.json["graph"]
+    return {**graph, "nodes": [{k: v for k, v in node.items() if k != "origin"} for node in graph["nodes"]]}
+
+
 class _Split:
     """A module's forward that runs rank programs: one for each kind of call, planned when the first such call comes.
 
@@ -1210,6 +1271,7 @@ class _Split:
         self.replaced: Callable[[nn.Parameter], None] = lambda parameter: None
         self.__signature__ = inspect.signature(module.forward)
         self._ready: dict[Any, _Ready] = {}
+        self._programs: dict[tuple[str, torch.device], _Program] = {}  # by the fingerprint of the call
         self._seed = int(ranks.share(lambda: torch.initial_seed())) & _BITS
         self._passes = 0
 
@@ -1246,8 +1308,7 @@ class _Split:
             (leaf.shape, leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else (type(leaf), repr(leaf))
             for leaf in leaves
         )
-        parameter = next(self.module.parameters(), None)
-        where = None if parameter is None else (parameter.dtype, parameter.device)
+        where = tuple((parameter.dtype, parameter.device) for parameter in self.module.parameters())
         return kinds, repr(spec), self._settings(), where
 
     def _settings(self) -> Any:
@@ -1281,16 +1342,42 @@ class _Split:
         signature = _Signature(program, self.title, self.input_names)
         tensors = [*(leaf for leaf in leaves if isinstance(leaf, Tensor)), *self.module.parameters()]
         device = tensors[0].device if tensors else torch.device("cpu")
-        if self.first is not None:
-            ready = _Program(self.first, self.ranks, device)
-            same = all(signature.types.get(name) == type_text for name, type_text in ready.types.items())
-            tensors = sum(one is _TENSOR for one in signature.outputs)
-            same = same and (len(ready.outputs) == tensors or self.first.json["cost"]["training"])
-            held = _named_parameters(self.module)
-            dtypes = {name: _DTYPES[entry["dtype"]] for name, entry in self.first.parameters.items()}
-            same = same and all(held[name].dtype == dtype for name, dtype in dtypes.items() if name in held)
-            if same and ready.draws == signature.draws:
-                return _Ready(ready, signature)
+        # Without a word to the others where this computation was planned before: what one rank alone has changed, such
+        # as a name in a config, is then no matter of all.
+        known = (_fingerprint(program), device)
+        if known not in self._programs:
+            first = self.first is not None and self.ranks.share(lambda: self._is_first(program, signature, known[0]))
+            plan = self.first if first else self._planned(program, signature)
+            self._programs[known] = _Program(plan, self.ranks, device)
+        return _Ready(self._programs[known], signature)
+
+    def _is_first(self, program: torch.export.ExportedProgram, signature: _Signature, fingerprint: str) -> bool:
+        """Whether the first plan is of this computation; asked of one rank for all."""
+        first = self.first
+        assert first is not None
+        if first.fingerprint is not None:
+            return first.fingerprint == fingerprint
+        ready = _Program(first, self.ranks, torch.device("cpu"))
+        same = all(signature.types.get(name) == type_text for name, type_text in ready.types.items())
+        tensors = sum(one is _TENSOR for one in signature.outputs)
+        same = same and (len(ready.outputs) == tensors or first.json["cost"]["training"])
+        held = _named_parameters(self.module)
+        dtypes = {name: _DTYPES[entry["dtype"]] for name, entry in first.parameters.items()}
+        same = same and all(held[name].dtype == dtype for name, dtype in dtypes.items() if name in held)
+        same = same and ready.draws == signature.draws
+        if not same or not first.json["model"].get("exported"):  # of a folder there is nothing more to compare
+            return same
+        try:
+            settings = {**self.settings, "engine": "reference"}
+            own = Plan(_plan_text(program, self.title, self.ranks.count, settings), settings)
+        except CleaveError:
+            return False
+        if same := _graph_of(own) == _graph_of(first):
+            first.fingerprint = fingerprint
+        return same
+
+    def _planned(self, program: torch.export.ExportedProgram, signature: _Signature) -> Plan:
+        """With the parameters where they are."""
         pins = self._pins(signature) if self.ranks.count > 1 else []
         _log.info("planning %s for %s", self.title, ", ".join(signature.types.values()))
         try:
@@ -1309,7 +1396,7 @@ class _Split:
                 f"{self.title} cannot be planned for {words} with its parameters where they are: {error}"
             ) from None
         self.split(plan)
-        return _Ready(_Program(plan, self.ranks, device), signature)
+        return plan
 
     def _pins(self, signature: _Signature) -> list[str]:
         """What keeps the parameters that the call reads where they are; of tied ones a plan knows one name."""

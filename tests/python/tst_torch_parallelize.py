@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import sys
@@ -16,6 +17,7 @@ import ranks  # first: it makes cleave_torch known
 from checks import TOLERANCE, apart, check_gathered, needs_transformers
 from models import ByHand, Round, batch, call, make
 from torch import nn
+from torch.nn import functional as F
 
 import cleave_torch as cleave
 
@@ -291,6 +293,63 @@ def check_settings_are_followed(group):
     assert len(model.forward._ready) == calls, "it was planned too often"
 
 
+class Asked(nn.Module):
+    """What forward computes depends on all that a call can say, and on what a module can keep."""
+
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
+        self.gain, self.drop, self.act, self.mark = 1.0, 0.0, F.relu, torch.ones(1)
+
+    def forward(self, x, scale=1.0, twice=False):
+        h = F.dropout(self.act(self.up(x)) * self.mark.clone(), self.drop, self.training)
+        y = self.down(h.to(self.down.weight.dtype)) * scale * self.gain
+        return y * torch.tensor([3.0]) + (x if self.training else 0) + (y if twice else 0)
+
+
+@contextlib.contextmanager
+def counted():
+    """How often cleave-cli is run by this process."""
+    calls, run = [], cleave._run_cli
+    cleave._run_cli = lambda *arguments: (calls.append(arguments), run(*arguments))[1]
+    try:
+        yield calls
+    finally:
+        cleave._run_cli = run
+
+
+CHANGES = {
+    "nothing": lambda each: None,
+    "training": lambda each: each.eval(),
+    "number": lambda each: setattr(each, "gain", 7.0),
+    "chance": lambda each: setattr(each, "drop", 1.0),
+    "function": lambda each: setattr(each, "act", torch.tanh),
+    "tensor": lambda each: each.mark.mul_(3),
+    "type of a part": lambda each: each.down.double(),
+}
+
+
+def asked(group):
+    torch.manual_seed(0)
+    whole = Asked()
+    model, x = copy.deepcopy(whole), torch.randn(2, 16)
+    return whole, model, x, cleave.plan(model, (x,), mesh=group, **FULL)
+
+
+def check_first_call(group, from_file):
+    """The first plan is for what was planned, and is not planned a second time."""
+    arguments = [{"scale": 3.0}, {"twice": True}]
+    for name, given in [*((name, {}) for name in CHANGES), *(("nothing", each) for each in arguments)]:
+        whole, model, x, plan = asked(group)
+        cleave.parallelize(model, cleave.Plan(plan.text) if from_file else plan, group)
+        CHANGES[name](whole), CHANGES[name](model)
+        for _ in range(2):
+            with counted() as calls:
+                assert apart(model(x, **given), whole(x, **given)) < TOLERANCE, (name, given)
+            if name == "nothing" and not given:  # one of a file is planned once to be compared
+                assert len(calls) <= (from_file and dist.get_rank(group) == 0), calls
+
+
 def check_strides(group):
     whole, model, x = odd(group, "attention")
     assert apart(model(x), whole(x)) < TOLERANCE
@@ -407,6 +466,11 @@ class TestParallelize(unittest.TestCase):
 
     def test_follows_what_is_set_later(self):
         self.ranks.run(check_settings_are_followed, 2)
+
+    def test_the_first_plan_is_for_the_call_that_was_planned(self):
+        for from_file in (False, True):
+            with self.subTest(from_file=from_file):
+                self.ranks.run(check_first_call, 2, from_file)
 
     def test_takes_the_strides_of_attention(self):
         self.ranks.run(check_strides, 2)

@@ -121,6 +121,14 @@ class TestPlan(unittest.TestCase):
         weights = sum(p.numel() * 4 for p in self.model.parameters())
         self.assertLess(small.stat().st_size, archive.stat().st_size - weights // 2)
 
+    def test_archives_have_an_input_for_each_of_a_tensor_given_twice(self):
+        archive = cleave.export(self.model, (), self.arguments, path=self.folder / "m.pt2")
+        flags = ["--ranks", 2, "--engine", "reference", "--json", self.folder / "plan.json"]
+        self.assertEqual(run_cli("plan", archive, *flags).returncode, 0)
+        plan = cleave.plan(self.model, (), self.arguments, engine="reference")
+        of_file = cleave.Plan.load(self.folder / "plan.json")
+        self.assertEqual(cleave._graph_of(of_file), cleave._graph_of(plan))
+
     def test_refuses_in_one_sentence(self):
         x = torch.ones(2, 16)
         norm = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16))
