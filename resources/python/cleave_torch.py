@@ -22,10 +22,12 @@ where it is, a collective's backward is its adjoint, and gradients of what sever
 from __future__ import annotations
 
 import contextlib
+import enum
 import gc
 import hashlib
 import inspect
 import io
+import itertools
 import json
 import logging
 import math
@@ -1240,6 +1242,86 @@ class _Operators:
 # ---- Modules that run as planned
 
 
+class _Same:
+    """An object by its identity; a key that has it keeps it, so that no other one gets its id."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any):
+        self.value = value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.value is other.value
+
+
+_IMMUTABLE = frozenset({bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size})
+_INTERNAL = frozenset(vars(nn.Module())) - {"training"}
+# Whose objects are no settings: they are known by their identity.
+_OPAQUE = (sys.stdlib_module_names | {"torch", "numpy", __name__.partition(".")[0]}) - {"types", "argparse"}
+
+
+class _Look:
+    """What Python code may read in modules, as hashable items in `found`; each object once, and not without end."""
+
+    DEEPEST, MOST = 8, 10_000
+
+    def __init__(self, modules: Iterable[nn.Module]):
+        self.modules = list(modules)
+        self.found: list[Any] = []
+        self._seen = set(map(id, self.modules))
+        self._left = self.MOST
+
+    def at_modules(self, root: nn.Module) -> None:
+        found = self.found
+        for module in self.modules:
+            found.append(type(module))
+            for name, value in module.__dict__.items():
+                if name not in _INTERNAL:
+                    found.append(name)
+                    self.at(value)
+            for buffer in module._buffers.values():
+                found += (None,) if buffer is None else (buffer.shape, buffer.dtype, buffer.device)
+            if module is not root:  # whose hooks are around the program, and not in it
+                for hooks in (
+                    module._forward_hooks,
+                    module._forward_pre_hooks,
+                    module._backward_hooks,
+                    module._backward_pre_hooks,
+                ):
+                    found.append(len(hooks))
+                    found += map(_Same, hooks.values())
+
+    def at(self, value: Any, depth: int = 0) -> None:
+        found, kind = self.found, type(value)
+        if kind in _IMMUTABLE:
+            found += (kind, repr(value) if kind is float else value)  # NaN is not itself
+            return
+        if isinstance(value, Tensor):  # a parameter changes with each step, and what programs read is there anyway
+            known = isinstance(value, nn.Parameter) or value.is_inference()
+            found += (_Same(value), None if known else value._version)
+            return
+        inner: Any = None
+        if isinstance(value, dict | list | tuple | set | frozenset):
+            inner = value
+        elif not isinstance(value, type | enum.Enum):
+            if isinstance(value, nn.Module) or kind.__module__.partition(".")[0] not in _OPAQUE:
+                inner = getattr(value, "__dict__", None)
+        if inner is None or id(value) in self._seen or depth == self.DEEPEST or len(inner) > self._left:
+            found.append(_Same(value))
+            return
+        self._seen.add(id(value))
+        self._left -= len(inner)
+        found += (kind, len(inner))
+        if isinstance(inner, set | frozenset):
+            found.append(frozenset(each if type(each) in _IMMUTABLE else _Same(each) for each in inner))
+            return
+        for each in itertools.chain.from_iterable(inner.items()) if isinstance(inner, dict) else inner:
+            self.at(each, depth + 1)
+
+
 @dataclass
 class _Ready:
     """A program for one shape of a call."""
@@ -1259,6 +1341,8 @@ class _Split:
 
     All programs read the same parameters: those of later ones are pinned to where the first plan has put them.
     """
+
+    MOST_KEYS = 256
 
     def __init__(
         self, module: nn.Module, title: str, ranks: _Ranks, settings: dict[str, Any], first: Plan | None = None
@@ -1287,6 +1371,8 @@ class _Split:
             ready = self._ready[key] = self._prepare(args, kwargs, leaves)
             # What forward itself has set meanwhile is no new call.
             self._ready.setdefault(self._key(leaves, spec), ready)
+            while len(self._ready) > self.MOST_KEYS:  # as where each call sets another tensor
+                del self._ready[next(iter(self._ready))]
         self._check_gradients(ready.signature, leaves)
         given = {}
         for name, leaf in zip(ready.signature.inputs, leaves):
@@ -1304,23 +1390,21 @@ class _Split:
         return pytree.tree_unflatten(results, ready.signature.out_spec)
 
     def _key(self, leaves: list[Any], spec: pytree.TreeSpec) -> Any:
-        kinds = tuple(
-            (leaf.shape, leaf.dtype, leaf.device) if isinstance(leaf, Tensor) else (type(leaf), repr(leaf))
-            for leaf in leaves
-        )
-        where = tuple((parameter.dtype, parameter.device) for parameter in self.module.parameters())
-        return kinds, repr(spec), self._settings(), where
-
-    def _settings(self) -> Any:
-        """What the module's code may read beside its parameters and buffers: `training`, a chance of dropout, ..."""
-        found: list[Any] = []
-        for module in self.module.modules():
-            for name, value in module.__dict__.items():
-                if isinstance(value, bool | int | float | str):
-                    found.append(value)
-                elif isinstance(value, Tensor):
-                    found.append((id(value), value._version))
-        return tuple(found)
+        """What may make a call another one: its arguments, parameters and buffers by type, what module code may read."""
+        look = _Look(self.module.modules())
+        found = look.found
+        for leaf in leaves:
+            if isinstance(leaf, Tensor):
+                found += (leaf.shape, leaf.dtype, leaf.device)
+            else:
+                look.at(leaf)
+        for module in look.modules:
+            for parameter in module._parameters.values():
+                if parameter is not None:
+                    found += (parameter.dtype, parameter.device, parameter.requires_grad)
+        if not isinstance(self.module, _Captured):  # Dynamo guards the rest
+            look.at_modules(self.module)
+        return repr(spec), tuple(found)
 
     def _check_gradients(self, signature: _Signature, leaves: list[Any]) -> None:
         """That PyTorch would train what this call trains, and the same way."""

@@ -6,6 +6,7 @@ import contextlib
 import copy
 import os
 import sys
+import types
 import unittest
 import warnings
 
@@ -300,10 +301,13 @@ class Asked(nn.Module):
         super().__init__()
         self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
         self.gain, self.drop, self.act, self.mark = 1.0, 0.0, F.relu, torch.ones(1)
+        self.gains, self.config = [{"first": 1.0}], types.SimpleNamespace(inner=types.SimpleNamespace(power=1))
+        self.register_buffer("shift", None)
 
     def forward(self, x, scale=1.0, twice=False):
         h = F.dropout(self.act(self.up(x)) * self.mark.clone(), self.drop, self.training)
-        y = self.down(h.to(self.down.weight.dtype)) * scale * self.gain
+        y = self.down(h.to(self.down.weight.dtype)) ** self.config.inner.power * scale * self.gain * self.gains[0]["first"]
+        y = y if self.shift is None else y + self.shift
         return y * torch.tensor([3.0]) + (x if self.training else 0) + (y if twice else 0)
 
 
@@ -326,6 +330,10 @@ CHANGES = {
     "function": lambda each: setattr(each, "act", torch.tanh),
     "tensor": lambda each: each.mark.mul_(3),
     "type of a part": lambda each: each.down.double(),
+    "in a list": lambda each: each.gains[0].update(first=2.0),
+    "in an object": lambda each: setattr(each.config.inner, "power", 2),
+    "buffer": lambda each: setattr(each, "shift", torch.ones(1)),
+    "hook": lambda each: each.up.register_forward_hook(lambda module, given, made: made * 2),
 }
 
 
@@ -348,6 +356,21 @@ def check_first_call(group, from_file):
                 assert apart(model(x, **given), whole(x, **given)) < TOLERANCE, (name, given)
             if name == "nothing" and not given:  # one of a file is planned once to be compared
                 assert len(calls) <= (from_file and dist.get_rank(group) == 0), calls
+
+
+def check_later_calls(group):
+    """Each change after the first call is followed; it is planned once, and what changes nothing is not planned."""
+    whole, model, x, plan = asked(group)
+    cleave.parallelize(model, plan, group)
+    for name, change in CHANGES.items():
+        model(x), change(whole), change(model)
+        assert apart(model(x), whole(x)) < TOLERANCE, name
+    with counted() as calls:
+        model.note, model.config.note = "nothing", {"that": [check_first_call, None]}
+        assert apart(model(x), whole(x)) < TOLERANCE
+        made = len(model.forward._ready)
+        model(x), model(x)
+        assert len(model.forward._ready) == made and not calls, calls
 
 
 def check_strides(group):
@@ -471,6 +494,9 @@ class TestParallelize(unittest.TestCase):
         for from_file in (False, True):
             with self.subTest(from_file=from_file):
                 self.ranks.run(check_first_call, 2, from_file)
+
+    def test_follows_all_that_forward_may_read(self):
+        self.ranks.run(check_later_calls, 2)
 
     def test_takes_the_strides_of_attention(self):
         self.ranks.run(check_strides, 2)
