@@ -22,6 +22,7 @@ where it is, a collective's backward is its adjoint, and gradients of what sever
 from __future__ import annotations
 
 import contextlib
+import copy
 import enum
 import gc
 import hashlib
@@ -467,7 +468,11 @@ class _Signature:
             )
 
 
-_TENSOR = object()
+class _Output(enum.Enum):
+    TENSOR = 0  # which stays itself in copies
+
+
+_TENSOR = _Output.TENSOR
 
 
 def _drops(node: torch.fx.Node) -> bool:
@@ -909,7 +914,26 @@ def _split_parameter(parameter: nn.Parameter, name: str, text: str, ranks: _Rank
         parameter.data = placement.cut(whole, ranks.count, ranks.rank).clone(memory_format=torch.contiguous_format)
     if gradient is not None:
         parameter.grad = placement.cut(gradient, ranks.count, ranks.rank).clone()
+    _mark(parameter, shard)
+
+
+class _Copy:
+    """A split parameter's `__deepcopy__`: the copy knows as well what it is a part of."""
+
+    def __init__(self, parameter: nn.Parameter):
+        self._parameter = weakref.ref(parameter)  # which has this
+
+    def __call__(self, memo: dict[int, Any]) -> nn.Parameter:
+        parameter = self._parameter()
+        assert parameter is not None
+        copied = type(parameter).__deepcopy__(parameter, memo)
+        _mark(copied, parameter.cleave_shard)
+        return copied
+
+
+def _mark(parameter: nn.Parameter, shard: _Shard) -> None:
     parameter.cleave_shard = shard  # type: ignore[attr-defined]
+    parameter.__deepcopy__ = _Copy(parameter)  # type: ignore[method-assign]
 
 
 # ---- Rank programs
@@ -1359,6 +1383,16 @@ class _Split:
         self._seed = int(ranks.share(lambda: torch.initial_seed())) & _BITS
         self._passes = 0
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> _Split:
+        """Of the copied module, whose parameters are split alike: plans, programs and ranks are the same."""
+        module = copy.deepcopy(self.module, memo)
+        if id(self) in memo:  # the module's copy has made it
+            return memo[id(self)]
+        memo[id(self)] = copied = copy.copy(self)
+        copied.module, copied.forward = module, copy.deepcopy(self.forward, memo)
+        copied._ready, copied._programs = dict(self._ready), dict(self._programs)
+        return copied
+
     @torch.compiler.disable
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _casts(self.module):
@@ -1775,6 +1809,11 @@ class _Compiled:
 
     def compile(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """The graph as a function that plans when it is called: for the sizes and with the parameters of the call."""
+        if any(isinstance(x, nn.Parameter) and _shard_of(x) for x in example_inputs):
+            raise CleaveError(
+                "The module that is compiled has parameters that are parts already: it is a copy of one that is split, or "
+                "compiled again. Copy it before its first compiled call, and compile it once."
+            )
         own = next((node for node in graph.graph.nodes if "autograd_function_apply" in str(node.target)), None)
         names = _parameter_names(graph, example_inputs)
         if self.ranks is None:

@@ -92,6 +92,22 @@ def hidden_gradient(group, name):
     return None
 
 
+def refused_copy(group):
+    """Of a module that is compiled and split: whole in gather, and not compiled in silence."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16))
+    options = {"mesh": group, "engine": "reference", "menu": "full"}
+    whole = copy.deepcopy(model)
+    torch.compile(model, backend="cleave", options=options)(torch.ones(2, 16))
+    copied = copy.deepcopy(model)
+    check_gathered(whole, copied)
+    try:
+        torch.compile(copied, backend="cleave", options=options)(torch.ones(2, 16))
+    except Exception as error:
+        return str(error)
+    return None
+
+
 def refusal(group, name):
     model, options = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16)), {"mesh": group}
     if name == "ranks":
@@ -146,6 +162,10 @@ class TestCompile(unittest.TestCase):
                 for said in self.ranks.run(hidden_gradient, 2, name):
                     self.assertIn("would be trained otherwise than by PyTorch", str(said))
                     self.assertIn(words, str(said))
+
+    def test_does_not_compile_a_copy_of_parts(self):
+        for said in self.ranks.run(refused_copy, 2):
+            self.assertIn("The module that is compiled has parameters that are parts already", str(said))
 
     def test_one_rank_needs_no_process_group(self):
         whole = make("by hand")

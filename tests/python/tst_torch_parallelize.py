@@ -373,6 +373,29 @@ def check_later_calls(group):
         assert len(model.forward._ready) == made and not calls, calls
 
 
+def check_copies(group):
+    """Before and after the first call; the copy is a module of its own, of parts of the same wholes."""
+    from torch.optim.swa_utils import AveragedModel
+
+    whole, model, x, plan = asked(group)
+    cleave.parallelize(model, plan, group)
+    with counted() as calls:
+        for _ in range(2):
+            averaged, copied = AveragedModel(model), copy.deepcopy(copy.deepcopy(model))
+            assert copied.forward.module is copied and copied.up.weight.cleave_shard is model.up.weight.cleave_shard
+            for each in (copied, averaged, model):
+                assert apart(each(x), whole(x)) < TOLERANCE
+            check_gathered(whole, copied)
+            assert cleave.gather(averaged)["module.up.weight"].shape == whole.up.weight.shape
+        with torch.no_grad():
+            copied.up.weight.zero_()
+        assert apart(model(x), whole(x)) < TOLERANCE and apart(copied(x), whole(x)) > 0.1
+        averaged.update_parameters(copied)
+        averaged(x).sum().backward()
+        assert averaged.module.up.weight.grad is not None and model.up.weight.grad is None
+    assert not calls
+
+
 def check_strides(group):
     whole, model, x = odd(group, "attention")
     assert apart(model(x), whole(x)) < TOLERANCE
@@ -497,6 +520,9 @@ class TestParallelize(unittest.TestCase):
 
     def test_follows_all_that_forward_may_read(self):
         self.ranks.run(check_later_calls, 2)
+
+    def test_copies_are_split_as_well(self):
+        self.ranks.run(check_copies, 2)
 
     def test_takes_the_strides_of_attention(self):
         self.ranks.run(check_strides, 2)
