@@ -40,6 +40,7 @@ import sys
 import tempfile
 import warnings
 import weakref
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -256,9 +257,17 @@ def _save(program: torch.export.ExportedProgram, path: Path) -> None:
 
 
 def _capture(
-    model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any], dynamic_shapes: Any = None, weights: bool = False
+    model: nn.Module,
+    args: Sequence[Any],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any = None,
+    weights: bool = False,
+    hooks: bool = True,
 ) -> torch.export.ExportedProgram:
-    """torch.export's graph of a call; without `weights`, of a module whose parameters and arguments take no memory."""
+    """torch.export's graph of a call; without `weights`, of a module whose parameters and arguments take no memory.
+
+    Without `hooks` those of the module itself are left out: they are run around its forward anyway.
+    """
     if not isinstance(args, tuple | list):
         raise CleaveError(
             f"args are the positional arguments of a call, as a tuple, and not {type(args).__name__}: (x,)"
@@ -277,6 +286,8 @@ def _capture(
             if not weights:
                 stack.enter_context(_without_memory(model, mode))
                 args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
+            if not hooks:
+                stack.enter_context(_without_hooks(model))
             stack.enter_context(torch.enable_grad())  # so that parts without are seen
             if weights:
                 args, kwargs = _unaliased(tuple(args), kwargs)
@@ -435,6 +446,17 @@ def _without_memory(model: nn.Module, mode: FakeTensorMode) -> Iterator[None]:
             module.__dict__["forward"] = forward
 
 
+@contextlib.contextmanager
+def _without_hooks(model: nn.Module) -> Iterator[None]:
+    names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+    kept = {name: model.__dict__[name] for name in names}
+    try:
+        model.__dict__.update({name: OrderedDict() for name in names})
+        yield
+    finally:
+        model.__dict__.update(kept)
+
+
 class _Signature:
     """What goes into an exported program and comes out of it, in the order of the call's leaves."""
 
@@ -568,7 +590,7 @@ def plan(
     its weights and stays as it is. With a mesh (see `parallelize`) `ranks` are those of the mesh, all of them have to
     call this, the first one plans, and all get its plan.
     """
-    program = _capture(model, args, kwargs or {})
+    program = _capture(model, args, kwargs or {}, hooks=False)
     _Signature(program, type(model).__name__)
     if mesh is None:
         made = Plan(_plan_text(program, type(model).__name__, ranks, settings), settings)
@@ -1456,7 +1478,7 @@ class _Split:
             )
 
     def _prepare(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: list[Any]) -> _Ready:
-        program = _capture(self.module, args, kwargs)
+        program = _capture(self.module, args, kwargs, hooks=False)
         signature = _Signature(program, self.title, self.input_names)
         tensors = [*(leaf for leaf in leaves if isinstance(leaf, Tensor)), *self.module.parameters()]
         device = tensors[0].device if tensors else torch.device("cpu")

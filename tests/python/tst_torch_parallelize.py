@@ -396,6 +396,25 @@ def check_copies(group):
     assert not calls
 
 
+def check_own_hooks(group):
+    """Those of the module itself run once, as plain Python."""
+    whole, model, x, _ = asked(group)
+    seen = {id(whole): [], id(model): []}
+    for each in (whole, model):
+        each.register_forward_pre_hook(lambda module, given: (given[0] * 2, *given[1:]))
+        each.register_forward_hook(lambda module, given, made: (seen[id(module)].append(type(made)), made * 3)[1])
+        each.register_full_backward_hook(lambda module, given, made: (given[0] * 5,))
+    cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **FULL), group)
+    with counted() as calls:
+        gradients = []
+        for each in (whole, model):
+            given = x.clone().requires_grad_()
+            each(given).sum().backward()
+            gradients.append(given.grad)
+        assert apart(model(x), whole(x)) < TOLERANCE and apart(*gradients) < TOLERANCE
+    assert seen[id(model)] == seen[id(whole)] == [torch.Tensor] * 2 and not calls
+
+
 def check_strides(group):
     whole, model, x = odd(group, "attention")
     assert apart(model(x), whole(x)) < TOLERANCE
@@ -523,6 +542,9 @@ class TestParallelize(unittest.TestCase):
 
     def test_copies_are_split_as_well(self):
         self.ranks.run(check_copies, 2)
+
+    def test_hooks_of_the_module_run_once(self):
+        self.ranks.run(check_own_hooks, 2)
 
     def test_takes_the_strides_of_attention(self):
         self.ranks.run(check_strides, 2)
