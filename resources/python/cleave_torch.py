@@ -286,6 +286,8 @@ def _capture(
             if not weights:
                 stack.enter_context(_without_memory(model, mode))
                 args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
+            # Who keeps count of what a call saves for backward, as torch.utils.checkpoint, is not to count these.
+            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
             if not hooks:
                 stack.enter_context(_without_hooks(model))
             stack.enter_context(torch.enable_grad())  # so that parts without are seen
@@ -701,6 +703,15 @@ def _list(value: Any) -> list[Any]:
     return [] if value is None else list(value) if isinstance(value, list | tuple) else [value]
 
 
+def _check_once(count: int) -> None:
+    """In a backward: that no gradient of it is asked for, which would lack what the other ranks add."""
+    if count > 1 and torch.is_grad_enabled():
+        raise CleaveError(
+            "A gradient of a gradient (create_graph=True) is not computed by a module that is split: take it of the module "
+            "before parallelize."
+        )
+
+
 class _AllReduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, ranks: _Ranks) -> Tensor:
@@ -709,6 +720,7 @@ class _AllReduce(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
+        _check_once(ctx.ranks.count)
         return ctx.ranks.all_reduce(gradient), None
 
 
@@ -720,6 +732,7 @@ class _AllGather(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
+        _check_once(ctx.ranks.count)
         return ctx.ranks.reduce_scatter(gradient, ctx.dim), None, None
 
 
@@ -731,6 +744,7 @@ class _ReduceScatter(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
+        _check_once(ctx.ranks.count)
         return ctx.ranks.all_gather(gradient, ctx.dim), None, None
 
 
@@ -745,6 +759,7 @@ class _Alike(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
         ranks: _Ranks = ctx.ranks
+        _check_once(ranks.count)
         result = gradient.clone()
         for stretch in ctx.alike:
             own = result if stretch.dim < 0 else result.narrow(stretch.dim, stretch.start, stretch.length)
@@ -764,6 +779,7 @@ class _Share(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
+        _check_once(ctx.count)
         return gradient / ctx.count, None
 
 
@@ -1430,6 +1446,11 @@ class _Split:
             while len(self._ready) > self.MOST_KEYS:  # as where each call sets another tensor
                 del self._ready[next(iter(self._ready))]
         self._check_gradients(ready.signature, leaves)
+        if (ready.program.draws or ready.program.is_random) and torch._C._current_graph_task_id() != -1:
+            raise CleaveError(
+                f"{self.title} is called again in backward, as torch.utils.checkpoint does, and draws random numbers: they "
+                "would be others than in forward. Set its dropout to 0, or leave the checkpoint."
+            )
         given = {}
         for name, leaf in zip(ready.signature.inputs, leaves):
             if name in ready.program.inputs:

@@ -415,6 +415,41 @@ def check_own_hooks(group):
     assert seen[id(model)] == seen[id(whole)] == [torch.Tensor] * 2 and not calls
 
 
+def check_checkpoints(group):
+    from torch.utils.checkpoint import checkpoint
+
+    for reentrant in (True, False):
+        whole, model, x, plan = asked(group)
+        cleave.parallelize(model, plan, group)
+        gradients = []
+        for each in (whole, model):
+            given = x.clone().requires_grad_()
+            checkpoint(each, given, use_reentrant=reentrant).square().sum().backward()
+            gradients.append(given.grad)
+        assert apart(*gradients) < TOLERANCE
+        model.drop = 0.5
+        try:
+            checkpoint(model, given, use_reentrant=reentrant).sum().backward()
+            raise AssertionError("other elements were dropped")
+        except cleave.CleaveError as error:
+            assert "Asked is called again in backward" in str(error), error
+
+
+def second_gradient(group, ranks_):
+    whole, model, x, _ = asked(group)
+    group = group if ranks_ > 1 else ranks.alone
+    cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **FULL), group)
+    found = []
+    try:
+        for each in (whole, model):
+            given = x.clone().requires_grad_()
+            (gradient,) = torch.autograd.grad(each(given).square().sum(), given, create_graph=True)
+            found += torch.autograd.grad(gradient.square().sum(), given)
+    except cleave.CleaveError as error:
+        return str(error)
+    return apart(*found) < TOLERANCE
+
+
 def check_strides(group):
     whole, model, x = odd(group, "attention")
     assert apart(model(x), whole(x)) < TOLERANCE
@@ -545,6 +580,14 @@ class TestParallelize(unittest.TestCase):
 
     def test_hooks_of_the_module_run_once(self):
         self.ranks.run(check_own_hooks, 2)
+
+    def test_runs_in_checkpoints(self):
+        self.ranks.run(check_checkpoints, 2)
+
+    def test_refuses_a_gradient_of_a_gradient(self):
+        for said in self.ranks.run(second_gradient, 2, 2):
+            self.assertIn("A gradient of a gradient (create_graph=True) is not computed by a module that is split", said)
+        self.assertEqual(self.ranks.run(second_gradient, 2, 1), [True] * 2)
 
     def test_takes_the_strides_of_attention(self):
         self.ranks.run(check_strides, 2)
