@@ -295,8 +295,9 @@ def _capture(
                 args, kwargs = _unaliased(tuple(args), kwargs)
             hidden = stack.enter_context(_watched_gradients())
             program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=False)
-            program.cleave_hidden = next(iter(hidden), None)  # type: ignore[attr-defined]
-            return program
+        hidden += _other_gradients(model, program)
+        program.cleave_hidden = next(iter(hidden), None)  # type: ignore[attr-defined]
+        return program
     except Exception as error:  # whatever the module's own code raises
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
@@ -380,6 +381,29 @@ def _watched_gradients() -> Iterator[list[str]]:
     finally:
         torch.autograd.Function.apply = apply  # type: ignore[method-assign]
         Tensor.register_hook = register  # type: ignore[method-assign]
+
+
+def _named_arguments(node: torch.fx.Node) -> dict[str, Any]:
+    """By the names of the operator's schema; {}: it is none."""
+    schema = getattr(node.target, "_schema", None)
+    return {**dict(zip((x.name for x in schema.arguments), node.args)), **node.kwargs} if schema is not None else {}
+
+
+def _other_gradients(model: nn.Module, program: torch.export.ExportedProgram) -> Iterator[str]:
+    """What a graph has, or a module around it, and a plan's program has not: clauses."""
+    for name, module in model.named_modules():
+        if module is not model and (module._backward_hooks or module._backward_pre_hooks):
+            yield f"its {name} has a backward hook"
+    parameters = _named_parameters(model)
+    for node in program.graph.nodes:
+        named = _named_arguments(node)
+        name = program.graph_signature.inputs_to_parameters.get(getattr(named.get("weight"), "name", ""))
+        if name in parameters and not parameters[name].requires_grad:
+            continue
+        if named.get("scale_grad_by_freq"):
+            yield f"the gradient of its {name or node.name} is scaled by frequency (scale_grad_by_freq=True)"
+        if named.get("sparse"):
+            yield f"the gradient of its {name or node.name} is sparse (sparse=True)"
 
 
 def _cut_off(program: torch.export.ExportedProgram) -> set[str]:
@@ -526,7 +550,7 @@ def _written(program: torch.export.ExportedProgram) -> str | None:
         schema = getattr(node.target, "_schema", None)
         if schema is None:
             continue
-        named = {**dict(zip((argument.name for argument in schema.arguments), node.args)), **node.kwargs}
+        named = _named_arguments(node)
         written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
         if node.target is torch.ops.aten.batch_norm.default and named.get("training"):
             written = ["running_mean"]  # which its schema does not say

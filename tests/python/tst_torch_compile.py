@@ -83,8 +83,16 @@ class Still(nn.Linear):
             return super().forward(x)
 
 
+class Frequent(nn.Embedding):
+    def __init__(self, *sizes):
+        super().__init__(*sizes, scale_grad_by_freq=True)
+
+    def forward(self, x):
+        return super().forward(x.long())
+
+
 def hidden_gradient(group, name):
-    model = (Rounding if name == "function" else Still)(16, 16)
+    model = {"function": Rounding, "still": Still, "frequency": Frequent}[name](16, 16)
     try:
         torch.compile(model, backend="cleave", options={"mesh": group})(torch.ones(2, 16))
     except Exception as error:
@@ -157,7 +165,7 @@ class TestCompile(unittest.TestCase):
                     self.assertIn(words, str(said))
 
     def test_does_not_train_otherwise_in_silence(self):
-        for name, words in (("function", "has a backward of its own"), ("still", "under torch.no_grad()")):
+        for name, words in (("function", "has a backward of its own"), ("still", "under torch.no_grad()"), ("frequency", "by frequency")):
             with self.subTest(name):
                 for said in self.ranks.run(hidden_gradient, 2, name):
                     self.assertIn("would be trained otherwise than by PyTorch", str(said))

@@ -217,6 +217,13 @@ class Odd(nn.Module):
         self.up, self.down, self.between = nn.Linear(16, 32), nn.Linear(32, 16), between
         self.gain, self.drop = 1.0, nn.Dropout(0.5)
         self.register_buffer("scale", torch.linspace(0, 1, 32))
+        if between in ("frequency", "sparse"):
+            options = {"scale_grad_by_freq": between == "frequency", "sparse": between == "sparse"}
+            self.tokens = nn.Embedding(8, 32, **options)
+        if between == "backward hook":
+            self.up.register_full_backward_hook(lambda module, given, made: None)
+        if between == "backward pre-hook":
+            self.up.register_full_backward_pre_hook(lambda module, made: None)
 
     def forward(self, x):
         if self.between == "no_grad":
@@ -230,6 +237,8 @@ class Odd(nn.Module):
             h = Square.apply(h)
         if self.between == "hook" and h.requires_grad:
             h.register_hook(lambda gradient: 2 * gradient)
+        if self.between in ("frequency", "sparse"):
+            h = h + self.tokens((x[..., 0] > 0).long())
         if self.between == "buffer":
             h = h * self.scale
         if self.between == "settings":
@@ -556,6 +565,10 @@ class TestParallelize(unittest.TestCase):
             ("function", "its autograd.Function Round has a backward of its own"),
             ("no_grad", "it reads up.bias under torch.no_grad()"),
             ("hook", "its forward hooks a gradient (Tensor.register_hook)"),
+            ("frequency", "the gradient of its tokens.weight is scaled by frequency (scale_grad_by_freq=True)"),
+            ("sparse", "the gradient of its tokens.weight is sparse (sparse=True)"),
+            ("backward hook", "its up has a backward hook"),
+            ("backward pre-hook", "its up has a backward hook"),
         ):
             with self.subTest(between):
                 for said in self.ranks.run(check_hidden_gradient, 2, between):
