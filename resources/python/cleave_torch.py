@@ -979,6 +979,17 @@ def _split_parameter(parameter: nn.Parameter, name: str, text: str, ranks: _Rank
     _mark(parameter, shard)
 
 
+def _agree_on_buffers(model: nn.Module, ranks: _Ranks) -> None:
+    """Those of the first rank, as with DistributedDataParallel."""
+    for buffer in model.buffers() if ranks.count > 1 else ():
+        if buffer.is_meta or buffer.layout != torch.strided:
+            continue
+        agreed = buffer.detach().clone(memory_format=torch.contiguous_format)
+        dist.broadcast(agreed.reshape(-1).view(torch.uint8), group=ranks.group, group_src=0)
+        if not torch.equal(agreed, buffer):
+            buffer.data = agreed
+
+
 class _Copy:
     """A split parameter's `__deepcopy__`: the copy knows as well what it is a part of."""
 
@@ -1625,7 +1636,8 @@ def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "l
     """Lets the module run as planned, on all ranks of a mesh, which call this with the same plan; returns the module.
 
     `mesh` is a DeviceMesh of one dimension, or its dimension `tp`, or a process group, or None: all processes that
-    torchrun has started. Parameters become this rank's parts of what the first rank has in them.
+    torchrun has started. Parameters become this rank's parts of what the first rank has in them, and buffers what
+    it has.
 
     `via="local"` runs the plan's own rank program, which is true of every plan; another shape of a call is planned when
     it comes, with the parameters where they are. `via="dtensor"` hands the layers to DTensor's `parallelize_module`,
@@ -1644,6 +1656,7 @@ def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "l
         return _parallelize_by_dtensor(model, plan, mesh, device)
     split = _Split(model, title, ranks, plan.settings, plan)
     split.split(plan)
+    _agree_on_buffers(model, ranks)
     model.forward = split  # type: ignore[method-assign]
     return model
 

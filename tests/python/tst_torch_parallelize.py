@@ -459,6 +459,21 @@ def second_gradient(group, ranks_):
     return apart(*found) < TOLERANCE
 
 
+def check_buffers_of_the_first_rank(group):
+    """Of all types, also those that are views of one element."""
+    model, x = Odd("buffer"), torch.ones(2, 6, 16)
+    dist.broadcast_object_list(states := [model.state_dict()], group=group, group_src=0)
+    model.load_state_dict(states[0])
+    whole, rank = copy.deepcopy(model), dist.get_rank(group)
+    model.scale.add_(rank)
+    for name, first in (("flag", torch.tensor(True)), ("f16", torch.ones(3).half()), ("wide", torch.ones(1).expand(4))):
+        model.register_buffer(name, torch.zeros_like(first) if rank else first)
+        whole.register_buffer(name, first)
+    cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **FULL), group)
+    assert apart(model(x), whole(x)) < TOLERANCE
+    check_gathered(whole, model)
+
+
 def check_strides(group):
     whole, model, x = odd(group, "attention")
     assert apart(model(x), whole(x)) < TOLERANCE
@@ -601,6 +616,9 @@ class TestParallelize(unittest.TestCase):
         for said in self.ranks.run(second_gradient, 2, 2):
             self.assertIn("A gradient of a gradient (create_graph=True) is not computed by a module that is split", said)
         self.assertEqual(self.ranks.run(second_gradient, 2, 1), [True] * 2)
+
+    def test_the_first_rank_has_the_buffers(self):
+        self.ranks.run(check_buffers_of_the_first_rank, 2)
 
     def test_takes_the_strides_of_attention(self):
         self.ranks.run(check_strides, 2)
