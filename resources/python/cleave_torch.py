@@ -52,6 +52,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
 
@@ -286,6 +287,7 @@ def _capture(
             if not weights:
                 stack.enter_context(_without_memory(model, mode))
                 args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
+            stack.enter_context(_DataIsDetached())
             # Who keeps count of what a call saves for backward, as torch.utils.checkpoint, is not to count these.
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
             if not hooks:
@@ -314,6 +316,15 @@ def _unaliased(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return x.detach().clone() if again else x
 
     return pytree.tree_map_only(Tensor, once, (args, kwargs))
+
+
+class _DataIsDetached(TorchFunctionMode):
+    """A tensor's `.data` has no memory while it is captured, and would be a constant; what is detached is none."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__self__", None) is Tensor.data and func.__name__ == "__get__":
+            return args[0].detach()
+        return func(*args, **(kwargs or {}))
 
 
 class _Context:
@@ -397,9 +408,15 @@ def _other_gradients(model: nn.Module, program: torch.export.ExportedProgram) ->
     parameters = _named_parameters(model)
     for node in program.graph.nodes:
         named = _named_arguments(node)
-        name = program.graph_signature.inputs_to_parameters.get(getattr(named.get("weight"), "name", ""))
+        renormed = node.target is torch.ops.aten.embedding_renorm_.default
+        weight = named.get("self" if renormed else "weight")
+        while renormed and isinstance(weight, torch.fx.Node) and weight.args:
+            weight = weight.args[0]  # it is detached
+        name = program.graph_signature.inputs_to_parameters.get(getattr(weight, "name", ""))
         if name in parameters and not parameters[name].requires_grad:
             continue
+        if renormed:
+            yield f"its {name or node.name} is normalized in place (max_norm)"
         if named.get("scale_grad_by_freq"):
             yield f"the gradient of its {name or node.name} is scaled by frequency (scale_grad_by_freq=True)"
         if named.get("sparse"):
@@ -507,6 +524,12 @@ class _Signature:
         self.draws = any(_drops(node) for node in program.graph.nodes)
         self.hidden: str | None = program.cleave_hidden  # type: ignore[attr-defined]  # why gradients would be others
         self.cut_off = _cut_off(program)
+        for spec in signature.input_specs:
+            if spec.kind == InputKind.CONSTANT_TENSOR and isinstance(program.constants.get(spec.target), FakeTensor):
+                raise CleaveError(
+                    f"{title} makes a tensor of a parameter, a buffer or an input without PyTorch's operators, of which a "
+                    f"plan cannot take the value ({spec.target}): compute it in forward."
+                )
         written = _written(program)
         if written:
             written = input_names[self.inputs.index(written)] if input_names and written in self.inputs else written
@@ -533,9 +556,9 @@ def _drops(node: torch.fx.Node) -> bool:
 
 
 def _written(program: torch.export.ExportedProgram) -> str | None:
-    """A buffer or an input that the program writes into."""
+    """A parameter, a buffer or an input that the program writes into."""
     signature = program.graph_signature
-    known = {**signature.inputs_to_buffers, **{str(name): str(name) for name in signature.user_inputs}}
+    known = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **{str(name): str(name) for name in signature.user_inputs}}
 
     def source(node: Any) -> str | None:
         while isinstance(node, torch.fx.Node) and node.op != "placeholder":
@@ -554,6 +577,8 @@ def _written(program: torch.export.ExportedProgram) -> str | None:
         written = [a.name for a in schema.arguments if a.alias_info is not None and a.alias_info.is_write]
         if node.target is torch.ops.aten.batch_norm.default and named.get("training"):
             written = ["running_mean"]  # which its schema does not say
+        if node.target is torch.ops.aten.embedding_renorm_.default:
+            written = []  # which a program does to a copy, each time
         for name in written:
             if found := source(named.get(name)):
                 return found

@@ -217,9 +217,8 @@ class Odd(nn.Module):
         self.up, self.down, self.between = nn.Linear(16, 32), nn.Linear(32, 16), between
         self.gain, self.drop = 1.0, nn.Dropout(0.5)
         self.register_buffer("scale", torch.linspace(0, 1, 32))
-        if between in ("frequency", "sparse"):
-            options = {"scale_grad_by_freq": between == "frequency", "sparse": between == "sparse"}
-            self.tokens = nn.Embedding(8, 32, **options)
+        options = {"frequency": {"scale_grad_by_freq": True}, "sparse": {"sparse": True}, "norm": {"max_norm": 0.5}}
+        self.tokens = nn.Embedding(8, 32, **options[between]) if between in options else None
         if between == "backward hook":
             self.up.register_full_backward_hook(lambda module, given, made: None)
         if between == "backward pre-hook":
@@ -237,8 +236,10 @@ class Odd(nn.Module):
             h = Square.apply(h)
         if self.between == "hook" and h.requires_grad:
             h.register_hook(lambda gradient: 2 * gradient)
-        if self.between in ("frequency", "sparse"):
+        if self.tokens is not None:
             h = h + self.tokens((x[..., 0] > 0).long())
+        if self.between == "data":
+            h = h * self.down.weight.data.sum(0) + self.scale.data + h.data
         if self.between == "buffer":
             h = h * self.scale
         if self.between == "settings":
@@ -275,8 +276,8 @@ def check_hidden_gradient(group, between):
     return None
 
 
-def check_derived_gradient(group):
-    whole, model, x = odd(group, "derived")
+def check_same_gradient(group, between):
+    whole, model, x = odd(group, between)
     for each in (whole, model):
         each(x).square().sum().backward()
     shard = model.up.weight.cleave_shard
@@ -582,6 +583,7 @@ class TestParallelize(unittest.TestCase):
             ("hook", "its forward hooks a gradient (Tensor.register_hook)"),
             ("frequency", "the gradient of its tokens.weight is scaled by frequency (scale_grad_by_freq=True)"),
             ("sparse", "the gradient of its tokens.weight is sparse (sparse=True)"),
+            ("norm", "its tokens.weight is normalized in place (max_norm)"),
             ("backward hook", "its up has a backward hook"),
             ("backward pre-hook", "its up has a backward hook"),
         ):
@@ -590,7 +592,10 @@ class TestParallelize(unittest.TestCase):
                     self.assertIn(f"Odd would be trained otherwise than by PyTorch: {words}", str(said))
 
     def test_trains_functions_that_derive_what_they_compute(self):
-        self.ranks.run(check_derived_gradient, 2)
+        self.ranks.run(check_same_gradient, 2, "derived")
+
+    def test_trains_what_reads_data(self):
+        self.ranks.run(check_same_gradient, 2, "data")
 
     def test_follows_what_is_set_later(self):
         self.ranks.run(check_settings_are_followed, 2)

@@ -40,6 +40,12 @@ class Branches(nn.Module):
         return self.up(x) if x.sum() > 0 else x
 
 
+class Shrinks(nn.Linear):
+    def forward(self, x):
+        self.weight.data.mul_(0.9)
+        return super().forward(x)
+
+
 class TestPlan(unittest.TestCase):
     def setUp(self):
         self._folder = tempfile.TemporaryDirectory()
@@ -139,6 +145,7 @@ class TestPlan(unittest.TestCase):
                 {"model": Branches(), "args": x},
             ),
             ("Sequential writes into 1.num_batches_tracked when it is called", {"model": norm, "args": (x,)}),
+            ("Shrinks writes into weight when it is called", {"model": Shrinks(16, 16), "args": (x,)}),
             ('--engine is "fast": write reference, learning or optimal.', {"engine": "fast"}),
             ("--colour", {"colour": "red"}),
             ("The pin `nowhere=row` matches no layer", {"pins": "nowhere=row"}),
