@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import difflib
 import enum
 import gc
 import hashlib
@@ -655,7 +656,23 @@ def _plan_text(program: torch.export.ExportedProgram, title: str, ranks: int, se
     with tempfile.TemporaryDirectory(prefix="cleave-") as folder:
         archive = Path(folder) / f"{title}.pt2"
         _save(program, archive)
-        return _run_cli("plan", str(archive), "--ranks", str(ranks), *_flags(settings), "--json", "-")
+        try:
+            return _run_cli("plan", str(archive), "--ranks", str(ranks), *_flags(settings), "--json", "-")
+        except CleaveError as error:
+            if "arguments were not expected" in str(error):
+                _check_settings(settings)
+            raise
+
+
+def _check_settings(settings: dict[str, Any]) -> None:
+    """Names one that is no flag of cleave-cli plan."""
+    known = {name.replace("-", "_") for name in re.findall(r"--([a-z-]+)", _run_cli("plan", "--help"))}
+    known |= _PLURALS.keys()
+    for name in settings:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            advice = f"write {near[0]}" if near else "those are the flags of cleave-cli plan (--help)"
+            raise CleaveError(f"plan has no setting {name} (--{name.replace('_', '-')}): {advice}.")
 
 
 # ---- Ranks and collectives
@@ -1686,12 +1703,15 @@ def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "l
     return model
 
 
-def gather(model: nn.Module) -> dict[str, Tensor]:
+def gather(model: nn.Module) -> dict[str, Any]:
     """The whole state_dict of a module that is split; all ranks have to call this, and all get it."""
     held = _named_parameters(model)
-    whole: dict[str, Tensor] = {}
+    whole: dict[str, Any] = {}
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
+            if not isinstance(tensor, Tensor):  # of get_extra_state
+                whole[name] = tensor
+                continue
             shard = _shard_of(held[name]) if name in held else None
             full = getattr(tensor, "full_tensor", None)  # DTensor's
             whole[name] = shard.whole(tensor) if shard else full() if full else tensor.detach().clone()
@@ -1868,6 +1888,20 @@ def _parameter_names(graph: torch.fx.GraphModule, example_inputs: Sequence[Any])
     return names
 
 
+def _inline_checkpoints(graph: torch.fx.GraphModule) -> None:
+    """Calls what torch.utils.checkpoint was given: a rank program keeps what its backward needs."""
+    checkpoint = torch.ops.higher_order.tag_activation_checkpoint
+    for each in [module for module in graph.modules() if isinstance(module, torch.fx.GraphModule)]:
+        for node in each.graph.find_nodes(op="call_function", target=checkpoint):
+            with each.graph.inserting_before(node):
+                _, keywords = checkpoint.divide_kwargs(node.kwargs)
+                call = each.graph.call_module(node.args[0].target, node.args[1:], keywords)
+            call.meta.update(node.meta)
+            node.replace_all_uses_with(call)
+            each.graph.erase_node(node)
+        each.recompile()
+
+
 class _Compiled:
     """What `torch.compile(..., backend="cleave")` keeps for one compiled module.
 
@@ -1919,6 +1953,7 @@ class _Compiled:
                 "The module that is compiled has parameters that are parts already: it is a copy of one that is split, or "
                 "compiled again. Copy it before its first compiled call, and compile it once."
             )
+        _inline_checkpoints(graph)
         own = next((node for node in graph.graph.nodes if "autograd_function_apply" in str(node.target)), None)
         names = _parameter_names(graph, example_inputs)
         if self.ranks is None:

@@ -11,6 +11,7 @@ import warnings
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import torch
+import torch.utils.checkpoint
 from ranks import Ranks  # first: it makes cleave_torch known
 from checks import TOLERANCE, apart, check_gathered, needs_transformers
 from models import Round, TwoGraphs, batch, call, make
@@ -70,6 +71,30 @@ def check_graph_break(group):
         assert apart(results[0], results[2]) < TOLERANCE and apart(results[1], results[3]) < TOLERANCE
     assert model.shared.weight.shape == (16, 16) and whole.shared.weight.shape == (32, 16)
     check_gathered(whole, model)
+
+
+class Checkpointed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.down = nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, x):
+        def outer(x):
+            return x + torch.utils.checkpoint.checkpoint(lambda y: torch.tanh(self.up(y)), x, use_reentrant=False)[:, :16]
+
+        return self.down(self.up(torch.utils.checkpoint.checkpoint(outer, x, use_reentrant=False)))
+
+
+def check_checkpoint(group):
+    torch.manual_seed(0)
+    whole, x = Checkpointed(), torch.randn(4, 16)
+    model = copy.deepcopy(whole)
+    compiled = torch.compile(model, backend="cleave", options={"mesh": group, "engine": "reference", "menu": "full"})
+    for each in (whole, compiled):
+        each(x).square().sum().backward()
+    shard = model.up.weight.cleave_shard
+    part = shard.placement.cut(whole.up.weight.grad, shard.ranks.count, shard.ranks.rank)
+    assert model.up.weight.shape != whole.up.weight.shape and apart(model.up.weight.grad, part) < TOLERANCE
 
 
 class Rounding(nn.Linear):
@@ -170,6 +195,9 @@ class TestCompile(unittest.TestCase):
                 for said in self.ranks.run(hidden_gradient, 2, name):
                     self.assertIn("would be trained otherwise than by PyTorch", str(said))
                     self.assertIn(words, str(said))
+
+    def test_runs_what_is_checkpointed(self):
+        self.ranks.run(check_checkpoint, 2)
 
     def test_does_not_compile_a_copy_of_parts(self):
         for said in self.ranks.run(refused_copy, 2):

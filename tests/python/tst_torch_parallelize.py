@@ -314,6 +314,12 @@ class Asked(nn.Module):
         self.gains, self.config = [{"first": 1.0}], types.SimpleNamespace(inner=types.SimpleNamespace(power=1))
         self.register_buffer("shift", None)
 
+    def get_extra_state(self):
+        return {"gain": self.gain}
+
+    def set_extra_state(self, state):
+        self.gain = state["gain"]
+
     def forward(self, x, scale=1.0, twice=False):
         h = F.dropout(self.act(self.up(x)) * self.mark.clone(), self.drop, self.training)
         y = self.down(h.to(self.down.weight.dtype)) ** self.config.inner.power * scale * self.gain * self.gains[0]["first"]

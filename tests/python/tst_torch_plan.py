@@ -147,7 +147,8 @@ class TestPlan(unittest.TestCase):
             ("Sequential writes into 1.num_batches_tracked when it is called", {"model": norm, "args": (x,)}),
             ("Shrinks writes into weight when it is called", {"model": Shrinks(16, 16), "args": (x,)}),
             ('--engine is "fast": write reference, learning or optimal.', {"engine": "fast"}),
-            ("--colour", {"colour": "red"}),
+            ("plan has no setting colour (--colour): those are the flags of", {"colour": "red"}),
+            ("plan has no setting engin (--engin): write engine.", {"engin": "reference", "menu": "full"}),
             ("The pin `nowhere=row` matches no layer", {"pins": "nowhere=row"}),
             ("The memory budget is 1 KiB per rank", {"memory_budget": "1KiB"}),
         ):
