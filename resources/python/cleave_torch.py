@@ -528,8 +528,8 @@ class _Signature:
         for spec in signature.input_specs:
             if spec.kind == InputKind.CONSTANT_TENSOR and isinstance(program.constants.get(spec.target), FakeTensor):
                 raise CleaveError(
-                    f"{title} makes a tensor of a parameter, a buffer or an input without PyTorch's operators, of which a "
-                    f"plan cannot take the value ({spec.target}): compute it in forward."
+                    f"{title} makes a tensor of a parameter, a buffer or an input without PyTorch's operators, of "
+                    f"which a plan cannot take the value ({spec.target}): compute it in forward."
                 )
         written = _written(program)
         if written:
@@ -559,7 +559,11 @@ def _drops(node: torch.fx.Node) -> bool:
 def _written(program: torch.export.ExportedProgram) -> str | None:
     """A parameter, a buffer or an input that the program writes into."""
     signature = program.graph_signature
-    known = {**signature.inputs_to_parameters, **signature.inputs_to_buffers, **{str(name): str(name) for name in signature.user_inputs}}
+    known = {
+        **signature.inputs_to_parameters,
+        **signature.inputs_to_buffers,
+        **{str(name): str(name) for name in signature.user_inputs},
+    }
 
     def source(node: Any) -> str | None:
         while isinstance(node, torch.fx.Node) and node.op != "placeholder":
@@ -773,8 +777,8 @@ def _check_once(count: int) -> None:
     """In a backward: that no gradient of it is asked for, which would lack what the other ranks add."""
     if count > 1 and torch.is_grad_enabled():
         raise CleaveError(
-            "A gradient of a gradient (create_graph=True) is not computed by a module that is split: take it of the module "
-            "before parallelize."
+            "A gradient of a gradient (create_graph=True) is not computed by a module that is split: take it of the "
+            "module before parallelize."
         )
 
 
@@ -1525,8 +1529,8 @@ class _Split:
         self._check_gradients(ready.signature, leaves)
         if (ready.program.draws or ready.program.is_random) and torch._C._current_graph_task_id() != -1:
             raise CleaveError(
-                f"{self.title} is called again in backward, as torch.utils.checkpoint does, and draws random numbers: they "
-                "would be others than in forward. Set its dropout to 0, or leave the checkpoint."
+                f"{self.title} is called again in backward, as torch.utils.checkpoint does, and draws random numbers: "
+                "they would be others than in forward. Set its dropout to 0, or leave the checkpoint."
             )
         given = {}
         for name, leaf in zip(ready.signature.inputs, leaves):
@@ -1544,7 +1548,7 @@ class _Split:
         return pytree.tree_unflatten(results, ready.signature.out_spec)
 
     def _key(self, leaves: list[Any], spec: pytree.TreeSpec) -> Any:
-        """What may make a call another one: its arguments, parameters and buffers by type, what module code may read."""
+        """What may make a call another one: arguments, parameters and buffers by type, and what code may read."""
         look = _Look(self.module.modules())
         found = look.found
         for leaf in leaves:
@@ -1948,10 +1952,10 @@ class _Compiled:
 
     def compile(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """The graph as a function that plans when it is called: for the sizes and with the parameters of the call."""
-        if any(isinstance(x, nn.Parameter) and _shard_of(x) for x in example_inputs):
+        if any((shard := _shard_of(x)) and x.shape != shard.shape for x in example_inputs):
             raise CleaveError(
-                "The module that is compiled has parameters that are parts already: it is a copy of one that is split, or "
-                "compiled again. Copy it before its first compiled call, and compile it once."
+                "The module that is compiled has parameters that are parts already: it is a copy of one that is split, "
+                "or compiled again. Copy it before its first compiled call, and compile it once."
             )
         _inline_checkpoints(graph)
         own = next((node for node in graph.graph.nodes if "autograd_function_apply" in str(node.target)), None)

@@ -11,11 +11,11 @@ import warnings
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import torch
-import torch.utils.checkpoint
 from ranks import Ranks  # first: it makes cleave_torch known
 from checks import TOLERANCE, apart, check_gathered, needs_transformers
 from models import Round, TwoGraphs, batch, call, make
 from torch import nn
+from torch.utils.checkpoint import checkpoint
 
 import cleave_torch  # noqa: F401, registers the backend
 
@@ -80,9 +80,9 @@ class Checkpointed(nn.Module):
 
     def forward(self, x):
         def outer(x):
-            return x + torch.utils.checkpoint.checkpoint(lambda y: torch.tanh(self.up(y)), x, use_reentrant=False)[:, :16]
+            return x + checkpoint(lambda y: torch.tanh(self.up(y)), x, use_reentrant=False)[:, :16]
 
-        return self.down(self.up(torch.utils.checkpoint.checkpoint(outer, x, use_reentrant=False)))
+        return self.down(self.up(checkpoint(outer, x, use_reentrant=False)))
 
 
 def check_checkpoint(group):
@@ -190,7 +190,11 @@ class TestCompile(unittest.TestCase):
                     self.assertIn(words, str(said))
 
     def test_does_not_train_otherwise_in_silence(self):
-        for name, words in (("function", "has a backward of its own"), ("still", "under torch.no_grad()"), ("frequency", "by frequency")):
+        for name, words in (
+            ("function", "has a backward of its own"),
+            ("still", "under torch.no_grad()"),
+            ("frequency", "by frequency"),
+        ):
             with self.subTest(name):
                 for said in self.ranks.run(hidden_gradient, 2, name):
                     self.assertIn("would be trained otherwise than by PyTorch", str(said))

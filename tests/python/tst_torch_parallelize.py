@@ -49,7 +49,10 @@ def check_case(group, name, settings, placements, shapes=SHAPES):
     for shape in shapes:
         ids = batch(*shape)
         for labels in (True, False) if shape == SHAPES[1] else (True,):
-            (loss, logits), (expected_loss, expected) = call(model, ids, labels), call(whole, ids, labels)
+            with counted() as calls:
+                loss, logits = call(model, ids, labels)
+            assert not calls or shape != shapes[0], "the plan was not taken for the call that it is for"
+            expected_loss, expected = call(whole, ids, labels)
             if logits is None:  # a program for training ends at the loss
                 assert labels and plan.json["cost"]["training"]
             else:
@@ -322,7 +325,12 @@ class Asked(nn.Module):
 
     def forward(self, x, scale=1.0, twice=False):
         h = F.dropout(self.act(self.up(x)) * self.mark.clone(), self.drop, self.training)
-        y = self.down(h.to(self.down.weight.dtype)) ** self.config.inner.power * scale * self.gain * self.gains[0]["first"]
+        y = (
+            self.down(h.to(self.down.weight.dtype)) ** self.config.inner.power
+            * scale
+            * self.gain
+            * self.gains[0]["first"]
+        )
         y = y if self.shift is None else y + self.shift
         return y * torch.tensor([3.0]) + (x if self.training else 0) + (y if twice else 0)
 
@@ -625,7 +633,9 @@ class TestParallelize(unittest.TestCase):
 
     def test_refuses_a_gradient_of_a_gradient(self):
         for said in self.ranks.run(second_gradient, 2, 2):
-            self.assertIn("A gradient of a gradient (create_graph=True) is not computed by a module that is split", said)
+            self.assertIn(
+                "A gradient of a gradient (create_graph=True) is not computed by a module that is split", said
+            )
         self.assertEqual(self.ranks.run(second_gradient, 2, 1), [True] * 2)
 
     def test_the_first_rank_has_the_buffers(self):
