@@ -42,7 +42,7 @@ import tempfile
 import warnings
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -538,6 +538,20 @@ class _Signature:
                 f"{title} writes into {written} when it is called, which a plan's program does not do: call "
                 "model.eval() before, or keep that out of forward."
             )
+
+    def output_names(self, program: Iterable[str]) -> list[str]:
+        """Of the tensors that come out, in their order, by a program's outputs: those of folders are named."""
+        known = set(program)
+        if "output" in known:
+            return ["output"]
+        tensors = [n for n, one in enumerate(self.outputs) if one is _TENSOR]
+        if all(name.startswith("output_") for name in known):
+            return [f"output_{n}" for n in range(len(tensors))]
+        tree = pytree.tree_unflatten(range(len(self.outputs)), self.out_spec)
+        if not isinstance(tree, Mapping):
+            return list(known) if len(known) == len(tensors) == 1 else [""] * len(tensors)
+        names = {place: str(name) for name, place in tree.items() if isinstance(place, int)}
+        return [names.get(n, "") for n in tensors]
 
 
 class _Output(enum.Enum):
@@ -1541,9 +1555,7 @@ class _Split:
         self._passes += 1
         key = _mixed((_mixed((self._seed + _INCREMENT) & _BITS) + self._passes * _INCREMENT) & _BITS)
         outputs = ready.program.run(given, key)
-        names = iter(
-            ["output"] if "output" in outputs else [f"output_{n}" for n in range(len(ready.signature.outputs))]
-        )
+        names = iter(ready.signature.output_names(outputs))
         results = [self._output(outputs.get(next(names))) if one is _TENSOR else one for one in ready.signature.outputs]
         return pytree.tree_unflatten(results, ready.signature.out_spec)
 
@@ -1601,8 +1613,9 @@ class _Split:
             return first.fingerprint == fingerprint
         ready = _Program(first, self.ranks, torch.device("cpu"))
         same = all(signature.types.get(name) == type_text for name, type_text in ready.types.items())
-        tensors = sum(one is _TENSOR for one in signature.outputs)
-        same = same and (len(ready.outputs) == tensors or first.json["cost"]["training"])
+        names = signature.output_names(ready.outputs)
+        same = same and ready.outputs.keys() <= set(names)
+        same = same and (len(ready.outputs) == len(names) or first.json["cost"]["training"])
         held = _named_parameters(self.module)
         dtypes = {name: _DTYPES[entry["dtype"]] for name, entry in first.parameters.items()}
         same = same and all(held[name].dtype == dtype for name, dtype in dtypes.items() if name in held)

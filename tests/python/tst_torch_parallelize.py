@@ -6,6 +6,7 @@ import contextlib
 import copy
 import os
 import sys
+import tempfile
 import types
 import unittest
 import warnings
@@ -382,6 +383,24 @@ def check_first_call(group, from_file):
                 assert len(calls) <= (from_file and dist.get_rank(group) == 0), calls
 
 
+def check_plan_of_folder(group):
+    """Its outputs have names, and the first call is not planned; the next shape is."""
+    whole, ids = make("llama").eval(), batch(2, 12)
+    model = copy.deepcopy(whole)
+    with tempfile.TemporaryDirectory() as folder:
+        model.config.architectures = ["LlamaForCausalLM"]
+        model.config.save_pretrained(folder)
+        for loss in ("on", "off"):
+            sizes = ["--ranks", "2", "--engine", "reference", "--batch", "2", "--seq", "12", "--loss", loss]
+            plan = cleave.Plan(cleave._run_cli("plan", folder, *sizes, "--json", "-"))
+            model = cleave.parallelize(copy.deepcopy(whole), plan, group)
+            with counted() as calls:
+                found, expected = call(model, ids, loss == "on"), call(whole, ids, loss == "on")
+            assert not calls and apart(found[1], expected[1]) < TOLERANCE
+            assert loss == "off" or apart(found[0], expected[0]) < TOLERANCE
+            assert apart(call(model, ids[:1], False)[1], call(whole, ids[:1], False)[1]) < TOLERANCE
+
+
 def check_later_calls(group):
     """Each change after the first call is followed; it is planned once, and what changes nothing is not planned."""
     whole, model, x, plan = asked(group)
@@ -618,6 +637,10 @@ class TestParallelize(unittest.TestCase):
         for from_file in (False, True):
             with self.subTest(from_file=from_file):
                 self.ranks.run(check_first_call, 2, from_file)
+
+    @needs_transformers
+    def test_takes_the_plan_of_a_folder(self):
+        self.ranks.run(check_plan_of_folder, 2)
 
     def test_follows_all_that_forward_may_read(self):
         self.ranks.run(check_later_calls, 2)
