@@ -95,7 +95,7 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
       const bool areNumbers = std::isfinite(actual.at(i)) && std::isfinite(expected.at(i));
       const bool isByChance = !masks.empty() && areNumbers &&
                               std::all_of(masks.begin(), masks.end(), [i](const Stored& m) { return m.at(i) != 0; });
-      difference.undetermined += isByChance;
+      difference.undetermined += isByChance && actual.at(i) != expected.at(i);
       addElement(difference, actual.at(i), expected.at(i), comparison.rtol,
                  comparison.atol + (isByChance ? comparison.moves : 0));
     }

@@ -292,29 +292,40 @@ void Trainer::noteChance(double slack) {
     for (const std::size_t member : members) {
       const at::Tensor size = sizeOfGradient(member);
       if (!size.defined()) continue;
-      at::Tensor byChance = size.lt(least).logical_and_(size.gt(0)).flatten().nonzero().flatten();
-      if (byChance.numel() == 0) continue;
       at::Tensor& noted = m_byChance[member];
+      at::Tensor byChance = size.lt(least);
+      if (slack > 1) {
+        noted = noted.defined() ? noted.logical_or_(byChance) : std::move(byChance);
+        continue;
+      }
+      byChance = byChance.logical_and_(size.gt(0)).flatten().nonzero().flatten();
+      if (byChance.numel() == 0) continue;
       noted = noted.defined() ? std::get<0>(at::_unique(at::cat({noted, byChance}))) : std::move(byChance);
     }
   }
 }
 
+at::Tensor Trainer::chanceOf(std::size_t index) const {
+  const at::Tensor& noted = m_byChance[index];
+  if (noted.defined() && noted.scalar_type() == at::kBool) return noted;
+  at::Tensor mask = at::zeros(m_changed[index].sizes(), m_changed[index].options().dtype(at::kBool));
+  if (noted.defined()) mask.view(-1).index_fill_(0, noted, true);
+  const at::Tensor size = sizeOfGradient(index);
+  return size.defined() ? mask.logical_or_(size.eq(0)) : mask;
+}
+
 Result<ByParameter> Trainer::undetermined(Collectives& collectives) const {
   if (m_byChance.empty()) return ByParameter();
-  const auto number = at::TensorOptions(at::kDouble).device(m_bound.device());
+  const c10::AutoGradMode noGradients(false);
   std::vector<at::Tensor> counts;
-  for (const at::Tensor& noted : m_byChance)
-    counts.push_back(at::full({}, noted.defined() ? static_cast<double>(noted.numel()) : 0.0, number));
+  for (std::size_t i = 0; i < m_byChance.size(); ++i) counts.push_back(chanceOf(i).sum().to(at::kDouble));
   CLEAVE_TRY(const at::Tensor all, collectives.allReduce(at::stack(counts), Reduction::Sum));
   CLEAVE_TRY_VOID(collectives.finish());
   const at::Tensor onHost = all.cpu();
   ByParameter found;
   for (std::size_t i = 0; i < m_byChance.size(); ++i) {
     if (onHost[static_cast<std::int64_t>(i)].item<double>() == 0) continue;
-    at::Tensor mask = at::zeros(m_changed[i].sizes(), m_changed[i].options().dtype(at::kBool));
-    if (m_byChance[i].defined()) mask.view(-1).index_fill_(0, m_byChance[i], true);
-    found[m_trained[i]] = std::move(mask);
+    found[m_trained[i]] = chanceOf(i);
   }
   return found;
 }

@@ -52,13 +52,14 @@ class Trainer {
   /// AdamW divides a gradient by its own size, and so moves a parameter whose gradient is nothing but rounding (a key's
   /// bias: softmax does not see it) as far as any other, in a direction of chance: that says nothing about a split.
   /// After a step, where somebody wants to know, this notes the elements that 2^-20 of their module's largest gradient
-  /// (of the model's, where that is nothing beside it) has moved by more than kMostByChance. `slack` times as large may
-  /// be what the other side of a comparison finds: an element counts where both sides do.
+  /// (of the model's, where that is nothing beside it) has moved by more than kMostByChance. An element counts where
+  /// both sides of a comparison find it so, or have no gradient there: the other side finds `slack` times as much.
   void noteChance(double slack = 1);
   /// These elements of this rank's parts, for the parameters that have any on some rank. All ranks call it.
   Result<ByParameter> undetermined(Collectives& collectives) const;
 
  private:
+  at::Tensor chanceOf(std::size_t index) const;  ///< a mask of a parameter's part
   /// As AdamW averages it; undefined: it has none.
   at::Tensor sizeOfGradient(std::size_t index) const;
   Result<double> passes(Collectives& collectives, LiveMemory& memory, const Progress& progress);
@@ -85,7 +86,7 @@ class Trainer {
   std::vector<graph::ValueId> m_trained;  ///< parameters that get a gradient
   std::vector<at::Tensor> m_changed;      ///< what the optimizer changes: these parameters, or float32 copies of them
   std::unique_ptr<torch::optim::Optimizer> m_optimizer;
-  std::vector<at::Tensor> m_byChance;  ///< by index in m_trained: places in the flat part; see noteChance
+  std::vector<at::Tensor> m_byChance;  ///< by index in m_trained: places in the flat part, or a mask; see noteChance
   std::int64_t m_microBatch = 0;
 };
 
