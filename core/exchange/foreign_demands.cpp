@@ -426,8 +426,7 @@ ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, 
     entry.isBehindBase = true;
     isBehindBase = isBehindBase || known.namesAnything(entry);
   }
-  if (!isBehindBase) named = foreign;
-  ForeignDemands demands = DemandMaker(named, graph, modelType).make();
+  ForeignDemands demands = DemandMaker(isBehindBase ? named : foreign, graph, modelType).make();
   if (isBehindBase) {
     demands.notes.push_back(
         fmt::format("{}: names are read behind the base model's prefix, as those of a config's "

@@ -2,7 +2,6 @@
 
 #include "graph/layers.h"
 
-#include <QApplication>
 #include <QDir>
 #include <QElapsedTimer>
 #include <QFileInfo>

@@ -317,15 +317,18 @@ at::Tensor Trainer::chanceOf(std::size_t index) const {
 Result<ByParameter> Trainer::undetermined(Collectives& collectives) const {
   if (m_byChance.empty()) return ByParameter();
   const c10::AutoGradMode noGradients(false);
-  std::vector<at::Tensor> counts;
-  for (std::size_t i = 0; i < m_byChance.size(); ++i) counts.push_back(chanceOf(i).sum().to(at::kDouble));
+  std::vector<at::Tensor> masks, counts;
+  for (std::size_t i = 0; i < m_byChance.size(); ++i) {
+    masks.push_back(chanceOf(i));
+    counts.push_back(masks.back().sum().to(at::kDouble));
+  }
   CLEAVE_TRY(const at::Tensor all, collectives.allReduce(at::stack(counts), Reduction::Sum));
   CLEAVE_TRY_VOID(collectives.finish());
   const at::Tensor onHost = all.cpu();
   ByParameter found;
   for (std::size_t i = 0; i < m_byChance.size(); ++i) {
     if (onHost[static_cast<std::int64_t>(i)].item<double>() == 0) continue;
-    found[m_trained[i]] = chanceOf(i);
+    found[m_trained[i]] = std::move(masks[i]);
   }
   return found;
 }
