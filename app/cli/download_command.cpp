@@ -4,6 +4,7 @@
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "hub/snapshot.h"
+#include "pipeline/hub_model.h"
 
 #include <nlohmann/json.hpp>
 
@@ -35,6 +36,7 @@ struct DownloadCommand {
  private:
   Result<hub::SnapshotRequest> asked() const {
     hub::SnapshotRequest request;
+    CLEAVE_TRY_VOID(pipeline::refuseAddress(repo));
     CLEAVE_TRY(request.id, hub::HubId::parse(repo));
     if (!revision.empty()) {
       if (repo.find('@') != std::string::npos)

@@ -49,17 +49,6 @@ std::string idIn(const std::string& address, const std::string& endpoint) {
   return hub::HubId::parse(id) ? id : std::string();
 }
 
-Result<std::string> refuseAddress(const std::string& source) {
-  CLEAVE_TRY(const hub::HubSettings settings, hub::hubSettings());
-  std::string id = idIn(source, settings.endpoint);
-  if (id.empty()) id = idIn(source, hub::HubSettings().endpoint);
-  const std::string_view what = source.ends_with(".safetensors")
-                                    ? "the address of one file of weights, which says nothing of its model"
-                                    : "an address on the web";
-  return fail(ErrorCode::BadInput, "{} is {}: give what the model is called on the Hub{}.", quotedText(source), what,
-              id.empty() ? ", as org/name, or a folder" : fmt::format(", {}", id));
-}
-
 bool hasWeights(const fs::path& folder) {
   const auto files = formats::findWeightFiles(folder);
   return files && !files->files.empty();
@@ -102,10 +91,15 @@ std::string modelName(const std::string& source) {
 
 #ifdef CLEAVE_WITHOUT_HUB
 
-Result<std::string> bringModel(const std::string& source, hub::Wanted, const hub::Watcher&, const Progress&) {
-  if (!isAddress(source)) return source;
+Result<void> refuseAddress(const std::string& source) {
+  if (!isAddress(source)) return {};
   return fail(ErrorCode::BadInput, "{} is an address on the web, and this build cannot ask the web: give a folder.",
               quotedText(source));
+}
+
+Result<std::string> bringModel(const std::string& source, hub::Wanted, const hub::Watcher&, const Progress&) {
+  CLEAVE_TRY_VOID(refuseAddress(source));
+  return source;
 }
 
 bool lacksHubWeights(const std::string&) { return false; }
@@ -118,9 +112,21 @@ Result<std::string> bringHubWeights(const std::string& folder, const hub::Watche
 
 #else
 
+Result<void> refuseAddress(const std::string& source) {
+  if (!isAddress(source)) return {};
+  CLEAVE_TRY(const hub::HubSettings settings, hub::hubSettings());
+  std::string id = idIn(source, settings.endpoint);
+  if (id.empty()) id = idIn(source, hub::HubSettings().endpoint);
+  const std::string_view what = source.ends_with(".safetensors")
+                                    ? "the address of one file of weights, which says nothing of its model"
+                                    : "an address on the web";
+  return fail(ErrorCode::BadInput, "{} is {}: give what the model is called on the Hub{}.", quotedText(source), what,
+              id.empty() ? ", as org/name, or a folder" : fmt::format(", {}", id));
+}
+
 Result<std::string> bringModel(const std::string& source, hub::Wanted wanted, const hub::Watcher& watcher,
                                const Progress& progress) {
-  if (isAddress(source)) return refuseAddress(source);
+  CLEAVE_TRY_VOID(refuseAddress(source));
   if (!namesHubModel(source)) return noHubModel(source);
   CLEAVE_TRY(hub::HubId id, hub::HubId::parse(source));
   CLEAVE_TRY(hub::HubSettings settings, hub::hubSettings());

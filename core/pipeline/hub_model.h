@@ -10,8 +10,10 @@ namespace cleave::pipeline {
 
 /// "org/name" or "org/name@revision", where no file or folder here is called that.
 bool namesHubModel(const std::string& source);
-/// What a Hub id names, fetched as far as it is wanted; any other source as it is. BadInput for the address of a file,
-/// which no model is; else as hub::fetchSnapshot.
+/// BadInput for an address on the web, which no model is, with what its model is called.
+Result<void> refuseAddress(const std::string& source);
+/// What a Hub id names, fetched as far as it is wanted; any other source as it is. As refuseAddress and
+/// hub::fetchSnapshot.
 Result<std::string> bringModel(const std::string& source, hub::Wanted wanted, const hub::Watcher& watcher,
                                const Progress& progress);
 /// Whether a folder is a Hub's model of which the config alone was fetched.

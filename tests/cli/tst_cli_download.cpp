@@ -112,10 +112,12 @@ class TstCliDownload : public QObject {
   }
 
   void addressesAreRefusedByName() {
-    const Finished file = cli({"plan", m_server.endpoint() + "/org/tiny/resolve/main/model.safetensors"});
-    QCOMPARE(file.exitCode, 3);
-    QVERIFY2(file.err.contains("the address of one file of weights") && file.err.contains("on the Hub, org/tiny."),
-             file.err);
+    for (const char* command : {"plan", "download"}) {
+      const Finished file = cli({command, m_server.endpoint() + "/org/tiny/resolve/main/model.safetensors"});
+      QCOMPARE(file.exitCode, 3);
+      QVERIFY2(file.err.contains("the address of one file of weights") && file.err.contains("on the Hub, org/tiny."),
+               file.err);
+    }
     const Finished page = cli({"info", "https://huggingface.co/org/tiny/tree/main"});
     QVERIFY2(page.err.contains("on the Hub, org/tiny."), page.err);
   }
