@@ -8,6 +8,7 @@
 #include "base/temporary_folder.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/calibration.h"
+#include "libtorch/rank/probe.h"
 #include "libtorch/rank/rank.h"
 #include "options/rank_options.h"
 #include "options/standard_flags.h"
@@ -154,6 +155,7 @@ int runAsRank(options::RankOptions& options) {
   request.masterPort = environment->masterPort;
   request.agentStore = environment->agentStore;
   request.connectTimeout = std::chrono::seconds(options.connectTimeout);
+  request.collectiveTimeout = std::chrono::seconds(options.collectiveTimeout);
   if (!options.input.empty()) request.inputFile = options.input;
   if (!options.output.empty()) request.outputFile = options.output;
   if (!options.deviation.empty()) request.deviationFile = options.deviation;
@@ -180,6 +182,24 @@ int runAsRank(options::RankOptions& options) {
   return result ? 0 : exitCode(result.error().code);
 }
 
+/// To the launcher, or in words to standard output.
+int probe(int eventsFd) {
+  std::optional<protocol::EventWriter> writer;
+  if (eventsFd >= 0) writer.emplace(eventsFd);
+  bool isUsable = false;
+  const torch_rank::EventSink sink = [&](const protocol::Message& message) {
+    if (writer) writer->write(message);
+    const auto* gpu = std::get_if<protocol::GpuFound>(&message);
+    isUsable = isUsable || (gpu && gpu->error.empty());
+    if (writer || !(gpu || std::holds_alternative<protocol::CudaFound>(message))) return;
+    std::printf("%s\n", protocol::readable(0, message)->c_str());
+  };
+  const auto probed = torch_rank::probeGpus(ncclLibrary(), sink);
+  if (writer) return probed ? 0 : exitCode(probed.error().code);
+  if (!probed) std::fprintf(stderr, "cleave-rank: %s\n", probed.error().message.c_str());
+  return isUsable ? 0 : exitCode(ErrorCode::Environment);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -196,8 +216,8 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
   }
   const auto& request = options.request;
-  if (options.calibrates != request.planFile.empty()) {
-    std::fprintf(stderr, "cleave-rank: give either a plan or --calibrate.\n");
+  if (int{options.calibrates} + int{options.probes} + int{!request.planFile.empty()} != 1) {
+    std::fprintf(stderr, "cleave-rank: give a plan, --calibrate or --probe.\n");
     return exitCode(ErrorCode::BadUsage);
   }
   if (request.generation.isAsked() != !request.decodeFile.empty()) {
@@ -220,6 +240,7 @@ int main(int argc, char** argv) {
     return exitCode(apart.error().code);
   }
   if (options.controlFd >= 0) protocol::endWithControlPipe(options.controlFd);
+  if (options.probes) end(probe(options.eventsFd));
   if (request.backend == "gloo") keepFreedMemory(request.training.isAsked());
   end(runAsRank(options));
 }

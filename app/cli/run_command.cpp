@@ -13,6 +13,7 @@
 #include "pipeline/plan_again.h"
 #include "pipeline/run_shapes.h"
 #include "pipeline/source.h"
+#include "pipeline/unsplit_place.h"
 
 #include <charconv>
 #include <cmath>
@@ -46,6 +47,7 @@ struct RunCommand {
   std::optional<OutputFile> timelineFile;  ///< of --timeline FILE
   std::set<std::string> said;              ///< warnings
   double silence = std::chrono::duration<double>(launch::kSilence).count();
+  std::optional<int> collectiveTimeout;
   bool bisects = false, padsToPlanned = false;
   bool skipWeights = false, initMissing = false, noCheck = false, ignoreMemory = false;
 
@@ -68,14 +70,14 @@ struct RunCommand {
     CLEAVE_TRY(const std::string inputs, source.inputFile());
     request.expectHasInputs = !inputs.empty();
     if (!output.empty()) request.output = output;
-    const double tolerance = pipeline::defaultTolerance(plan->model.dtype);
-    request.rtol = rtol.value_or(tolerance);
-    request.atol = atol.value_or(tolerance);
+    request.rtol = rtol;
+    request.atol = atol;
     request.skipWeights = skipWeights;
     request.initMissing = initMissing;
     request.compareUnsplit = !noCheck;
     request.ignoreMemory = ignoreMemory;
     request.silence = std::chrono::milliseconds(std::llround(silence * 1000));
+    if (collectiveTimeout) request.collectiveTimeout = std::chrono::seconds(*collectiveTimeout);
     request.training = training;
     request.training.optimizer = plan->costSettings.optimizer;
     request.replicas = source.mesh.dp;
@@ -100,8 +102,7 @@ struct RunCommand {
                 folder.lacksWeights ? " --skip-weights" : "", folder.lacksModel ? " --no-check" : "");
   }
 
-  static Result<void> checkRanksFit(const pipeline::RunRequest& request) {
-    CLEAVE_TRY(const launch::Backend backend, launch::resolveBackend(request.backend, request.mesh().ranks()));
+  static Result<void> checkRanksFit(const pipeline::RunRequest& request, launch::Backend backend) {
     const auto memory = pipeline::checkMemory(*request.plan, backend, request.workload());
     if (memory.fits()) return {};
     return fail(ErrorCode::Environment,
@@ -112,8 +113,10 @@ struct RunCommand {
 
   static Result<void> checkFits(const pipeline::RunRequest& request) {
     if (request.ignoreMemory) return {};
-    if (!request.attended) CLEAVE_TRY_VOID(checkRanksFit(request));
-    if (!request.comparesUnsplit()) return {};
+    CLEAVE_TRY(const launch::BackendChoice choice, pipeline::backendFor(request));
+    if (!request.attended) CLEAVE_TRY_VOID(checkRanksFit(request, choice.backend));
+    const auto place = pipeline::unsplitPlace(*request.plan, request.workload(), choice.backend);
+    if (!request.comparesUnsplit() || place.backend != launch::Backend::Gloo) return {};
     const auto memory = pipeline::checkUnsplitMemory(*request.plan, request.workload());
     if (!memory.fits()) {
       return fail(ErrorCode::Environment,
@@ -169,7 +172,6 @@ struct RunCommand {
         return fail(ErrorCode::BadUsage,
                     "--bisect compares one forward pass on this machine, value by value: leave {} out.", flag);
     }
-    if (backend == "nccl") return fail(ErrorCode::BadUsage, "--bisect runs on CPUs: leave --backend nccl out.");
     return {};
   }
 
@@ -180,7 +182,8 @@ struct RunCommand {
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
     CLEAVE_TRY_VOID(checkFits(runRequest));
     warnOfNew(made.warnings);
-    pipeline::BisectRequest asked{.plan = made.plan, .skipWeights = skipWeights, .initMissing = initMissing};
+    pipeline::BisectRequest asked{
+        .plan = made.plan, .backend = runRequest.backend, .skipWeights = skipWeights, .initMissing = initMissing};
     if (!source.input.empty()) asked.input = source.input;
     if (rtol || atol) asked.tolerance = std::max(rtol.value_or(0), atol.value_or(0));
     if (!against.empty()) {
@@ -480,6 +483,10 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
                    "Seconds: a rank that gives no sign of life for so long has failed, and the run with it")
       ->check(CLI::Range(1.0, 86'400.0))
       ->capture_default_str();
+  command
+      ->add_option("--collective-timeout", state->collectiveTimeout,
+                   "Fail the run when a collective has not completed after this many seconds (default: 600)")
+      ->check(CLI::Range(1, 86'400));
   command
       ->add_option("--timeline", state->timeline,
                    "Write what each rank did when, in the last step, in the format of chrome://tracing and "

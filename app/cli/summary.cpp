@@ -195,15 +195,17 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     const auto& result = report.outcome.results[rank];
     if (!result) continue;
     text += fmt::format(
-        "rank {}: read {} of weights, peak {} of the program ({} predicted) and {} of the process, {}, {}, {}, "
+        "rank {}: read {} of weights, peak {} of the program ({} predicted){} and {} of the process, {}, {}, {}, "
         "{:.1f} ms per step\n",
         rank, bytesText(result->bytesRead), bytesText(result->peak.program),
         bytesText(report.generation ? report.generation->predictedMemory
                                     : pipeline::predictedMemory(plan, report.workload())),
+        result->peak.rounding > 0 ? fmt::format(", {} of allocator rounding", bytesText(result->peak.rounding)) : "",
         bytesText(result->peak.process), counted(result->allReduce, "all-reduce"),
         counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),
         static_cast<double>(result->stepMicroseconds) / 1000);
   }
+  if (!report.precision.empty()) text += fmt::format("float32 products are {}\n", report.precision);
   text += pipeline::timesText(report.timeline, plan);
   for (const auto& [rank, memory] : report.memory) text += pipeline::memoryText(memory, plan, rank);
   if (report.mesh.isReplicated() && !text.empty()) {

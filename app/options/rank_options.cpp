@@ -19,6 +19,8 @@ void declareRank(CLI::App& app, RankOptions& options) {
       ->check(CLI::Range(1, program::kMostReplicas))
       ->capture_default_str();
   app.add_flag("--calibrate", options.calibrates, "Run no plan: measure how fast this rank computes and communicates");
+  app.add_flag("--probe", options.probes,
+               "Run no plan: run a kernel on each GPU and print what CUDA offers; exit code 4 where no GPU is usable");
   app.add_option("--backend", options.request.backend, "gloo (CPUs) or nccl (GPUs)")
       ->check(CLI::IsMember({"gloo", "nccl"}))
       ->capture_default_str();
@@ -34,6 +36,10 @@ void declareRank(CLI::App& app, RankOptions& options) {
   app.add_option("--watched", options.watched, "Safetensors file for what is seen of them, as FILE.RANK")
       ->type_name(option_types::kFile);
   app.add_option("--connect-timeout", options.connectTimeout, "Seconds to wait for the other ranks at the start")
+      ->check(CLI::Range(1, 86'400))
+      ->capture_default_str();
+  app.add_option("--collective-timeout", options.collectiveTimeout,
+                 "Fail when a collective has not completed after this many seconds")
       ->check(CLI::Range(1, 86'400))
       ->capture_default_str();
   app.add_flag("--skip-weights", options.request.skipWeights,

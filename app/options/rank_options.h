@@ -12,11 +12,12 @@ namespace cleave::options {
 
 struct RankOptions {
   torch_rank::RankRequest request;
-  int eventsFd = -1, controlFd = -1, connectTimeout = 60;
+  int eventsFd = -1, controlFd = -1, connectTimeout = 60,
+      collectiveTimeout = static_cast<int>(torch_rank::kCallTimeout.count());
   std::string input, output, deviation, watch, watched, eventsTo, optimizer = "adamw";
   std::vector<std::string> then;
   std::optional<double> clipNorm;
-  bool calibrates = false;
+  bool calibrates = false, probes = false;
 };
 /// `options` must outlive the parsing.
 void declareRank(CLI::App& app, RankOptions& options);

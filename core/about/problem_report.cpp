@@ -17,6 +17,7 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
+#include <sstream>
 
 extern char** environ;
 
@@ -75,17 +76,18 @@ ReportSection machine() {
 /// By number, and not by identifier: that names a device among all there are.
 ReportSection gpus() {
   ReportSection section{"GPUs", {}};
-  const auto visible = launch::visibleGpus();
-  section.lines.push_back(fmt::format(
-      "This process may use {}", visible.empty() ? "none" : counted(static_cast<std::int64_t>(visible.size()), "GPU")));
   std::error_code error;
   for (fs::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end; !error && gpu != end; gpu.increment(error))
     section.lines.push_back("In the machine: " + valueIn((gpu->path() / "information").c_str(), "Model", ':'));
-  std::sort(section.lines.begin() + 1, section.lines.end());
+  std::sort(section.lines.begin(), section.lines.end());
   const std::string driver = valueIn("/proc/driver/nvidia/version", "NVRM version", ':');
   section.lines.push_back("Driver: " + driver.substr(std::min(driver.find_first_not_of(' '), driver.size())));
-  if (const auto free = launch::leastFreeGpuMemory(static_cast<int>(visible.size())); free && !visible.empty())
-    section.lines.push_back(fmt::format("Free memory of the fullest: {}", bytesText(*free)));
+  if (!launch::mayHaveGpu()) {
+    section.lines.emplace_back("No device files of a GPU");
+    return section;
+  }
+  std::istringstream found(launch::toText(launch::probeGpus()));
+  for (std::string line; std::getline(found, line);) section.lines.push_back(std::move(line));
   return section;
 }
 

@@ -1,4 +1,3 @@
-#include "base/libtorch_folder.h"
 #include "base/quantities.h"
 #include "launch/launcher.h"
 
@@ -12,24 +11,6 @@ namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 3> kBackendNames{"auto", "gloo", "nccl"};
 constexpr const char* kRankProgram = "cleave-rank";
-
-std::string countedGpus(int gpus) { return gpus == 0 ? "no GPU" : gpus == 1 ? "1 GPU" : fmt::format("{} GPUs", gpus); }
-
-/// Why NCCL cannot carry so many ranks here; empty: it can.
-std::string whyNoNccl(int gpus, int ranks, bool hasLibrary) {
-  if (gpus < ranks) {
-    return fmt::format("NCCL needs a GPU for each of {} ranks, and this process may use {}{}", ranks, countedGpus(gpus),
-                       std::getenv("CUDA_VISIBLE_DEVICES") ? " (CUDA_VISIBLE_DEVICES is set)" : "");
-  }
-  if (!hasLibrary)
-    return fmt::format("{} is not beside {}, because it was built without CUDA", kNcclLibrary, kRankProgram);
-  // Ranks run with the LibTorch of the program that starts them.
-  if (const auto libTorch = libTorchFolder(); libTorch && !hasCudaLibrary(*libTorch))
-    return fmt::format(
-        "the LibTorch in {} is for CPUs alone (where it came with Cleave, CLEAVE_TORCH_DIR names another)",
-        libTorch->string());
-  return {};
-}
 
 }  // namespace
 
@@ -52,32 +33,26 @@ Result<fs::path> rankProgram() {
               self.string());
 }
 
-Result<Backend> resolveBackend(Backend wanted, int ranks, std::string* why) {
-  const auto say = [&](std::string text) {
-    if (why) *why = std::move(text);
-  };
-  if (wanted == Backend::Gloo) {
-    say("Gloo on CPUs, as asked.");
-    return Backend::Gloo;
-  }
-  const int gpus = localGpuCount();
-  const auto program = rankProgram();
-  std::error_code error;
-  const std::string obstacle =
-      whyNoNccl(gpus, ranks, program && fs::exists(program->parent_path() / kNcclLibrary, error));
-  if (wanted == Backend::Nccl) {
-    if (!obstacle.empty())
-      return fail(ErrorCode::Environment, "{}: use the backend gloo to run the ranks on CPUs.", obstacle);
-    say(fmt::format("NCCL on {} of {}, as asked.", ranks, countedGpus(gpus)));
-    return Backend::Nccl;
-  }
-  if (!obstacle.empty()) {
-    say(gpus == 0 ? std::string("Gloo on CPUs: this process may use no GPU.")
-                  : fmt::format("Gloo on CPUs: {}.", obstacle));
-    return Backend::Gloo;
-  }
-  say(fmt::format("NCCL: {} for {}.", countedGpus(gpus), counted(ranks, "rank")));
-  return Backend::Nccl;
+Result<BackendChoice> chooseBackend(Backend wanted, int ranks, std::int64_t bytesPerRank, const Progress& progress) {
+  if (wanted == Backend::Gloo) return chooseBackend(wanted, ranks, 0, GpuProbe());
+  if (wanted == Backend::Auto && !mayHaveGpu()) return BackendChoice{Backend::Gloo, "Gloo on CPUs: no GPU found."};
+  const GpuProbe probe = probeGpus(progress);
+  if (progress.cancelled()) return progress.cancelledError("asking CUDA for its GPUs");
+  return chooseBackend(wanted, ranks, bytesPerRank, probe);
+}
+
+Result<BackendChoice> chooseBackend(Backend wanted, int ranks, std::int64_t bytesPerRank, const GpuProbe& probe) {
+  if (wanted == Backend::Gloo) return BackendChoice{Backend::Gloo, "Gloo on CPUs, as requested."};
+  // Memory that does not suffice has a message of its own where NCCL is asked for.
+  const std::string obstacle = whyNoNccl(probe, ranks, wanted == Backend::Auto ? bytesPerRank : 0);
+  if (!obstacle.empty() && wanted == Backend::Nccl)
+    return fail(ErrorCode::Environment,
+                "NCCL cannot run the ranks on GPUs here: {}. Use the backend gloo to run them on CPUs.", obstacle);
+  if (!obstacle.empty()) return BackendChoice{Backend::Gloo, fmt::format("Gloo on CPUs: {}.", obstacle)};
+  std::string why = fmt::format("NCCL on {} of {}{}.", ranks, counted(std::ssize(probe.gpus), "GPU"),
+                                wanted == Backend::Nccl ? ", as requested" : "");
+  if (const std::string peers = peerAccessText(probe, ranks); !peers.empty()) why += " " + peers;
+  return BackendChoice{Backend::Nccl, std::move(why)};
 }
 
 }  // namespace cleave::launch

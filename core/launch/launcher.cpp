@@ -124,6 +124,7 @@ class Run {
   void waitForInput() const;
   void listen(int rank);
   void observeRanks();
+  void reportUnended();
   void stopAll();
   bool anyRunning();
 
@@ -205,6 +206,17 @@ void Run::observeRanks() {
   m_hearing.tellOfSlowness();
 }
 
+void Run::reportUnended() {
+  for (int rank = 0; rank < m_request.ranks; ++rank) {
+    if (m_ranks[static_cast<std::size_t>(rank)].process.poll().exited) continue;
+    m_hearing.tell({rank,
+                    std::nullopt,
+                    {},
+                    fmt::format("Rank {} did not end within {:g} s of its result and was stopped.", rank,
+                                std::chrono::duration<double>(m_request.teardown).count())});
+  }
+}
+
 bool Run::anyRunning() {
   return std::any_of(m_ranks.begin(), m_ranks.end(), [](RankProcess& r) { return !r.process.poll().exited; });
 }
@@ -235,6 +247,10 @@ Result<RunOutcome> Run::run() {
     waitForInput();
     observeRanks();
     if (!anyRunning() || m_hearing.watch.isSettled(m_hearing.now())) break;
+    if (m_hearing.watch.isTeardownOver(m_hearing.now(), m_request.teardown)) {
+      reportUnended();
+      break;
+    }
   }
   observeRanks();
   RunOutcome result = m_hearing.watch.outcome();

@@ -28,13 +28,17 @@ std::optional<Backend> parseBackend(std::string_view text);
 /// Ten heartbeats: a rank's pulse is no work, so that a machine must be very busy to hold it up for so long.
 inline constexpr std::chrono::milliseconds kSilence{2500};
 
+/// A process with a full GPU and its communicators takes seconds to end; eight of them at once take tens of seconds.
+inline constexpr std::chrono::milliseconds kTeardown{60'000};
+
 struct LaunchRequest {
   std::filesystem::path rankProgram;  ///< the cleave-rank executable
   std::filesystem::path planFile;     ///< empty: they run none (rankArguments say what they do)
   int ranks = 2;
-  Backend backend = Backend::Gloo;               ///< Auto is resolved before (see resolveBackend)
-  std::vector<std::string> rankArguments;        ///< "--input", FILE, "--output", FILE, "--skip-weights", ...
-  std::chrono::milliseconds silence = kSilence;  ///< a rank that sends nothing for so long counts as dead
+  Backend backend = Backend::Gloo;                 ///< Auto is resolved before (see chooseBackend)
+  std::vector<std::string> rankArguments;          ///< "--input", FILE, "--output", FILE, "--skip-weights", ...
+  std::chrono::milliseconds silence = kSilence;    ///< a rank that sends nothing for so long counts as dead
+  std::chrono::milliseconds teardown = kTeardown;  ///< a rank with a result may take this long to end
 };
 
 struct RankExit {
@@ -68,8 +72,18 @@ Result<RunOutcome> launch(const LaunchRequest& request, const Observer& observer
 
 /// The cleave-rank that was installed with this program. Environment when it is missing.
 Result<std::filesystem::path> rankProgram();
-/// Auto → Nccl where this process may use at least `ranks` GPUs (gpus.h) and libcleave_nccl.so lies beside cleave-rank,
-/// else Gloo; `why` says it in words. Nccl where it cannot be: Environment.
-Result<Backend> resolveBackend(Backend wanted, int ranks, std::string* why = nullptr);
+
+/// What ranks communicate over, and why, in one sentence.
+struct BackendChoice {
+  Backend backend = Backend::Gloo;  ///< Gloo or Nccl
+  std::string why;                  ///< "Gloo on CPUs: no GPU found."
+};
+/// Auto → Nccl where NCCL can run so many ranks here (gpus.h), else Gloo. Nccl where it cannot: Environment.
+/// `bytesPerRank`: what each needs on its GPU; Auto takes Gloo where a GPU has less; 0: does not matter. Asks CUDA
+/// (seconds) unless Gloo is asked for, or Auto on a machine without any sign of a GPU.
+Result<BackendChoice> chooseBackend(Backend wanted, int ranks, std::int64_t bytesPerRank = 0,
+                                    const Progress& progress = {});
+/// The same with CUDA's answer at hand.
+Result<BackendChoice> chooseBackend(Backend wanted, int ranks, std::int64_t bytesPerRank, const GpuProbe& probe);
 
 }  // namespace cleave::launch

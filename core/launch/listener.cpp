@@ -233,7 +233,9 @@ Result<RunOutcome> Attendance::run() {
     hearStrangers();
     if (m_come == 0) continue;
     CLEAVE_TRY_VOID(hearGuests());
-    if (hasEnded() || m_hearing.watch.isSettled(m_hearing.now())) return m_hearing.watch.outcome();
+    const auto now = m_hearing.now();
+    if (hasEnded() || m_hearing.watch.isSettled(now) || m_hearing.watch.isTeardownOver(now, kTeardown))
+      return m_hearing.watch.outcome();
   }
 }
 

@@ -74,6 +74,7 @@ void RankWatch::hearLine(int rank, std::string line) {
 }
 
 void RankWatch::heard(int rank, Time now) {
+  if (at(rank).result && at(rank).resultAt == Time()) at(rank).resultAt = now;
   at(rank).lastHeard = now;
   auto& beats = at(rank).beats;
   if (const auto waited = std::exchange(at(rank).waited, std::nullopt)) beats.push_back({now, *waited});
@@ -98,7 +99,7 @@ std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& s
   if (state.exited && state.code != 0) return fmt::format("ended with code {}", state.code);
   if (state.exited) return rank.result ? std::nullopt : std::optional<std::string>("ended without a result");
   if (rank.error) return "reported an error";
-  if (state.disconnected && rank.result) return std::nullopt;
+  if (rank.result) return std::nullopt;
   if (state.disconnected) return "ended without a result: its connection was closed";
   if (state.stopped && !rank.stoppedSince) rank.stoppedSince = askedAt;
   if (!state.stopped) rank.stoppedSince.reset();
@@ -148,6 +149,12 @@ std::vector<int> RankWatch::waitedFor() const {
     if (!hasFailed && !at(rank).result) ranks.push_back(rank);
   }
   return ranks;
+}
+
+bool RankWatch::isTeardownOver(Time now, std::chrono::milliseconds teardown) const {
+  return m_failures.empty() && std::ranges::all_of(m_ranks, [&](const Rank& rank) {
+           return rank.result && rank.resultAt != Time() && now - rank.resultAt > teardown;
+         });
 }
 
 bool RankWatch::isSettled(Time now) const {

@@ -1,7 +1,8 @@
 #pragma once
 /// Judges the ranks of a run by what they say and by what the kernel says of them: which one failed, of what, and when
 /// enough is known to end the run. Holds no process and reads no clock: whoever reads the pipes tells it what it read
-/// and when, so that a test can do the same. Not thread-safe.
+/// and when, so that a test can do the same. A result ends the watch over a rank: it may take down its GPU in silence.
+/// Not thread-safe.
 ///
 ///     RankWatch watch(2, /*silence=*/10s);
 ///     watch.start(0, now);  watch.start(1, now);
@@ -48,6 +49,8 @@ class RankWatch {
   };
   std::optional<Notice> slowness(Time now);
 
+  /// Every rank has sent its result, and the last of these is older than `teardown`: nothing more is waited for.
+  bool isTeardownOver(Time now, std::chrono::milliseconds teardown) const;
   /// Ranks have failed, and waiting longer would not say better which of them was the first.
   bool isSettled(Time now) const;
   RunOutcome outcome() const;
@@ -61,6 +64,7 @@ class RankWatch {
     std::deque<std::string> lastLines;
     std::optional<protocol::RankError> error;
     std::optional<protocol::RankResult> result;
+    Time resultAt{};
     std::string protocolError;
     std::deque<Beat> beats;                           ///< of the last kSlow, and the one before
     std::optional<std::chrono::microseconds> waited;  ///< what it said last, until `heard`

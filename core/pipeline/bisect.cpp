@@ -5,6 +5,7 @@
 #include "formats/safetensors.h"
 #include "pipeline/folder_check.h"
 #include "pipeline/plan_again.h"
+#include "pipeline/unsplit_place.h"
 #include "pipeline/value_difference.h"
 #include "program/watch.h"
 
@@ -27,6 +28,7 @@ constexpr std::size_t kAtOnce = 4, kMostRounds = 8, kMaybeNotNumbers = 16;
 struct Side {
   std::shared_ptr<const plan::Plan> plan;
   std::string name;  ///< of its files
+  launch::Backend backend = launch::Backend::Gloo;
 };
 
 /// A value that both runs hold.
@@ -75,16 +77,21 @@ class Bisector {
   }
 
  private:
+  int mostRanks() const { return std::max(m_request.plan->ranks, m_request.against ? m_request.against->ranks : 1); }
+
   Result<void> prepare() {
-    m_split = {m_request.plan, "split"};
+    CLEAVE_TRY(const launch::BackendChoice choice,
+               launch::chooseBackend(m_request.backend, mostRanks(), gpuBytes(*m_request.plan), m_progress));
+    m_split = {m_request.plan, "split", choice.backend};
     CLEAVE_TRY(const auto model, openSameModel(*m_request.plan, m_progress));
     if (m_request.against) {
-      m_other = {m_request.against, "other"};
+      m_other = {m_request.against, "other", choice.backend};
       m_found.comparedWith = fmt::format("the other plan on {}", counted(m_request.against->ranks, "rank"));
     } else {
       CLEAVE_TRY(auto plan, unsplitPlan(model, *m_request.plan, m_progress));
-      m_other = {std::move(plan), "unsplit"};
-      m_found.comparedWith = "an unsplit run";
+      const UnsplitPlace place = unsplitPlace(*m_request.plan, {}, choice.backend);
+      m_other = {std::move(plan), "unsplit", place.backend};
+      m_found.comparedWith = place.text;
     }
     return {};
   }
@@ -120,8 +127,8 @@ class Bisector {
       for (const ValueId operand : graph::operandsOf(node)) coarsest = std::max(coarsest, tolerances[operand.index()]);
       for (const ValueId result : node.results) {
         if (!isFloating(result)) continue;
-        tolerances[result.index()] =
-            m_request.tolerance.value_or(std::max(coarsest, defaultTolerance(graph.value(result).type.dtype)));
+        tolerances[result.index()] = m_request.tolerance.value_or(
+            std::max(coarsest, defaultTolerance(graph.value(result).type.dtype, m_split.backend, mostRanks())));
       }
     }
     return tolerances;
@@ -141,6 +148,7 @@ class Bisector {
     }
     launch.planFile = planFile;
     launch.ranks = side.plan->ranks;
+    launch.backend = side.backend;
     launch.rankArguments = {"--watch", watch.string(), "--watched", seen.string()};
     if (m_request.input)
       launch.rankArguments.insert(launch.rankArguments.end(), {"--input", m_request.input->string()});

@@ -22,7 +22,8 @@ namespace cleave::pipeline {
 
 struct BisectRequest {
   std::shared_ptr<const plan::Plan> plan;
-  std::shared_ptr<const plan::Plan> against;  ///< of the same model with the same inputs; null: an unsplit run
+  std::shared_ptr<const plan::Plan> against;        ///< of the same model with the same inputs; null: an unsplit run
+  launch::Backend backend = launch::Backend::Auto;  ///< of the split run; the other one: unsplit_place.h
   std::optional<std::filesystem::path> input;
   std::optional<double> tolerance;                ///< default: by the values' type (defaultTolerance)
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank
@@ -48,7 +49,7 @@ struct ValueDifference {
 struct Bisection {
   double tolerance = 0;            ///< the widest
   std::vector<double> tolerances;  ///< by ValueId of the ATen graph
-  std::string comparedWith;        ///< "an unsplit run", "another plan on 4 ranks"
+  std::string comparedWith;        ///< "an unsplit run on GPU 0 (...)", "another plan on 4 ranks"
   std::size_t compared = 0;        ///< values whose digests were compared
   std::size_t apart = 0;           ///< of these, whose digests differ by more than rounding
   /// By ValueId of the ATen graph: by how much of its size a value differs, as its digests say; negative: not compared.
@@ -59,7 +60,7 @@ struct Bisection {
   std::vector<ValueDifference> inputs;  ///< of the node that computes the first, as far as both runs hold them
 };
 
-/// Runs both, on CPUs of this machine. BadInput where the plans are of different models or inputs; errors of runs as
+/// Runs both on this machine. BadInput where the plans are of different models or inputs; errors of runs as
 /// they say them.
 Result<Bisection> bisect(const BisectRequest& request, const Progress& progress = {});
 

@@ -100,7 +100,8 @@ Result<Calibration> calibrate(const CalibrationRequest& request, const launch::O
   launch::LaunchRequest launch;
   launch.ranks = request.ranks;
   launch.rankArguments = {"--calibrate"};
-  CLEAVE_TRY(launch.backend, launch::resolveBackend(request.backend, request.ranks));
+  CLEAVE_TRY(const launch::BackendChoice choice, launch::chooseBackend(request.backend, request.ranks, 0, progress));
+  launch.backend = choice.backend;
   launch.rankProgram = request.rankProgram;
   if (launch.rankProgram.empty()) {
     CLEAVE_TRY(launch.rankProgram, launch::rankProgram());

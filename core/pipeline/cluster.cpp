@@ -33,7 +33,9 @@ std::vector<std::string> argumentsOf(RunRequest request, const Elsewhere& elsewh
 
 Result<launch::Backend> backendElsewhere(const RunRequest& request, int nodes) {
   if (request.backend != launch::Backend::Auto) return request.backend;  // this machine need not be like the nodes
-  return launch::resolveBackend(request.backend, std::max(1, request.mesh().ranks() / std::max(1, nodes)));
+  CLEAVE_TRY(const launch::BackendChoice choice,
+             launch::chooseBackend(request.backend, std::max(1, request.mesh().ranks() / std::max(1, nodes))));
+  return choice.backend;
 }
 
 Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere) {

@@ -8,9 +8,6 @@
 namespace cleave::pipeline {
 namespace {
 
-/// CUDA's caching allocator gives a block out whole when less than 1 MiB of it would be left, in steps of 512 bytes.
-constexpr std::int64_t kGpuRounding = (1 << 20) + 512;
-
 std::string textOf(std::string_view kind, std::int64_t bytes) {
   return fmt::format("{} of {}", kind, counted(bytes, "byte"));
 }
@@ -45,10 +42,8 @@ std::vector<plan::CollectivePlan> collectivesOfStep(const plan::Plan& plan, cons
 
 }  // namespace
 
-Conduct::Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights, const program::Training& training,
-                 int replicas)
+Conduct::Conduct(const plan::Plan& plan, bool readsWeights, const program::Training& training, int replicas)
     : m_plan(plan),
-      m_backend(backend),
       m_readsWeights(readsWeights),
       m_mesh({.dp = replicas, .tp = plan.ranks}),
       m_parts{{collectivesOfStep(plan, training, replicas), std::max<std::int64_t>(1, training.steps)}},
@@ -116,8 +111,7 @@ void Conduct::addBytes(const protocol::RankResult& result, int rank, std::vector
     found.push_back(fmt::format("Rank {} read {} of weights and its part of the shard map has {}.", rank,
                                 counted(result.bytesRead, "byte"), shard));
   }
-  const std::int64_t allowed =
-      largestPart(m_plan) + program::kStagingBytes + (m_backend == launch::Backend::Nccl ? kGpuRounding : 0);
+  const std::int64_t allowed = largestPart(m_plan) + program::kStagingBytes;
   if (result.largestParameterAllocation > allowed) {
     found.push_back(fmt::format(
         "Rank {} allocated {} bytes at once while it loaded; its largest part of a parameter and the staging are {}.",

@@ -8,14 +8,13 @@ namespace cleave::pipeline {
 
 /// Listens to the events of a run and compares; one run each.
 ///
-///     Conduct conduct(plan, {.readsWeights = true});
+///     Conduct conduct(plan, /*readsWeights=*/true);
 ///     launch(request, [&](const launch::RankEvent& event) { conduct.observe(event); });
 ///     report.violations = conduct.violations(outcome);
 class Conduct {
  public:
   /// `replicas`: see RunRequest.
-  Conduct(const plan::Plan& plan, launch::Backend backend, bool readsWeights, const program::Training& training = {},
-          int replicas = 1);
+  Conduct(const plan::Plan& plan, bool readsWeights, const program::Training& training = {}, int replicas = 1);
   /// Of a run that generates: `step` behind `plan`, as often as the ranks say that it ran, and so many times at most.
   void expectSteps(const plan::Plan& step, std::int64_t most) { m_parts.push_back({step.collectives, most}); }
   void observe(const launch::RankEvent& event);
@@ -41,7 +40,6 @@ class Conduct {
   void addCollectives(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const;
   void addBytes(const protocol::RankResult& result, int rank, std::vector<std::string>& found) const;
   const plan::Plan& m_plan;
-  launch::Backend m_backend;
   bool m_readsWeights;
   program::Mesh m_mesh;
   std::vector<Part> m_parts;  ///< a forward pass or training steps; then steps of generation

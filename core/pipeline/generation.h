@@ -78,10 +78,8 @@ struct GenerationReport {
 Result<GenerationReport> generationReport(const std::filesystem::path& outputs, const program::Generation& asked,
                                           const plan::Plan& prompt, const plan::Plan& step,
                                           const std::vector<protocol::Generated>& byRank);
-/// One sentence for each rank whose cache takes other bytes than predicted. `roundingBytes`: what an allocator may add
-/// to each tensor.
-std::vector<std::string> cacheViolations(const GenerationReport& report, const plan::Plan& step,
-                                         std::int64_t roundingBytes);
+/// One sentence for each rank whose cache takes other bytes than predicted.
+std::vector<std::string> cacheViolations(const GenerationReport& report);
 /// Token by token: they are equal or they are not. `first`: see GenerationReport::firstDifference.
 Result<OutputDifference> compareTokens(const std::filesystem::path& actual, const std::filesystem::path& expected,
                                        std::string& first);

@@ -12,8 +12,6 @@ namespace {
 /// Gloo's buffers; measured as 61 MiB under a program of 1 MiB, 98 MiB under 181 MiB and 120 MiB under 808 MiB. Once
 /// for all: the code.
 constexpr std::int64_t kOwnBytes = 120 << 20, kSharedBytes = 72 << 20;
-/// On its GPU, an estimate and not measured: CUDA's context with the kernels in use, and NCCL's buffers.
-constexpr std::int64_t kOnGpuBytes = 1 << 30;
 
 void compareWithMachine(MemoryCheck& check, const std::string& need) {
   if (const std::int64_t available = machineMemory().available; available > 0) check.available = available;
@@ -37,19 +35,24 @@ std::int64_t roomForProgram(std::int64_t available, int ranks) {
   return std::max<std::int64_t>(0, (available - kSharedBytes) / ranks - kOwnBytes);
 }
 
+std::int64_t gpuBytes(const plan::Plan& plan, const Workload& workload) {
+  const bool hasPeers = plan.ranks * workload.replicas > 1;
+  return predictedMemory(plan, workload) + (hasPeers ? kWithPeersOnGpuBytes : kAloneOnGpuBytes);
+}
+
 MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const Workload& workload) {
   MemoryCheck check;
   const int ranks = plan.ranks * workload.replicas;
   const std::int64_t rank = predictedMemory(plan, workload);
   if (backend == launch::Backend::Nccl) {
-    check.needed = rank + kOnGpuBytes;
-    check.available = launch::leastFreeGpuMemory(ranks);
-    const std::string need =
-        fmt::format("A rank is predicted to hold {} on its GPU ({} of the program, {} for CUDA and NCCL)",
-                    bytesText(check.needed), bytesText(rank), bytesText(kOnGpuBytes));
-    check.text = !check.available ? fmt::format("{}; how much is free there is not known.", need)
-                                  : fmt::format("{}, and {} are free on {}.", need, bytesText(*check.available),
-                                                ranks == 1 ? "it" : "the fullest of them");
+    check.needed = gpuBytes(plan, workload);
+    if (const auto probe = launch::lastGpuProbe()) check.available = launch::leastFreeGpuMemory(*probe, ranks);
+    const std::string need = fmt::format(
+        "Each rank needs {} on its GPU ({} for the program, {} for CUDA's libraries{})", bytesText(check.needed),
+        bytesText(rank), bytesText(check.needed - rank), ranks > 1 ? " and NCCL" : "");
+    check.text = !check.available ? fmt::format("{}; the free memory there is not known.", need)
+                                  : fmt::format("{}; {} are free on {}.", need, bytesText(*check.available),
+                                                ranks == 1 ? "it" : "the fullest GPU");
     return check;
   }
   check.needed = ranks * (rank + kOwnBytes) + kSharedBytes;
@@ -58,13 +61,16 @@ MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const W
   return check;
 }
 
+std::int64_t unsplitBytes(const plan::Plan& plan, const Workload& workload) {
+  if (workload.isTraining) return plan::unsplitTrainingBytes(plan, workload.replicas);
+  const plan::MemoryPrediction ofReplica = plan::unsplitMemory(plan);
+  if (workload.step) return memoryOfBoth(ofReplica, plan::unsplitMemory(*workload.step));
+  return ofReplica.total() + (workload.replicas - 1) * (ofReplica.inputs + ofReplica.peakActivations);
+}
+
 MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const Workload& workload) {
   MemoryCheck check;
-  const plan::MemoryPrediction ofReplica = plan::unsplitMemory(plan);
-  const std::int64_t program =
-      workload.isTraining ? plan::unsplitTrainingBytes(plan, workload.replicas)
-      : workload.step     ? memoryOfBoth(ofReplica, plan::unsplitMemory(*workload.step))
-                      : ofReplica.total() + (workload.replicas - 1) * (ofReplica.inputs + ofReplica.peakActivations);
+  const std::int64_t program = unsplitBytes(plan, workload);
   check.needed = program + kOwnBytes + kSharedBytes;
   compareWithMachine(check,
                      fmt::format("The unsplit run that the ranks are compared with is predicted to hold {} of memory{}",

@@ -29,6 +29,7 @@ nlohmann::ordered_json jsonOf(const protocol::RankResult& result, std::size_t ra
       {"largest_parameter_allocation", result.largestParameterAllocation},
       {"peak_memory", result.peak.program},
       {"peak_rss", result.peak.process},
+      {"allocator_rounding", result.peak.rounding},
       {"collectives",
        {{"all_reduce", result.allReduce}, {"all_gather", result.allGather}, {"reduce_scatter", result.reduceScatter}}},
       {"step_us", result.stepMicroseconds}};
@@ -186,6 +187,7 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   json["world_size"] = report.mesh.ranks();
   if (report.mesh.isReplicated()) json["batch_of_replica"] = plan.model.batch;
   json["backend"] = launch::toText(report.backend);
+  if (!report.precision.empty()) json["precision"] = report.precision;
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
   json["rtol"] = report.rtol;
   json["atol"] = report.atol;

@@ -44,6 +44,7 @@ struct Workload {
 struct RunReport {
   RunVerdict verdict = RunVerdict::Failed;
   launch::Backend backend = launch::Backend::Gloo;
+  std::string precision;      ///< of float32 products on GPUs: "IEEE float32 (TF32 off)"; "" on CPUs
   std::string comparedWith;   ///< "expected.safetensors", "an unsplit run", "" (nothing)
   double rtol = 0, atol = 0;  ///< what a comparison allows: atol + rtol·|expected|
   std::vector<OutputDifference> outputs;

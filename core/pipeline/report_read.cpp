@@ -95,6 +95,7 @@ class ReportReader {
       report.verdict = hasPassed ? RunVerdict::Passed : RunVerdict::Failed;
     }
     CLEAVE_TRY(report.backend, m_root.word<launch::Backend>("backend", launch::parseBackend));
+    CLEAVE_TRY(report.precision, m_root.text("precision", ""));
     CLEAVE_TRY(report.comparedWith, m_root.text("compared_with", ""));
     CLEAVE_TRY(report.rtol, numberOr(m_root, "rtol", 0));
     CLEAVE_TRY(report.atol, numberOr(m_root, "atol", 0));
@@ -162,6 +163,7 @@ class ReportReader {
                                   {"largest_parameter_allocation", &result.largestParameterAllocation},
                                   {"peak_memory", &result.peak.program},
                                   {"peak_rss", &result.peak.process},
+                                  {"allocator_rounding", &result.peak.rounding},
                                   {"step_us", &result.stepMicroseconds}}) {
       CLEAVE_TRY(*to, countOf(json, key));
     }

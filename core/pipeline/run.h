@@ -24,8 +24,8 @@ struct RunRequest {
   int replicas = 1;  ///< data parallelism: the plan's ranks so many times over, each on its rows (program/mesh.h)
   launch::Backend backend = launch::Backend::Auto;
   std::optional<std::filesystem::path> input, expect, output;
-  double rtol = 1e-4, atol = 1e-4;
-  program::Training training;  ///< steps instead of one forward pass; the plan's optimizer
+  std::optional<double> rtol, atol;  ///< nullopt: defaultTolerance of the model's type
+  program::Training training;        ///< steps instead of one forward pass; the plan's optimizer
   /// Tokens behind `input`, a prompt that `plan` is for, instead of one forward pass: see generation.h.
   program::Generation generation;
   std::shared_ptr<const plan::Plan> step;         ///< of a step behind the prompt; null: nothing is generated
@@ -33,8 +33,9 @@ struct RunRequest {
   bool recordsTimes = true;    ///< RunReport::timeline: a forward pass runs twice, warm the second time
   bool compareUnsplit = true;  ///< without `expect`: against a run of the unsplit program in one process
   bool ignoreMemory = false;   ///< start although `checkMemory` or `checkUnsplitMemory` says that it does not fit
-  std::chrono::milliseconds silence = launch::kSilence;  ///< a rank that says nothing for so long has failed
-  std::filesystem::path rankProgram;                     ///< empty: the one installed with this program
+  std::chrono::milliseconds silence = launch::kSilence;   ///< a rank that says nothing for so long has failed
+  std::optional<std::chrono::seconds> collectiveTimeout;  ///< nullopt: cleave-rank's own
+  std::filesystem::path rankProgram;                      ///< empty: the one installed with this program
   std::optional<Attended> attended;  ///< the split run's ranks are not started here; `backend` is not Auto then
   Workload workload() const { return {training.isAsked(), replicas, step.get()}; }
   program::Mesh mesh() const { return {.dp = replicas, .tp = plan->ranks}; }
@@ -56,15 +57,21 @@ struct MemoryCheck {
   std::string text;                       ///< both in one sentence
   bool fits() const { return !available || needed <= *available; }
 };
-/// `backend`: Gloo or Nccl. CPU ranks share the machine's memory (or the container's), ranks on GPUs have one each.
+/// `backend`: Gloo or Nccl. CPU ranks share the machine's memory (or the container's), ranks on GPUs have one each, as
+/// free as launch::lastGpuProbe found it.
 MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const Workload& workload = {});
+/// Bytes that a rank needs on its GPU beyond its CUDA context: the program, and what CUDA's libraries and NCCL take.
+std::int64_t gpuBytes(const plan::Plan& plan, const Workload& workload = {});
+/// What the ranks of this request communicate over here; see launch::chooseBackend.
+Result<launch::BackendChoice> backendFor(const RunRequest& request, const Progress& progress = {});
 /// The same for the run that the ranks are compared with, when they have ended: one process on CPUs that holds the
 /// model whole, and computes the rows of all replicas.
 MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const Workload& workload = {});
 
-/// Absolute and relative tolerance of a comparison in this element type on CPUs: float32 1e-4, float16 1e-2, bfloat16
-/// 6e-2 (8 bits of mantissa, and sums in another order), float64 1e-8.
-double defaultTolerance(graph::DType dtype);
+/// Absolute and relative tolerance of a comparison in this element type: float32 1e-4, float16 1e-2, bfloat16 6e-2 (8
+/// bits of mantissa, and sums in another order), float64 1e-8. Gloo sums half precision in float32 and rounds once;
+/// NCCL sums n ranks in the type itself and rounds n - 1 times, whose errors grow by √(n - 1).
+double defaultTolerance(graph::DType dtype, launch::Backend backend = launch::Backend::Gloo, int ranks = 1);
 
 /// Starts the ranks, or waits for them (and, where asked, starts the unsplit run), waits, compares: outputs with what
 /// is expected, and what each rank read, allocated and sent with the plan. Of training the outputs are the losses of

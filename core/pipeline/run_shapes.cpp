@@ -66,22 +66,31 @@ class ShapesRun {
   }
 
  private:
+  /// The plan that needs most memory.
+  const plan::Plan& largest() const {
+    const auto bytes = [this](const ShapeRun& shape) { return predictedMemory(*shape.plan, m_request.run.workload()); };
+    return *std::ranges::max_element(m_request.shapes, {}, bytes)->plan;
+  }
+
   Result<void> begin() {
     const std::size_t shapes = m_request.shapes.size();
+    RunRequest ofLargest = m_request.run;
+    ofLargest.plan = std::shared_ptr<const plan::Plan>(m_request.shapes.front().plan, &largest());
+    CLEAVE_TRY(const launch::BackendChoice choice, backendFor(ofLargest, m_progress));
     m_requests.assign(shapes, m_request.run);
     m_followers.reserve(shapes);
     m_at.assign(static_cast<std::size_t>(m_request.run.mesh().ranks()), 0);
     for (std::size_t shape = 0; shape < shapes; ++shape) {
       RunRequest& request = m_requests[shape];
       request.plan = m_request.shapes[shape].plan;
-      CLEAVE_TRY(RunReport report, beginReport(request));
+      CLEAVE_TRY(RunReport report, beginReport(request, choice));
       CLEAVE_TRY_VOID(checkRoom(request, report.backend, report));
       // Of one that is held to the splits of the first, they would be about that.
       if (shape > 0) report.warnings.clear();
       report.outcome.results.resize(m_at.size());
       report.storages.resize(m_at.size());
       m_reports.push_back(std::move(report));
-      m_followers.emplace_back(request, m_reports.back().backend, /*loads=*/shape == 0);
+      m_followers.emplace_back(request, /*loads=*/shape == 0);
     }
     return {};
   }
@@ -175,10 +184,13 @@ class ShapesRun {
     }
     const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
     CLEAVE_TRY(const auto then, writeOthers(folder, "unsplit", planOf, [](std::size_t) { return std::string(); }));
-    CLEAVE_TRY_VOID(launchUnsplit(*planOf(0), filesOf(folder, "unsplit", 0), m_request.run, m_files, m_progress, then));
+    const UnsplitPlace place = unsplitPlace(largest(), m_request.run.workload(), m_reports.front().backend);
+    CLEAVE_TRY_VOID(
+        launchUnsplit(*planOf(0), place, filesOf(folder, "unsplit", 0), m_request.run, m_files, m_progress, then));
     for (std::size_t shape = 0; shape < m_reports.size(); ++shape) {
       RunReport& report = m_reports[shape];
-      report.comparedWith = "an unsplit run";
+      report.comparedWith = place.text;
+      if (!place.note.empty()) report.notes.push_back(place.note);
       const auto steps = m_request.run.training.steps * static_cast<std::int64_t>(shape + 1);
       CLEAVE_TRY_VOID(compareWith(filesOf(folder, "unsplit", shape).output, report, m_requests[shape],
                                   filesOf(folder, "outputs", shape), steps, m_progress));

@@ -6,6 +6,7 @@
 #include "pipeline/folder_check.h"
 #include "pipeline/generation.h"
 #include "pipeline/plan_again.h"
+#include "pipeline/unsplit_place.h"
 #include "plan/headline.h"
 
 #include <fmt/ranges.h>
@@ -21,8 +22,8 @@ namespace {
 Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files,
                             const fs::path& expected, std::int64_t steps) {
   const program::Training& training = request.training;
-  Comparison comparison{.rtol = request.rtol,
-                        .atol = request.atol,
+  Comparison comparison{.rtol = report.rtol,
+                        .atol = report.atol,
                         .isTraining = training.isAsked(),
                         .isExpectedOfRun = !request.expect,
                         .moves = 2 * training.learningRate * static_cast<double>(steps)};
@@ -129,7 +130,7 @@ void noteRounding(RunReport& report, const RunRequest& request) {
 /// AdamW divides a gradient by its own size: where rounding decides which side of a kink a unit is on, or what a sum
 /// that cancels comes to, single elements move as far as any, in a right split too.
 void noteKinks(RunReport& report, const RunRequest& request) {
-  if (request.training.optimizer != program::Optimizer::AdamW) return;
+  if (!request.training.isAsked() || request.training.optimizer != program::Optimizer::AdamW) return;
   bool isOutside = false;
   for (const OutputDifference& output : report.outputs) {
     if (output.notANumber > 0 || (output.name == "losses" && !output.within())) return;
@@ -198,22 +199,25 @@ Result<void> checkTraining(const RunRequest& request) {
   return {};
 }
 
-Result<RunReport> beginReport(const RunRequest& request) {
+Result<launch::BackendChoice> backendFor(const RunRequest& request, const Progress& progress) {
+  if (request.attended) return launch::BackendChoice{request.backend, {}};
+  const std::int64_t bytes = request.ignoreMemory ? 0 : gpuBytes(*request.plan, request.workload());
+  return launch::chooseBackend(request.backend, request.mesh().ranks(), bytes, progress);
+}
+
+Result<RunReport> beginReport(const RunRequest& request, const launch::BackendChoice& choice) {
   RunReport report;
-  std::string why;
-  report.backend = request.backend;
-  if (!request.attended) {
-    CLEAVE_TRY(report.backend, launch::resolveBackend(request.backend, request.mesh().ranks(), &why));
-  }
-  report.rtol = request.rtol;
-  report.atol = request.atol;
+  report.backend = choice.backend;
+  const double tolerance = defaultTolerance(request.plan->model.dtype, choice.backend, request.mesh().ranks());
+  report.rtol = request.rtol.value_or(tolerance);
+  report.atol = request.atol.value_or(tolerance);
   report.warnings = request.plan->warnings;
   report.mesh = request.mesh();
   report.training = request.training;
   const plan::ModelInfo& info = request.plan->model;
   CLEAVE_TRY_VOID(program::checkReplicated(report.mesh, info.source, info.isExported));
   CLEAVE_TRY_VOID(checkTraining(request));
-  if (!why.empty()) report.notes.push_back(why);
+  if (!choice.why.empty()) report.notes.push_back(choice.why);
   if (const std::string isOff = plan::dropoutOffText(*request.plan); request.training.isAsked() && !isOff.empty())
     report.notes.push_back(isOff);
   const FolderCheck folder = checkFolder(request);
@@ -226,7 +230,9 @@ Result<RunReport> beginReport(const RunRequest& request) {
 Result<void> checkRoom(const RunRequest& request, launch::Backend backend, RunReport& report) {
   std::vector<MemoryCheck> checks;
   if (!request.attended) checks.push_back(checkMemory(*request.plan, backend, request.workload()));
-  if (request.comparesUnsplit()) checks.push_back(checkUnsplitMemory(*request.plan, request.workload()));
+  if (request.comparesUnsplit() &&
+      unsplitPlace(*request.plan, request.workload(), backend).backend == launch::Backend::Gloo)
+    checks.push_back(checkUnsplitMemory(*request.plan, request.workload()));
   for (const MemoryCheck& memory : checks) {
     if (memory.fits()) continue;
     if (!request.ignoreMemory) return fail(ErrorCode::Environment, "{}", memory.text);
@@ -260,8 +266,9 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
   return launch::launch(launch, observer, progress);
 }
 
-Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const RunRequest& request,
-                           const ModelFiles& model, const Progress& progress, const std::vector<std::string>& then) {
+Result<void> launchUnsplit(const plan::Plan& plan, const UnsplitPlace& place, const RankFiles& files,
+                           const RunRequest& request, const ModelFiles& model, const Progress& progress,
+                           const std::vector<std::string>& then) {
   RunRequest alone = request;
   alone.recordsTimes = false;
   alone.replicas = 1;
@@ -269,7 +276,7 @@ Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const
     CLEAVE_TRY(alone.step, planStep(plan, progress));
   }
   const auto nobody = [](const launch::RankEvent&) {};
-  const auto outcome = launchRanks(plan, launch::Backend::Gloo, files, alone, nobody, progress, then);
+  const auto outcome = launchRanks(plan, place.backend, files, alone, nobody, progress, then);
   if (!outcome && outcome.error().code == ErrorCode::Cancelled)
     return progress.cancelledError("the unsplit run went on, which the ranks are compared with");
   if (!outcome) return tl::unexpected(outcome.error());
@@ -280,9 +287,9 @@ Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const
               failure.lastWords);
 }
 
-Follower::Follower(const RunRequest& request, launch::Backend backend, bool loads)
+Follower::Follower(const RunRequest& request, bool loads)
     : m_request(request),
-      m_conduct(*request.plan, backend, loads && !request.skipWeights, request.training, request.replicas),
+      m_conduct(*request.plan, loads && !request.skipWeights, request.training, request.replicas),
       m_times(request.mesh().ranks()) {
   if (request.step) m_conduct.expectSteps(*request.step, request.generation.tokens - 1);
 }
@@ -293,11 +300,14 @@ void Follower::observe(const launch::RankEvent& event) {
   if (!event.message) return;
   if (const auto* account = std::get_if<protocol::MemoryAccount>(&*event.message)) m_accounts[event.rank] = *account;
   if (const auto* done = std::get_if<protocol::Generated>(&*event.message)) m_generated[event.rank] = *done;
+  if (const auto* hello = std::get_if<protocol::Hello>(&*event.message); hello && event.rank == 0)
+    m_precision = hello->precision;
   const auto* step = std::get_if<protocol::TrainingStep>(&*event.message);
   if (step && event.rank == 0 && std::ssize(m_steps) < m_request.training.steps) m_steps.push_back(*step);
 }
 
 void Follower::tell(RunReport& report) const {
+  report.precision = m_precision;
   report.violations = m_conduct.violations(report.outcome);
   report.memory = memoryByRank(m_accounts, report.outcome, m_request);
   if (m_request.step) return;  // its steps are not recorded

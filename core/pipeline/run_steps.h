@@ -4,6 +4,7 @@
 #include "pipeline/conduct.h"
 #include "pipeline/folder_check.h"
 #include "pipeline/run.h"
+#include "pipeline/unsplit_place.h"
 
 #include <map>
 
@@ -20,7 +21,7 @@ struct RankFiles {
 /// BadInput, BadUsage: the plan cannot be trained as the request wants.
 Result<void> checkTraining(const RunRequest& request);
 /// What is known before anything starts. BadUsage, BadInput: what a rank would say as well, a folder that is not there.
-Result<RunReport> beginReport(const RunRequest& request);
+Result<RunReport> beginReport(const RunRequest& request, const launch::BackendChoice& choice);
 /// Environment where the ranks of the plan, or the unsplit run, do not fit into memory, unless that does not matter:
 /// then notes.
 Result<void> checkRoom(const RunRequest& request, launch::Backend backend, RunReport& report);
@@ -30,16 +31,17 @@ Result<void> checkRoom(const RunRequest& request, launch::Backend backend, RunRe
 Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files,
                                        const RunRequest& request, const launch::Observer& observer,
                                        const Progress& progress, const std::vector<std::string>& then = {});
-/// The same of the unsplit run, whose failure is an error, as it is when `model` is another one by its end.
-Result<void> launchUnsplit(const plan::Plan& plan, const RankFiles& files, const RunRequest& request,
-                           const ModelFiles& model, const Progress& progress,
+/// The same of the unsplit run at its place, whose failure is an error, as it is when `model` is another one by its
+/// end.
+Result<void> launchUnsplit(const plan::Plan& plan, const UnsplitPlace& place, const RankFiles& files,
+                           const RunRequest& request, const ModelFiles& model, const Progress& progress,
                            const std::vector<std::string>& then = {});
 
 /// What the ranks of one plan tell while they run it.
 class Follower {
  public:
   /// The request must outlive it. `loads`: they load their weights, and do not have them already.
-  Follower(const RunRequest& request, launch::Backend backend, bool loads = true);
+  explicit Follower(const RunRequest& request, bool loads = true);
   void observe(const launch::RankEvent& event);
   /// Of a run that succeeded, whose outcome the report has.
   void tell(RunReport& report) const;
@@ -54,6 +56,7 @@ class Follower {
   std::map<int, protocol::MemoryAccount> m_accounts;
   std::vector<protocol::TrainingStep> m_steps;  ///< of rank 0
   std::map<int, protocol::Generated> m_generated;
+  std::string m_precision;  ///< of rank 0
 };
 
 /// Compares what the ranks wrote with what is expected, and explains what is not equal. The report has their outcome.

@@ -58,7 +58,7 @@ std::string clipped(const std::string& text, std::size_t maxBytes) {
 // Each message names its fields once, for both directions: visitor(key, field).
 template <class V>
 void fields(V&& v, Hello& m) {
-  v("version", m.version), v("rank", m.rank), v("pid", m.pid), v("device", m.device);
+  v("version", m.version), v("rank", m.rank), v("pid", m.pid), v("device", m.device), v("precision", m.precision);
 }
 template <class V>
 void fields(V&& v, PhaseChange& m) {
@@ -68,6 +68,7 @@ template <class V>
 void fields(V&& v, MemorySample& m) {
   v("time_us", m.timeUs), v("weights", m.weights), v("activations", m.activations), v("communication", m.communication);
   v("peak_activations", m.peakActivations), v("allocated", m.allocated), v("reserved", m.reserved), v("peak", m.peak);
+  v("rounding", m.rounding), v("peak_rounding", m.peakRounding);
   v("device_used", m.deviceUsed), v("device_total", m.deviceTotal), v("device_free", m.deviceFree);
   v("rss", m.rss), v("peak_rss", m.peakRss), v("pss", m.pss), v("node", m.programNode);
 }
@@ -85,6 +86,15 @@ void fields(V&& v, Measurement& m) {
   v("median", m.median), v("lowest", m.lowest), v("highest", m.highest);
 }
 template <class V>
+void fields(V&& v, CudaFound& m) {
+  v("driver", m.driver), v("runtime", m.runtime), v("nccl", m.nccl), v("gpus", m.gpus), v("error", m.error);
+}
+template <class V>
+void fields(V&& v, GpuFound& m) {
+  v("index", m.index), v("name", m.name), v("uuid", m.uuid), v("capability", m.capability);
+  v("free", m.freeBytes), v("total", m.totalBytes), v("error", m.error), v("without_access", m.withoutAccess);
+}
+template <class V>
 void fields(V&& v, TrainingStep& m) {
   v("step", m.step), v("steps", m.steps), v("loss", m.loss), v("gradient_norm", m.gradientNorm);
   v("has_norm", m.hasNorm), v("microseconds", m.microseconds);
@@ -93,7 +103,7 @@ template <class V>
 void fields(V&& v, RankResult& m) {
   v("bytes_read", m.bytesRead), v("shard_bytes", m.shardBytes),
       v("largest_parameter_allocation", m.largestParameterAllocation);
-  v("peak_program", m.peak.program), v("peak_process", m.peak.process);
+  v("peak_program", m.peak.program), v("peak_process", m.peak.process), v("peak_rounding", m.peak.rounding);
   v("all_reduce", m.allReduce), v("all_gather", m.allGather), v("reduce_scatter", m.reduceScatter);
   v("loss", m.loss), v("has_loss", m.hasLoss), v("step_microseconds", m.stepMicroseconds),
       v("digests", m.outputDigests), v("program", m.program);
@@ -129,8 +139,8 @@ void fields(V&& v, RankError& m) {
 
 /// The "type" of each message, in the order of the variant.
 constexpr std::array<std::string_view, std::variant_size_v<Message>> kTypeNames{
-    "hello",  "phase", "memory", "heartbeat", "collective", "measurement", "step",
-    "result", "error", "output", "times",     "account",    "generated",   "program"};
+    "hello", "phase",  "memory", "heartbeat", "collective", "measurement", "step", "result",
+    "error", "output", "times",  "account",   "generated",  "program",     "cuda", "gpu"};
 
 struct Writer {
   Json& json;
@@ -303,7 +313,7 @@ ErrorCode errorCodeOf(int code) {
 PeakMemory peakOf(const MemorySample& sample) {
   // The allocator's peak counts temporaries inside operators too; contexts and the buffers of NCCL are none of the
   // program's.
-  PeakMemory peak;
+  PeakMemory peak{.rounding = sample.peakRounding};
   peak.program =
       std::max({sample.weights + std::max(sample.activations, sample.peakActivations), sample.allocated, sample.peak});
   const bool isProcess = sample.deviceUsed == sample.rss;

@@ -4,12 +4,14 @@
 ///
 /// | type        | fields                                                                            |
 /// |-------------|-----------------------------------------------------------------------------------|
-/// | hello       | version, rank, pid, device                                                        |
+/// | hello       | version, rank, pid, device, precision                                             |
 /// | phase       | phase (connecting, loading, warm-up, running, gathering, done), done, total       |
 /// | memory      | by category, bytes; at least 10 times a second                                    |
 /// | heartbeat   | four times a second: how long it has been in collective calls                     |
 /// | collective  | index in the plan, kind, bytes, microseconds                                      |
 /// | measurement | what, amount, threads, repeats, median, lowest, highest (cleave-rank --calibrate) |
+/// | cuda        | versions of driver, runtime and NCCL, how many GPUs (cleave-rank --probe)            |
+/// | gpu         | index, name, uuid, capability, bytes, why no kernel ran on it                     |
 /// | step        | number of a training step from 1, loss, norm of its gradients, microseconds       |
 /// | generated   | microseconds of prefill and decode steps, how many, bytes of the cache            |
 /// | times       | what the rank did when in one step: the next spans of so many (cleave-rank --times) |
@@ -51,6 +53,7 @@ struct Hello {
   int rank = 0;
   std::int64_t pid = 0;
   std::string device;
+  std::string precision;  ///< of float32 products on a GPU: "IEEE float32 (TF32 off)"
 };
 struct PhaseChange {
   Phase phase = Phase::Spawned;
@@ -63,7 +66,10 @@ struct MemorySample {
   std::int64_t activations = 0;    ///< live values of the program now
   std::int64_t communication = 0;  ///< buffers of collectives, context
   std::int64_t peakActivations = 0;
-  std::int64_t allocated = 0, reserved = 0, peak = 0;  ///< allocator's view
+  std::int64_t allocated = 0, peak = 0;  ///< what the program's tensors need: now, and at most so far
+  /// What a GPU's allocator adds to that by giving larger blocks: now, and at its peak. 0 on CPUs.
+  std::int64_t rounding = 0, peakRounding = 0;
+  std::int64_t reserved = 0;  ///< memory that the allocator holds, free blocks included
   std::int64_t deviceUsed = 0, deviceTotal = 0, deviceFree = 0;
   std::int64_t rss = 0, peakRss = 0;
   std::int64_t pss = 0;           ///< memory shared with other ranks counted by its share; anew at most once a second
@@ -73,7 +79,8 @@ struct MemorySample {
 struct PeakMemory {
   std::int64_t program =
       0;  ///< weights, activations and work space, as the allocator counts them: what a plan predicts
-  std::int64_t process = 0;  ///< all that the process took where its program lies: on CPUs its RSS, else of its GPU
+  std::int64_t rounding = 0;  ///< what a GPU's allocator adds to `program` by giving larger blocks
+  std::int64_t process = 0;   ///< all that the process took where its program lies: on CPUs its RSS, else of its GPU
   bool operator==(const PeakMemory&) const = default;
 };
 /// Of all that a rank did until this sample.
@@ -104,6 +111,26 @@ struct Measurement {
 };
 /// What the tensors of a rank that measures take at most on CPUs.
 inline constexpr std::int64_t kMeasuringBytes = 256 << 20;
+/// What CUDA offers this process. Versions as CUDA counts: 13000 is 13.0; 0: not known.
+struct CudaFound {
+  std::int32_t driver = 0;   ///< newest CUDA version that the driver supports; 0: no driver
+  std::int32_t runtime = 0;  ///< of the CUDA runtime in use
+  std::int32_t nccl = 0;     ///< 22809 is 2.28.9
+  std::int32_t gpus = 0;     ///< as many GpuFound follow
+  std::string error;         ///< why CUDA lists none; empty: it listed them
+};
+/// One GPU, by its number in CUDA's order.
+struct GpuFound {
+  std::int32_t index = 0;
+  std::string name;             ///< "NVIDIA H100 80GB HBM3"
+  std::string uuid;             ///< "GPU-8932f937-..."
+  std::int32_t capability = 0;  ///< 10 × major + minor: 90
+  std::int64_t freeBytes = 0;   ///< after a process has made its CUDA context
+  std::int64_t totalBytes = 0;
+  std::string error;               ///< why no kernel ran on it; empty: one ran, and its result was right
+  std::int64_t withoutAccess = 0;  ///< bit i: it has no direct access to the memory of GPU i < 63
+  bool operator==(const GpuFound&) const = default;
+};
 /// A training step is through: the mean loss of its micro-batches before the parameters changed, and the norm of all
 /// gradients before they were scaled down.
 struct TrainingStep {
@@ -209,8 +236,9 @@ struct RankError {
 /// The class of failure that a rank ended with; RankFailed for an exit code that is none of them.
 ErrorCode errorCodeOf(int exitCode);
 
-using Message = std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, Measurement, TrainingStep,
-                             RankResult, RankError, OutputPart, StepTimes, MemoryAccount, Generated, ProgramDone>;
+using Message =
+    std::variant<Hello, PhaseChange, MemorySample, Heartbeat, CollectiveDone, Measurement, TrainingStep, RankResult,
+                 RankError, OutputPart, StepTimes, MemoryAccount, Generated, ProgramDone, CudaFound, GpuFound>;
 
 std::string encode(const Message& message);  ///< one line, with the newline
 /// BadInput for a line that is too long, no JSON object, of another protocol version, or has a field of a wrong type.

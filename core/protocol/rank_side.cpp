@@ -1,6 +1,8 @@
 #include "protocol/rank_side.h"
 
+#include "base/cuda_version.h"
 #include "base/files.h"
+#include "base/quantities.h"
 
 #include <unistd.h>
 
@@ -154,6 +156,31 @@ void endWithControlPipe(int fd, std::string lastWords) {
   }).detach();
 }
 
+namespace {
+
+/// "2.28.9" of 22809
+std::string ncclVersionText(int version) {
+  return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
+}
+
+std::string cudaText(const CudaFound& cuda) {
+  const std::string driver = cuda.driver == 0 ? "no driver" : "driver for CUDA " + cudaVersionText(cuda.driver);
+  std::string text =
+      fmt::format("CUDA {}, {}, NCCL {}", cudaVersionText(cuda.runtime), driver, ncclVersionText(cuda.nccl));
+  if (const std::string obstacle = driverObstacle(cuda.driver, cuda.runtime); !obstacle.empty())
+    return fmt::format("{}: {}", text, obstacle);
+  if (!cuda.error.empty()) return fmt::format("{}: {}", text, cuda.error);
+  return fmt::format("{}, {}", text, cuda.gpus == 0 ? "no GPU" : counted(cuda.gpus, "GPU"));
+}
+
+std::string gpuText(const GpuFound& gpu) {
+  const std::string who = fmt::format("GPU {}: {}, sm_{}", gpu.index, gpu.name, gpu.capability);
+  if (!gpu.error.empty()) return fmt::format("{}: no kernel ran: {}", who, gpu.error);
+  return fmt::format("{}, {} of {} free: a kernel ran", who, bytesText(gpu.freeBytes), bytesText(gpu.totalBytes));
+}
+
+}  // namespace
+
 std::optional<std::string> readable(int rank, const Message& message) {
   if (const auto* hello = std::get_if<Hello>(&message))
     return fmt::format("rank {}: process {} on {}", rank, hello->pid, hello->device);
@@ -171,6 +198,8 @@ std::optional<std::string> readable(int rank, const Message& message) {
                        static_cast<double>(done->prefillMicroseconds) / 1000, done->steps,
                        static_cast<double>(done->decodeMicroseconds) / 1000, done->cacheBytes);
   }
+  if (const auto* cuda = std::get_if<CudaFound>(&message)) return cudaText(*cuda);
+  if (const auto* gpu = std::get_if<GpuFound>(&message)) return gpuText(*gpu);
   if (const auto* error = std::get_if<RankError>(&message)) return fmt::format("rank {}: {}", rank, error->message);
   if (const auto* m = std::get_if<Measurement>(&message)) {
     return fmt::format("rank {}: {} of {}: {:.3f} ms, from {:.3f} to {:.3f}", rank, toText(m->what), m->amount,

@@ -128,7 +128,7 @@ function(cleave_tests folder)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/moc)
     # A path makes the object another one in each checkout, so that ccache misses: only units that name one get them.
     file(STRINGS ${source} paths
-      REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|(cases|cli_process|cli_json|hub_server)\\.h")
+      REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|(cases|cli_process|cli_json|hub_server|simulated_run|shim_runs)\\.h")
     if(paths)
       target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
         CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin" CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")

@@ -14,7 +14,8 @@ using namespace cleave;
 
 namespace {
 
-int gpus() { return launch::localGpuCount(); }
+/// On which a kernel runs.
+int gpus() { return launch::mayHaveGpu() ? static_cast<int>(launch::probeGpus().usable()) : 0; }
 
 void skipReason(int wanted) {
   QSKIP(qPrintable(QStringLiteral("this machine has %1 GPUs; the test needs %2").arg(gpus()).arg(wanted)));

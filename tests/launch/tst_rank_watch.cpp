@@ -50,6 +50,29 @@ RankError peerFailed() { return {"all_reduce of 64 bytes timed out.", true, Erro
 class TestRankWatch : public QObject {
   Q_OBJECT
  private slots:
+  /// A process with a full GPU takes long to end, and says nothing then.
+  void aResultEndsTheWatchOverARank() {
+    Story story(2);
+    story.pass(1s);
+    story.says(1, RankResult{});
+    story.pass(3 * kPatience, /*silent=*/1);
+    QVERIFY(story.watch.outcome().succeeded);
+    QVERIFY2(!story.watch.isTeardownOver(story.now, kPatience), "rank 0 still computes");
+    story.says(0, RankResult{});
+    story.pass(kPatience, 1);
+    QVERIFY(!story.watch.isTeardownOver(story.now, kPatience));
+    story.pass(100ms, 1);
+    QVERIFY(story.watch.isTeardownOver(story.now, kPatience));
+    QVERIFY(story.watch.outcome().succeeded);
+  }
+  void aRankThatCrashesAfterItsResultFailsTheRun() {
+    Story story(1);
+    story.says(0, RankResult{});
+    story.state(0) = {.exited = true, .signal = 11};
+    story.pass(100ms);
+    QVERIFY(!story.watch.outcome().succeeded);
+  }
+
   void aRankMayBeSilentForSoLongAndNoLonger() {
     Story story(2);
     story.pass(kPatience, /*silent=*/1);

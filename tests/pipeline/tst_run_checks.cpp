@@ -121,7 +121,7 @@ class RunChecksTest : public QObject {
     step.insert(step.end(), sums.begin(), sums.end());
     step.push_back({rules::CollectiveKind::AllReduce, 8});
     const auto violationsOf = [&](std::size_t leftOut) {
-      pipeline::Conduct conduct(*plan, launch::Backend::Gloo, false, training);
+      pipeline::Conduct conduct(*plan, false, training);
       launch::RunOutcome outcome;
       for (int rank = 0; rank < plan->ranks; ++rank) {
         protocol::RankResult result;

@@ -1,6 +1,7 @@
 #include "views/run/run_checks.h"
 
 #include "base/shell_word.h"
+#include "pipeline/unsplit_place.h"
 #include "plan/headline.h"
 #include "views/base/text.h"
 
@@ -30,11 +31,15 @@ std::int64_t predictedBytes(const plan::Plan& plan, const program::Training& tra
   return pipeline::predictedMemory(plan, {.isTraining = training.isAsked()});
 }
 
-std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, const RunSettings& settings) {
-  const auto resolved = launch::resolveBackend(settings.backend, settings.ranks);
-  if (!plan || !isFor(*plan, settings) || !resolved) return {};
+std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, const RunSettings& settings,
+                                                   const BackendAnswer& backend) {
+  if (!plan || !isFor(*plan, settings) || !backend || !*backend) return {};
+  const launch::Backend ofRanks = (*backend)->backend;
   const pipeline::Workload workload{.isTraining = settings.training.isAsked()};
-  return {pipeline::checkMemory(*plan, *resolved, workload), pipeline::checkUnsplitMemory(*plan, workload)};
+  std::vector<pipeline::MemoryCheck> checks{pipeline::checkMemory(*plan, ofRanks, workload)};
+  if (pipeline::unsplitPlace(*plan, workload, ofRanks).backend == launch::Backend::Gloo)
+    checks.push_back(pipeline::checkUnsplitMemory(*plan, workload));
+  return checks;
 }
 
 namespace {
@@ -48,18 +53,10 @@ QString weightsText(const plan::Plan& plan) {
              : QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan.seed);
 }
 
-QString whereText(const RunSettings& settings, bool& isOk) {
-  std::string why;
-  const int gpus = launch::localGpuCount();
-  const auto resolved = launch::resolveBackend(settings.backend, settings.ranks, &why);
-  isOk = resolved.has_value();
-  if (!resolved) return toQ(resolved.error().message);
-  if (gpus == 0) return QObject::tr("No GPU here: CPU ranks over Gloo.");
-  if (*resolved == launch::Backend::Nccl)
-    return QObject::tr("%1 of %2 over NCCL.")
-        .arg(settings.ranks)
-        .arg(countedText(static_cast<std::uint64_t>(gpus), "GPU"));
-  return why.empty() ? QObject::tr("CPU ranks over Gloo.") : toQ(why);
+QString whereText(const BackendAnswer& backend, bool& isOk) {
+  isOk = !backend || backend->has_value();
+  if (!backend) return QObject::tr("Asking CUDA for the GPUs of this machine…");
+  return toQ(isOk ? (*backend)->why : backend->error().message);
 }
 
 QString solvedFirstText(const plan::Plan& plan, const RunSettings& settings) {
@@ -84,9 +81,10 @@ QString needText(const plan::Plan& plan, const program::Training& training) {
 }
 }  // namespace
 
-std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings& settings, const QString& whyNot) {
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings& settings, const BackendAnswer& backend,
+                                      const QString& whyNot) {
   std::vector<RunCheck> checks(1);
-  checks[0].text = whereText(settings, checks[0].isOk);
+  checks[0].text = whereText(backend, checks[0].isOk);
   const auto add = [&checks](bool isOk, const QString& text) { checks.push_back({isOk, text}); };
   if (!whyNot.isEmpty()) {
     add(false, whyNot);
@@ -106,7 +104,8 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings&
   if (settings.training.isAsked() && !plan::dropoutOffText(*plan).empty())
     add(true, QObject::tr("Dropout is off: config.json has %1, which Solve › Settings › Dropout trains with.")
                   .arg(toQ(plan->model.dropouts)));
-  for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, settings)) add(memory.fits(), toQ(memory.text));
+  for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, settings, backend))
+    add(memory.fits(), toQ(memory.text));
   add(true, QObject::tr("Planned: %1.").arg(countsText(plannedCollectives(*plan))));
   for (const std::string& warning : plan->warnings) add(false, prose(warning));
   return checks;

@@ -11,11 +11,15 @@ struct RunCheck {
   bool isOk = true;
   QString text;
 };
+/// What Runs::backendFor answers.
+using BackendAnswer = std::optional<Result<launch::BackendChoice>>;
 /// What speaks for and against running this plan so, in words. `whyNot`: what Runs::whyNot says.
-std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings& settings, const QString& whyNot = {});
+std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings& settings, const BackendAnswer& backend,
+                                      const QString& whyNot = {});
 /// Whether the ranks fit into memory, and after them the unsplit run they are compared with; empty while there is no
 /// plan for this, or no such backend here.
-std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, const RunSettings& settings);
+std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, const RunSettings& settings,
+                                                   const BackendAnswer& backend);
 /// The command line that does the same, quoted for a shell; empty when there is none.
 QString runCommand(const Runs& runs, const RunSettings& settings);
 

@@ -119,7 +119,8 @@ RunSettings RunView::asked() const {
 
 /// Empty: the ranks fit into memory, or nothing is known of it.
 QString RunView::whyTooLarge() const {
-  for (const pipeline::MemoryCheck& check : memoryBeforeRun(m_plans.plan().get(), m_runs.settings()))
+  for (const pipeline::MemoryCheck& check :
+       memoryBeforeRun(m_plans.plan().get(), m_runs.settings(), m_runs.backendFor(m_runs.settings())))
     if (!check.fits()) return toQ(check.text);
   return {};
 }
@@ -177,7 +178,7 @@ void RunView::refreshSetup() {
   } else if (hasRanks && (!m_plans.plan() || isFor(*m_plans.plan(), settings))) {
     m_overview->showChecks({}, {});
   } else {
-    m_overview->showChecks(checksBeforeRun(m_plans.plan().get(), settings, whyNot),
+    m_overview->showChecks(checksBeforeRun(m_plans.plan().get(), settings, m_runs.backendFor(settings), whyNot),
                            whyNot.isEmpty() ? runCommand(m_runs, asked()) : QString());
   }
   refreshVerdict();
@@ -212,8 +213,7 @@ void RunView::addFailedStart(std::vector<RunRemedy>& remedies, const RunState& r
            settings.ignoresMemory = true;
            m_runs.run(settings);
          }});
-  if (settings.backend == launch::Backend::Nccl &&
-      !launch::resolveBackend(launch::Backend::Nccl, settings.ranks).has_value())
+  if (const auto choice = m_runs.backendFor(settings); choice && !*choice)
     remedies.push_back(
         {tr("Run over Gloo on CPUs"), tr("Ranks on this machine's processors"), [this, settings]() mutable {
            settings.backend = launch::Backend::Gloo;

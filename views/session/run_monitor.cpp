@@ -91,7 +91,8 @@ void RunMonitor::applyMessage(RankView& view, const protocol::Message& message, 
                    if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
                  },
                  [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
-                 [](const protocol::Measurement&) {},  // no run's
+                 [](const protocol::Measurement&) {}, [](const protocol::CudaFound&) {},
+                 [](const protocol::GpuFound&) {},  // no run's
                  [&](const protocol::CollectiveDone&) { ++view.collectives; },
                  [&](const protocol::TrainingStep& step) {
                    if (view.rank == 0 && std::ssize(m_steps) < program::kMostSteps) m_steps.push_back(step);

@@ -47,7 +47,6 @@ QString inWindowWords(QString sentence) {
 pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan) {
   pipeline::RunRequest request;
   request.skipWeights = !plan->model.hasWeights;
-  request.rtol = request.atol = pipeline::defaultTolerance(plan->model.dtype);
   request.plan = std::move(plan);
   return request;
 }
@@ -158,6 +157,24 @@ void Runs::start(const RunSettings& settings) {
   emit changed();
 }
 
+std::optional<Result<launch::BackendChoice>> Runs::backendFor(const RunSettings& settings) {
+  const bool asksCuda =
+      settings.backend == launch::Backend::Nccl || (settings.backend == launch::Backend::Auto && launch::mayHaveGpu());
+  if (!asksCuda) return launch::chooseBackend(settings.backend, settings.ranks);
+  const plan::Plan* plan = m_plans.plan().get();
+  const bool isFitting = plan && isFor(*plan, settings) && !settings.ignoresMemory;
+  const std::int64_t bytes = isFitting ? pipeline::gpuBytes(*plan, {.isTraining = settings.training.isAsked()}) : 0;
+  if (const auto probe = launch::lastGpuProbe())
+    return launch::chooseBackend(settings.backend, settings.ranks, bytes, *probe);
+  const QString tag = QStringLiteral("probe");
+  if (!m_prober.isBusy(tag))
+    m_prober.post(tag, {}, [this](const Progress& progress) -> Worker::Completion {
+      launch::probeGpus(progress);
+      return [this] { emit settingsChanged(); };
+    });
+  return std::nullopt;
+}
+
 const RunState* Runs::state() const {
   return m_state && (m_state->isActive || m_state->plan == m_plans.plan()) ? &*m_state : nullptr;
 }
@@ -212,8 +229,9 @@ void Runs::findFirstDifference() {
   }
   m_difference = FirstDifference{plan, std::nullopt, {}};
   m_jobs.start(Activity::Running, tr("Looking for the first difference"),
-               [this, plan](const Progress& progress) -> Worker::Completion {
-                 auto found = pipeline::bisect({.plan = plan, .skipWeights = !plan->model.hasWeights}, progress);
+               [this, plan, backend = m_runSettings.backend](const Progress& progress) -> Worker::Completion {
+                 auto found = pipeline::bisect(
+                     {.plan = plan, .backend = backend, .skipWeights = !plan->model.hasWeights}, progress);
                  return [this, plan, found = std::move(found)] { takeDifference(plan, found); };
                });
   emit firstDifferenceChanged();

@@ -61,16 +61,21 @@ class Runs : public QObject {
   /// The run under way, or the last one of the plan that is shown; null: neither.
   const RunState* state() const;
   void run(const RunSettings& settings);
+  /// What ranks with these settings would communicate over; nullopt: CUDA has not answered yet, and `settingsChanged`
+  /// follows when it has. Asks it where nobody has.
+  std::optional<Result<launch::BackendChoice>> backendFor(const RunSettings& settings);
   /// Why `run` would start no ranks, whatever their memory; empty: it would, or solves first.
   QString whyNot(const RunSettings& settings) const;
   /// What `cleave-cli run` is to be given for what `run` does here; empty without a model folder.
   QStringList arguments(const RunSettings& settings) const;
   void stop() { m_jobs.stop(); }
 
-  /// Runs the plan that is shown and the model unsplit, on CPUs here, and compares value by value.
+  /// Runs the plan that is shown and the model unsplit, on the backend of the settings, and compares value by value.
   void findFirstDifference();
   /// Of the plan that is shown; null: it was not looked for.
   const FirstDifference* firstDifference() const;
+  Worker& prober() { return m_prober; }
+  bool isProbing() const { return m_prober.isBusy(); }
   RunHistory& history() { return m_history; }
   const RunHistory& history() const { return m_history; }
 
@@ -105,6 +110,7 @@ class Runs : public QObject {
   std::optional<RunSettings> m_afterSolve;
   RunHistory m_history;
   QTimer m_sampleTimer;
+  Worker m_prober;  ///< asks CUDA: a driver that hangs holds up nothing else
 };
 
 }  // namespace cleave::views

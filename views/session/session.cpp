@@ -63,7 +63,7 @@ void Session::shutdown() {
   m_debugger.endLive();
   m_runs.close();
   // All are asked first, so that their time to end runs together.
-  const auto workers = {&m_jobs.worker(), &m_debugger.reads(), &m_runs.history().worker()};
+  const auto workers = {&m_jobs.worker(), &m_debugger.reads(), &m_runs.history().worker(), &m_runs.prober()};
   for (Worker* worker : workers) worker->close();
   m_answers.close();
   const auto until = Worker::Clock::now() + kShutdownLimit;
@@ -75,7 +75,7 @@ void Session::shutdown() {
 
 bool Session::isIdle() const {
   return m_jobs.isIdle() && !m_debugger.reads().isBusy() && !m_files.isBusy() && m_answers.isIdle() &&
-         !m_runs.history().isBusy();
+         !m_runs.history().isBusy() && !m_runs.isProbing();
 }
 
 void Session::seekRemedies() {

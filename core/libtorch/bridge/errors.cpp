@@ -6,6 +6,7 @@
 
 #include <new>
 #include <optional>
+#include <string_view>
 #include <system_error>
 
 namespace cleave::bridge {
@@ -17,6 +18,18 @@ std::string phraseOf(std::string text) {
   text = text.substr(0, text.find('\n'));
   while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
   return text;
+}
+
+/// What a communicator of this process did not get, which is no fault of a peer: NCCL has one code for all failures of
+/// CUDA and quotes the reason.
+std::optional<std::string> lackingOfNccl(std::string_view text) {
+  if (text.find("out of memory") != std::string_view::npos)
+    return "NCCL is out of memory: this GPU has none left for its buffers, which lie outside PyTorch's allocator. Free "
+           "memory on it, or use a smaller batch or sequence, or more ranks";
+  if (text.find("No space left on device") != std::string_view::npos)
+    return "NCCL found no room in /dev/shm, through which ranks of one machine exchange data. Enlarge it (a container: "
+           "--shm-size=1g)";
+  return std::nullopt;
 }
 
 class Translator {
@@ -41,6 +54,11 @@ class Translator {
 }  // namespace
 
 std::string sentenceOf(std::string text) {
+  // ProcessGroupNCCL names its source file before the reason.
+  if (const auto where = text.find("NCCL error in: "); where != std::string::npos) {
+    const auto end = text.find(", ", text.find(':', where + 15));
+    if (end != std::string::npos) text.replace(where, end + 2 - where, "NCCL: ");
+  }
   // c10d writes its own stack behind an empty line or "Exception raised from".
   for (const char* mark : {"\n\n", "\nException raised from", " (function operator())"})
     text = text.substr(0, text.find(mark));
@@ -61,6 +79,7 @@ Error currentError(ErrorCode code, Wording wording) {
   } catch (const c10::AcceleratorError& error) {
     return translator.said(ErrorCode::Environment, error);
   } catch (const c10::DistError& error) {
+    if (auto lacking = lackingOfNccl(error.what_without_backtrace())) return translator.lacking(*std::move(lacking));
     return translator.said(ErrorCode::RankFailed, error);
   } catch (const c10::Error& error) {
     return translator.said(code, error);

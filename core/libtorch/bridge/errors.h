@@ -17,10 +17,10 @@ enum class Wording : std::uint8_t {
 };
 
 /// In a catch clause: what was thrown, as an error of class `code`. Three kinds have a class of their own: out of
-/// memory, threads or descriptors, and a device that fails, are Environment, the machine's fault and not that of a
-/// plan, an input or a peer; what c10d says of its connections (c10::DistError) is RankFailed. (LibTorch's CPU
-/// allocator throws a type of its own only while an AllocationCounter counts; rank/memory_probe.h.) What is no
-/// std::exception is thrown on.
+/// memory (NCCL's own buffers included), threads or descriptors, and a device that fails, are Environment, the
+/// machine's fault and not that of a plan, an input or a peer; what c10d says of its connections (c10::DistError) is
+/// RankFailed. (LibTorch's CPU allocator throws a type of its own only while an AllocationCounter counts;
+/// rank/memory_probe.h.) What is no std::exception is thrown on.
 Error currentError(ErrorCode code = ErrorCode::Environment, Wording wording = Wording::Sentence);
 
 /// In a terminate handler: what ends the process, as `currentError` has it.

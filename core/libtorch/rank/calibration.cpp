@@ -62,15 +62,14 @@ class CalibrationRun {
       : m_request(request), m_sink(sink), m_calls(calls), m_progress(progress) {}
 
   Result<protocol::RankResult> run() {
-    CLEAVE_TRY(m_runtime, takeRuntime(m_request));
-    if (m_runtime) m_device = m_runtime->queue.device;
-    m_sink(protocol::Hello{protocol::kProtocolVersion, m_request.rank, ::getpid(),
-                           m_runtime ? m_runtime->deviceName : "cpu"});
+    CLEAVE_TRY(m_gpu, takeGpu(m_request));
+    if (m_gpu) m_device = m_gpu->runtime.queue.device;
+    m_sink(helloOf(m_request, m_gpu));
     m_sampler = std::make_unique<MemorySampler>(
-        [this](protocol::MemorySample& s) { fillDevice(s, m_runtime, m_allocations); }, m_sink);
+        [this](protocol::MemorySample& s) { fillDevice(s, m_gpu, m_allocations); }, m_sink);
     raiseDescriptorLimit();
     m_sink(protocol::PhaseChange{Phase::Connecting, 0, 0});
-    CLEAVE_TRY(m_collectives, meetOthers(m_request, m_runtime, {{"plan", "calibration"}}));
+    CLEAVE_TRY(m_collectives, meetOthers(m_request, m_gpu, {{"plan", "calibration"}}));
     m_collectives->setCallTime(&m_calls);
     const c10::InferenceMode noGradients;
     m_sink(protocol::PhaseChange{Phase::WarmUp, 0, 0});
@@ -84,6 +83,7 @@ class CalibrationRun {
     protocol::RankResult result;
     result.peak = protocol::peakOf(m_sampler->sampleNow());
     m_sink(result);
+    m_collectives->close();
     return result;
   }
 
@@ -112,7 +112,7 @@ class CalibrationRun {
 
   Result<void> measureMemory() {
     advance();
-    const std::int64_t bytes = m_runtime ? kPassBytesOnGpu : kPassBytesOnCpu;
+    const std::int64_t bytes = m_gpu ? kPassBytesOnGpu : kPassBytesOnCpu;
     const at::Tensor a = at::ones({bytes / 4}, m_device), b = at::ones({bytes / 4}, m_device);
     at::Tensor sum = at::zeros({bytes / 4}, m_device);
     return withoutValue(measure(Measured::Memory, 3 * bytes, [&]() -> Result<void> {
@@ -171,7 +171,7 @@ class CalibrationRun {
   Sampling samplingFor(double seconds) const {
     const double each = std::max(seconds, 1e-6);
     Sampling sampling;
-    if (m_runtime)
+    if (m_gpu)
       sampling.callsEach = std::clamp(static_cast<int>(kSecondsBetweenMarks / each), 1, kMostCallsBetweenMarks);
     sampling.repeats =
         std::clamp(static_cast<int>(kSecondsEach / (each * sampling.callsEach)), kLeastRepeats, kMostRepeats);
@@ -180,7 +180,7 @@ class CalibrationRun {
 
   /// Seconds of a call, as often as asked for.
   Result<std::vector<double>> times(Sampling sampling, const Call& call) {
-    const auto mark = [&] { return m_runtime ? m_runtime->queue.mark() : nullptr; };
+    const auto mark = [&] { return m_gpu ? m_gpu->runtime.queue.mark() : nullptr; };
     std::vector<double> seconds;
     for (int repeat = 0; repeat < sampling.repeats; ++repeat) {
       if (m_progress.cancelled()) return m_progress.cancelledError("calibrating");
@@ -217,7 +217,7 @@ class CalibrationRun {
   CallTime& m_calls;
   const Progress& m_progress;
   AllocationCounter m_allocations;  // as in a run: it costs a little, too
-  std::optional<NcclRuntime> m_runtime;
+  std::optional<Gpu> m_gpu;
   at::Device m_device = at::kCPU;
   std::unique_ptr<Collectives> m_collectives;
   std::int64_t m_done = 0;

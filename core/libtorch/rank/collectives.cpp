@@ -22,17 +22,20 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kBreakOffLimit{2'000};
+// Communicators of eight full GPUs take seconds to end.
+constexpr std::chrono::milliseconds kShutDownLimit{30'000};
 constexpr std::chrono::milliseconds kLookUpLimit{500};
 constexpr std::chrono::microseconds kPollPeriod{50};
 // Asking a communicator after its health is a call into NCCL.
 constexpr std::chrono::milliseconds kHealthPeriod{100};
 
-// c10d's Gloo reduces these; a half-precision sum over many ranks is done in float32, which is also more exact.
-at::ScalarType reducibleType(at::ScalarType type) {
+/// What a sum is computed in. Neither Gloo nor NCCL has int16. Gloo sums half precision in float32, which is also more
+/// exact over many ranks; NCCL sums it as it is.
+at::ScalarType reducibleType(at::ScalarType type, bool isOnCpu) {
   switch (type) {
     case at::kHalf:
-    case at::kBFloat16: return at::kFloat;
-    case at::kBool: return at::kByte;
+    case at::kBFloat16: return isOnCpu ? at::kFloat : type;
+    case at::kBool: return isOnCpu ? at::kByte : type;
     case at::kShort: return at::kInt;
     default: return type;
   }
@@ -69,7 +72,7 @@ class BackendCollectives final : public Collectives {
 
  protected:
   void reduceInPlace(at::Tensor& x, Reduction reduction) override {
-    const at::ScalarType type = x.is_cpu() ? reducibleType(x.scalar_type()) : x.scalar_type();
+    const at::ScalarType type = reducibleType(x.scalar_type(), x.is_cpu());
     c10d::AllreduceOptions options;
     options.reduceOp = reduction == Reduction::Sum ? c10d::ReduceOp::SUM : c10d::ReduceOp::MAX;
     const at::Tensor sum = x.to(type);
@@ -106,6 +109,12 @@ class BackendCollectives final : public Collectives {
   Result<std::unique_ptr<Collectives>> connectPart(const std::string& name, int rank, int size) override {
     return m_connect ? m_connect(name, rank, size) : Collectives::connectPart(name, rank, size);
   }
+  void shutDown() override {
+    withinTime(kShutDownLimit, [backend = m_backend] {
+      backend->shutdown();
+      return true;
+    });
+  }
   void breakOff() override {
     // Breaking off may block as well: a communicator waits for its kernels.
     withinTime(kBreakOffLimit, [backend = m_backend] {
@@ -139,10 +148,10 @@ Result<void> Collectives::carryOut(SpanKind span, const at::Tensor& whole, std::
   if (!m_queue.mark) noteCall(/*isBegun=*/true);
   // A device that fails is this rank's own fault, not that of a peer: only the call itself may blame one.
   auto result = !m_queue.mark ? callOut() : bridge::translated([&]() -> Result<void> {
-    tellReached();
+    root().tellReached();
     auto before = m_queue.mark();
     CLEAVE_TRY_VOID(callOut());
-    m_queued.push_back({.kind = kind, .bytes = bytes, .before = std::move(before), .after = m_queue.mark()});
+    root().m_queued.push_back({.kind = kind, .bytes = bytes, .before = std::move(before), .after = m_queue.mark()});
     return {};
   });
   if (!m_queue.mark) noteCall(/*isBegun=*/false);
@@ -183,11 +192,6 @@ void Collectives::tellReached() {
   }
 }
 
-void Collectives::tellAllReached() {
-  tellReached();
-  for (const auto& [which, group] : m_parts) group->tellAllReached();
-}
-
 Result<void> Collectives::checkAllHealth() const {
   if (m_queue.checkHealth) {
     CLEAVE_TRY_VOID(bridge::translated(
@@ -208,32 +212,45 @@ Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
   Throttle checks(kHealthPeriod, Clock::now());
   while (!end->isReached()) {
     if (checks.isDue(Clock::now())) {
-      tellAllReached();
+      root().tellReached();
       CLEAVE_TRY_VOID(checkAllHealth());
     }
     if (Clock::now() > deadline) {
-      tellReached();
+      root().tellReached();
+      const std::deque<Queued>& queued = root().m_queued;
       const std::string what =
-          m_queued.empty() ? "the program"
-                           : fmt::format("{} of {}", m_queued.front().kind, counted(m_queued.front().bytes, "byte"));
-      return fail(ErrorCode::RankFailed, "{} was not through after {:g} s.", what,
+          queued.empty() ? "the program"
+                         : fmt::format("{} of {}", queued.front().kind, counted(queued.front().bytes, "byte"));
+      return fail(ErrorCode::RankFailed, "{} had not completed after {:g} s.", what,
                   std::chrono::duration<double>(limit).count());
     }
     std::this_thread::sleep_for(kPollPeriod);
   }
-  tellReached();
+  root().tellReached();
   return checkAllHealth();
 }
 
 Result<void> Collectives::finish(std::chrono::milliseconds limit) {
   if (!m_queue.mark) return {};
-  auto result = bridge::translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
-  for (const auto& [which, group] : m_parts) {
-    if (result) result = group->finish(limit);
-  }
+  // The stream waits for the calls of all groups: this group's mark is after those of its parts.
+  const auto result = bridge::translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
   if (result) return {};
+  for (const auto& [which, group] : m_parts) group->breakOff();
   breakOff();
   return fail(result.error().code, "Rank {} of {} gave up: {}", m_rank, m_worldSize, result.error().message);
+}
+
+void Collectives::close() {
+  if (m_queue.mark && m_worldSize > 1 && !barrier(kShutDownLimit)) return;
+  for (const auto& [which, group] : m_parts) group->shutDownQuietly();
+  shutDownQuietly();
+}
+
+void Collectives::shutDownQuietly() {
+  (void)bridge::translated([&]() -> Result<void> {
+    shutDown();
+    return {};
+  });
 }
 
 Result<at::Tensor> Collectives::allReduce(at::Tensor x, Reduction reduction) {
@@ -302,7 +319,7 @@ Result<Collectives*> Collectives::part(const Part& wanted) {
   return group.get();
 }
 
-Result<void> Collectives::barrier() {
+Result<void> Collectives::barrier(std::chrono::milliseconds limit) {
   if (!m_queue.mark) noteCall(/*isBegun=*/true);
   auto result = bridge::translated(
       [&]() -> Result<void> {
@@ -315,7 +332,7 @@ Result<void> Collectives::barrier() {
     return fail(result.error().code, "Waiting for the other ranks failed on rank {} of {}: {}", m_rank, m_worldSize,
                 result.error().message);
   }
-  return finish();
+  return finish(limit);
 }
 
 namespace {

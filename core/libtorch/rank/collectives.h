@@ -10,6 +10,7 @@
 ///     CLEAVE_TRY(at::Tensor whole, collectives->allReduce(std::move(partial), Reduction::Sum));
 ///     CLEAVE_TRY_VOID(collectives->finish());
 #include "base/result.h"
+#include "libtorch/rank/limits.h"
 #include "libtorch/rank/pulse.h"
 #include "libtorch/rank/step_recorder.h"
 
@@ -43,9 +44,6 @@ struct CollectiveRecord {
   std::chrono::microseconds time{0};
 };
 
-/// Enough for a step of the largest model; c10d's own default.
-inline constexpr std::chrono::milliseconds kCallTimeout{600'000};
-
 class Collectives {
  public:
   Collectives(int rank, int worldSize, DeviceQueue queue = {}, std::chrono::milliseconds callTimeout = kCallTimeout)
@@ -64,8 +62,8 @@ class Collectives {
   Result<at::Tensor> allGather(const at::Tensor& x, std::int64_t dim);
   /// Sum over the ranks, of which this rank keeps its part of `dim`. BadInput when the size does not divide.
   Result<at::Tensor> reduceScatter(const at::Tensor& x, std::int64_t dim);
-  /// Returns when every rank has called it.
-  Result<void> barrier();
+  /// Returns when every rank has called it. `limit`: as of finish.
+  Result<void> barrier(std::chrono::milliseconds limit = {});
   /// The `count` neighbours that this rank is one of, the first of them a multiple of `count`: as many groups as there
   /// are. Connected on the first call, which all ranks make; all of them: this group. What it does is counted and
   /// observed here.
@@ -80,13 +78,17 @@ class Collectives {
 
   const CollectiveCounts& counts() const { return m_counts; }
   void resetCounts() { m_counts = {}; }
-  /// Told of every call but barriers, in order, once it is through; on a device at the latest by `finish`.
+  /// Told of every call but barriers, those of its parts too, in the order of the calls, once each has completed; on a
+  /// device at the latest by `finish`.
   void setObserver(std::function<void(const CollectiveRecord&)> observer) { m_observer = std::move(observer); }
   /// Is told of every call but barriers, those of its parts too; null: nobody is. It must outlive this.
   void setRecorder(StepRecorder* recorder) { m_recorder = recorder; }
   /// Is told when a call of this group or a part of it begins and ends; on a device when a call or `finish` sees it.
   /// Null: nobody is. It must outlive this.
   void setCallTime(CallTime* calls) { m_callTime = calls; }
+  /// After the last call of all ranks: waits for them and ends the connections in order. What goes wrong is not
+  /// reported: the result is known. No call may follow.
+  void close();
 
  protected:
   // What a backend does; tensors are contiguous. They may throw; the message is translated.
@@ -98,6 +100,8 @@ class Collectives {
   virtual void waitForAll() = 0;
   /// Gives up on the peers without waiting for them; later calls fail.
   virtual void breakOff() {}
+  /// Ends the connection in order. May throw.
+  virtual void shutDown() {}
   /// A part of the group, whose ranks find each other under `name`.
   virtual Result<std::unique_ptr<Collectives>> connectPart(const std::string& name, int rank, int size);
   const DeviceQueue& queue() const { return m_queue; }
@@ -124,13 +128,13 @@ class Collectives {
   void tell(const CollectiveRecord& record) const;
   Result<void> waitForQueue(std::chrono::milliseconds limit);
   void tellReached();
-  void tellAllReached();
   Result<void> checkAllHealth() const;
+  void shutDownQuietly();
   void noteCall(bool isBegun);
   int m_rank, m_worldSize;
   DeviceQueue m_queue;
   std::chrono::milliseconds m_callTimeout;
-  std::deque<Queued> m_queued;
+  std::deque<Queued> m_queued;  ///< of the root: calls of all groups, in their order on the device's stream
   CollectiveCounts m_counts;
   std::function<void(const CollectiveRecord&)> m_observer;
   StepRecorder* m_recorder = nullptr;

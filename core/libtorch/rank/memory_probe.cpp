@@ -53,11 +53,13 @@ struct AllocationCounter::Scope {
   class Reporter final : public c10::MemoryReportingInfoBase {
    public:
     void reportMemoryUsage(void* memory, std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
+      if (!device.is_cpu()) return;  // counted by the device's allocator, for all threads
+      if (!followsDevice) record(memory, size);
+      raise(peak, allocated += size);
+    }
+    void record(const void* memory, std::int64_t size) {
       raise(largest, size);
-      if (MemoryLedger* const to = ledger; to && device.is_cpu() == isLedgerOnCpu) {
-        size > 0 ? to->made(memory, size) : to->freed(memory);
-      }
-      if (device.is_cpu()) raise(peak, allocated += size);
+      if (MemoryLedger* const to = ledger) size > 0 ? to->made(memory, size) : to->freed(memory);
     }
     void reportOutOfMemory(std::int64_t size, std::size_t, std::size_t, c10::Device device) override {
       // The CPU allocator asks this before it throws an error that has no type of its own.
@@ -68,7 +70,7 @@ struct AllocationCounter::Scope {
     bool memoryProfilingEnabled() const override { return true; }
     std::atomic<std::int64_t> allocated{0}, peak{0}, largest{0};
     std::atomic<MemoryLedger*> ledger{nullptr};
-    std::atomic<bool> isLedgerOnCpu{true};
+    std::atomic<bool> followsDevice{false};
 
    private:
     static void raise(std::atomic<std::int64_t>& most, std::int64_t now) {
@@ -82,15 +84,16 @@ struct AllocationCounter::Scope {
 };
 
 AllocationCounter::AllocationCounter() : m_scope(std::make_unique<Scope>()) {}
-AllocationCounter::~AllocationCounter() = default;
+AllocationCounter::~AllocationCounter() { m_scope->reporter->ledger = nullptr; }
 std::int64_t AllocationCounter::allocated() const { return m_scope->reporter->allocated; }
 std::int64_t AllocationCounter::peak() const { return m_scope->reporter->peak; }
 std::int64_t AllocationCounter::largest() const { return m_scope->reporter->largest; }
 void AllocationCounter::forgetPeak() { m_scope->reporter->peak = m_scope->reporter->allocated.load(); }
 void AllocationCounter::forgetLargest() { m_scope->reporter->largest = 0; }
-void AllocationCounter::setLedger(MemoryLedger* ledger, bool isOnCpu) {
-  m_scope->reporter->isLedgerOnCpu = isOnCpu;
-  m_scope->reporter->ledger = ledger;
+void AllocationCounter::setLedger(MemoryLedger* ledger) { m_scope->reporter->ledger = ledger; }
+std::function<void(const void*, std::int64_t)> AllocationCounter::followDevice() {
+  m_scope->reporter->followsDevice = true;
+  return [reporter = m_scope->reporter](const void* memory, std::int64_t bytes) { reporter->record(memory, bytes); };
 }
 
 MemorySampler::MemorySampler(Fill fill, Sink sink, bool isQuiet)

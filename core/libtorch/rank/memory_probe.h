@@ -34,11 +34,14 @@ class AllocationCounter {
   std::int64_t allocated() const;  ///< on CPUs, now
   std::int64_t peak() const;       ///< on CPUs, since the last `forgetPeak`
   void forgetPeak();
-  /// Bytes of the largest single allocation, on any device, since the last `forgetLargest`.
+  /// Bytes of the largest single allocation on the rank's device since the last `forgetLargest`.
   std::int64_t largest() const;
   void forgetLargest();
-  /// Is told of every allocation on such a device, and of its end; null: nobody is. It must outlive this.
-  void setLedger(MemoryLedger* ledger, bool isOnCpu);
+  /// Records every allocation on this rank's device and its end; null: nobody does. It must outlive this.
+  void setLedger(MemoryLedger* ledger);
+  /// For an allocator that logs all threads (NcclRuntime::traceAllocations): `largest` and the ledger follow this log
+  /// from here on. It may be called after this counter has ended.
+  std::function<void(const void* memory, std::int64_t bytes)> followDevice();
 
  private:
   struct Scope;

@@ -7,29 +7,66 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace cleave::torch_rank {
 
-Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& request) {
+namespace {
+
+/// A wheel for another CUDA than this build's has the runtime under another name, and the loader says only that a file
+/// is missing.
+std::string wantedCudaText() {
+#ifdef CLEAVE_CUDA_VERSION
+  return fmt::format("This build needs LibTorch for CUDA {}. ", CLEAVE_CUDA_VERSION);
+#else
+  return {};
+#endif
+}
+
+/// NVIDIA's libraries read this when they are loaded, LibTorch when it is first asked: NGC's images set both so that
+/// float32 products are rounded to TF32.
+void turnOffTf32() {
+  ::setenv("NVIDIA_TF32_OVERRIDE", "0", /*overwrite=*/1);
+  ::unsetenv("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE");
+}
+
+/// The exported function, of the library that stays loaded.
+template <class Function>
+Result<Function> exported(const std::string& library, const char* name) {
   if (!std::filesystem::exists(library)) {
     return fail(ErrorCode::Environment,
                 "The backend nccl needs {}, which is not there: this build's LibTorch has no CUDA. Use the backend "
                 "gloo to run on CPUs.",
                 library);
   }
+  turnOffTf32();
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    return fail(ErrorCode::Environment, "The backend nccl cannot be loaded: {}. Use the backend gloo to run on CPUs.",
-                ::dlerror());
+    return fail(ErrorCode::Environment, "The backend nccl cannot be loaded: {}. {}Use the backend gloo to run on CPUs.",
+                ::dlerror(), wantedCudaText());
   }
-  const auto open = reinterpret_cast<NcclOpen>(::dlsym(handle, kNcclOpenName));
-  if (!open)
-    return fail(ErrorCode::Environment, "{} is not from this build of Cleave: it lacks {}.", library, kNcclOpenName);
+  const auto function = reinterpret_cast<Function>(::dlsym(handle, name));
+  if (!function)
+    return fail(ErrorCode::Environment, "{} is not from this build of Cleave: it lacks {}.", library, name);
+  return function;
+}
+
+}  // namespace
+
+Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& request) {
+  CLEAVE_TRY(const auto open, exported<NcclOpen>(library, kNcclOpenName));
   NcclRuntime runtime;
   std::string error;
   if (!open(request, runtime, error)) return fail(ErrorCode::Environment, "{}", bridge::sentenceOf(std::move(error)));
   return runtime;
+}
+
+Result<ProbedCuda> probeNccl(const std::string& library) {
+  CLEAVE_TRY(const auto probe, exported<NcclProbe>(library, kNcclProbeName));
+  ProbedCuda found;
+  probe(found);
+  return found;
 }
 
 namespace {

@@ -12,6 +12,9 @@ namespace cleave::torch_rank {
 /// anything asks LibTorch for CUDA: LibTorch looks only once whether CUDA is there.
 Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& request);
 
+/// What CUDA offers, in a process that runs nothing else; Environment as above when the library cannot be loaded.
+Result<ProbedCuda> probeNccl(const std::string& library);
+
 /// Connects to all peers on the GPUs that `runtime` took. RankFailed when they do not answer within
 /// `group.connectTimeout` or a connection breaks; Environment when it is this machine's fault, such as two ranks with
 /// one GPU.

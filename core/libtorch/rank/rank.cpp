@@ -52,11 +52,11 @@ class RankRun {
   Result<protocol::RankResult> runAll() {
     CLEAVE_TRY_VOID(takeDevice());
     if (m_request.recordsTimes) {
-      if (m_runtime) m_recorder.setQueue(m_runtime->queue);
+      if (m_gpu) m_recorder.setQueue(m_gpu->runtime.queue);
       m_ledger.emplace(m_recorder);
-      m_allocations.setLedger(&*m_ledger, m_device.is_cpu());
+      m_allocations.setLedger(&*m_ledger);
     }
-    m_sink(protocol::Hello{protocol::kProtocolVersion, m_request.rank, ::getpid(), m_deviceName});
+    m_sink(helloOf(m_request, m_gpu));
     m_sampler = std::make_unique<MemorySampler>([this](protocol::MemorySample& s) { fillSample(s); }, m_sink,
                                                 m_request.isQuiet);
     CLEAVE_TRY_VOID(readTasks());
@@ -70,16 +70,17 @@ class RankRun {
     enter(Phase::Done);
     m_result.peak = protocol::peakOf(m_sampler->sampleNow());
     m_sink(m_result);
+    m_collectives->close();
     return m_result;
   }
 
   void enter(Phase phase) { m_sink(protocol::PhaseChange{phase, 0, 0}); }
 
   Result<void> takeDevice() {
-    CLEAVE_TRY(m_runtime, takeRuntime(m_request));
-    if (!m_runtime) return {};
-    m_device = m_runtime->queue.device;
-    m_deviceName = m_runtime->deviceName;
+    CLEAVE_TRY(m_gpu, takeGpu(m_request));
+    if (!m_gpu) return {};
+    m_device = m_gpu->runtime.queue.device;
+    m_gpu->runtime.traceAllocations(m_allocations.followDevice());
     return {};
   }
 
@@ -110,7 +111,7 @@ class RankRun {
     m_result.program = m_task->digestText();
     m_replicas.lossShares = m_task->lossShares;
     if (m_index > 0) {
-      m_peakOfRun = 0;
+      m_peakOfRun = m_roundingOfRun = 0;
       countPeak();
     }
     CLEAVE_TRY_VOID(takeWeights());
@@ -190,7 +191,7 @@ class RankRun {
 
   Result<void> connect() {
     enter(Phase::Connecting);
-    CLEAVE_TRY(m_collectives, meetOthers(m_request, m_runtime, alike()));
+    CLEAVE_TRY(m_collectives, meetOthers(m_request, m_gpu, alike()));
     m_collectives->setCallTime(&m_calls);
     CLEAVE_TRY(m_ranks, m_collectives->neighbours(m_mesh.tp));
     if (m_mesh.isReplicated()) {
@@ -212,9 +213,8 @@ class RankRun {
     m_result.shardBytes = m_request.skipWeights ? 0 : program::shardBytes(m_task->program.parameters, place());
     m_result.largestParameterAllocation = m_allocations.largest();
     if (!m_task->generator) return {};
-    return m_task->generator->prepare(m_task->program.parameters, [this] {
-      return m_runtime ? m_runtime->memory().allocated : m_allocations.allocated();
-    });
+    return m_task->generator->prepare(m_task->program.parameters,
+                                      [this] { return m_gpu ? m_gpu->programBytes() : m_allocations.allocated(); });
   }
 
   /// Connections are made lazily and ranks load at different speeds: neither belongs into the step's time.
@@ -283,12 +283,13 @@ class RankRun {
 
   /// What follows is for the comparison, until countPeak: no part of what the plan predicts.
   void keepPeak() {
-    const std::int64_t now = m_runtime ? m_runtime->memory().peak : m_allocations.peak();
+    const std::int64_t now = m_gpu ? m_gpu->peakBytes() : m_allocations.peak();
     m_peakOfRun = std::max(m_peakOfRun.load(), now);
+    if (m_gpu) m_roundingOfRun = std::max(m_roundingOfRun.load(), m_gpu->peakRounding());
     m_countsPeak = false;
   }
   void countPeak() {
-    m_runtime ? m_runtime->forgetPeak() : m_allocations.forgetPeak();
+    m_gpu ? m_gpu->runtime.forgetPeak() : m_allocations.forgetPeak();
     m_countsPeak = true;
   }
 
@@ -328,10 +329,10 @@ class RankRun {
   /// What the comparison needs of a step is no part of it.
   void noteChance(Trainer& trainer) {
     keepPeak();
-    m_allocations.setLedger(nullptr, m_device.is_cpu());
+    m_allocations.setLedger(nullptr);
     constexpr double kUnsplitSlack = 16;
     trainer.noteChance(m_request.worldSize == 1 ? kUnsplitSlack : 1);
-    if (m_ledger) m_allocations.setLedger(&*m_ledger, m_device.is_cpu());
+    if (m_ledger) m_allocations.setLedger(&*m_ledger);
     countPeak();
   }
 
@@ -373,7 +374,7 @@ class RankRun {
 
   /// One forward pass; its microseconds go to `times`.
   Result<NamedTensors> runOnce(std::vector<std::int64_t>& times) {
-    const auto mark = [&] { return m_runtime ? m_runtime->queue.mark() : nullptr; };
+    const auto mark = [&] { return m_gpu ? m_gpu->runtime.queue.mark() : nullptr; };
     const auto start = std::chrono::steady_clock::now();
     const auto before = mark();
     const Progress progress(m_progress.stopToken(), throttled(Phase::Running));
@@ -416,8 +417,9 @@ class RankRun {
     sample.activations = m_live.liveBytes();
     sample.peakActivations = m_live.peakBytes();
     sample.programNode = m_live.currentNode();
-    fillDevice(sample, m_runtime, m_allocations);
+    fillDevice(sample, m_gpu, m_allocations);
     sample.peak = m_countsPeak ? std::max(m_peakOfRun.load(), sample.peak) : m_peakOfRun.load();
+    if (!m_countsPeak) sample.peakRounding = m_roundingOfRun;
   }
 
   const RankRequest& m_request;
@@ -428,9 +430,8 @@ class RankRun {
   std::optional<MemoryLedger> m_ledger;  ///< where times are recorded
   AllocationCounter m_allocations;
   WeightReport m_weights;
-  std::optional<NcclRuntime> m_runtime;
+  std::optional<Gpu> m_gpu;  ///< none: on CPUs
   at::Device m_device = at::kCPU;
-  std::string m_deviceName = "cpu";
   std::vector<std::unique_ptr<Task>> m_tasks;
   std::vector<Task*> m_order;  ///< in which they run; one may come several times
   std::size_t m_index = 0;     ///< in m_order
@@ -439,7 +440,8 @@ class RankRun {
   LiveMemory m_live;
   std::atomic<std::int64_t> m_loadedBytes{0};
   std::atomic<std::int64_t> m_peakOfRun{0};  ///< bytes, up to the last keepPeak
-  std::atomic<bool> m_countsPeak{true};      ///< the peak goes on
+  std::atomic<std::int64_t> m_roundingOfRun{0};
+  std::atomic<bool> m_countsPeak{true};  ///< the peak goes on
   std::optional<ValueWatcher> m_watcher;
   std::chrono::steady_clock::time_point m_met{};  ///< when all ranks were at the same place
   std::unique_ptr<Collectives> m_collectives;

@@ -5,6 +5,7 @@
 /// frees values when dead, and sends every collective through one `Collectives` interface (Gloo, NCCL, or none for one
 /// rank). Loads only this rank's slices.
 #include "base/progress.h"
+#include "libtorch/rank/limits.h"
 #include "program/generation.h"
 #include "program/training.h"
 #include "protocol/events.h"
@@ -40,10 +41,11 @@ struct RankRequest {
   int replicas = 1;  ///< of the plan's ranks (program/mesh.h)
   std::string masterAddress = "127.0.0.1";
   int masterPort = 0;
-  int listenFd = -1;                               ///< rank 0: an inherited socket that listens on masterPort; -1: none
-  std::string agentStore;                          ///< see protocol::RankEnvironment
-  std::chrono::seconds connectTimeout{60};         ///< until all ranks have met and the first collective is through
-  std::optional<std::filesystem::path> inputFile;  ///< safetensors with input_ids, labels, attention_mask, ...
+  int listenFd = -1;       ///< rank 0: an inherited socket that listens on masterPort; -1: none
+  std::string agentStore;  ///< see protocol::RankEnvironment
+  std::chrono::seconds collectiveTimeout = kCallTimeout;  ///< a collective that takes longer fails the rank
+  std::chrono::seconds connectTimeout{60};          ///< until all ranks have met and the first collective is through
+  std::optional<std::filesystem::path> inputFile;   ///< safetensors with input_ids, labels, attention_mask, ...
   std::optional<std::filesystem::path> outputFile;  ///< rank 0 writes gathered outputs here
   /// Rank r writes its outputs to this name with ".r" behind it when they are not bit for bit those of rank 0.
   std::optional<std::filesystem::path> deviationFile;

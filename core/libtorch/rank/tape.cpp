@@ -26,10 +26,15 @@ using torch::autograd::Edge;
 
 constexpr auto kBetweenReports = std::chrono::milliseconds(50);
 
-/// Where autograd's record of one call begins: it takes an operand's gradient, and keeps no hold of the operand.
+/// Where autograd's record of one call begins: it keeps an operand's gradient, and not the operand. The gradients that
+/// the engine itself returns are shared with its own thread for a moment, and nobody may write to them until then.
 struct OperandEnd final : torch::autograd::Node {
   explicit OperandEnd(const at::Tensor& operand) { add_input_metadata(operand); }
-  torch::autograd::variable_list apply(torch::autograd::variable_list&&) override { return {}; }
+  torch::autograd::variable_list apply(torch::autograd::variable_list&& gradients) override {
+    gradient = std::move(gradients[0]);
+    return {};
+  }
+  at::Tensor gradient;
 };
 
 /// Cleave's own operators that are made of ATen's.
@@ -270,7 +275,7 @@ void Tape::makeRoom(const Entry& entry) {
 }
 
 Result<void> Tape::passOperator(Entry& entry, Collectives& collectives) {
-  torch::autograd::edge_list from, to;
+  torch::autograd::edge_list from;
   torch::autograd::variable_list gradients;
   for (auto& [value, edge] : entry.results) {
     at::Tensor gradient = take(value);
@@ -279,13 +284,12 @@ Result<void> Tape::passOperator(Entry& entry, Collectives& collectives) {
     gradients.push_back(std::move(gradient));
   }
   if (from.empty()) return {};
-  for (const auto& [value, end] : entry.operands) to.emplace_back(end, 0);
   CLEAVE_TRY_VOID(gatherAgain(entry.node, collectives));
   makeRoom(entry);
-  auto given = torch::autograd::Engine::get_default_engine().execute(
-      from, gradients, /*keep_graph=*/false, /*create_graph=*/false, /*accumulate_grad=*/false, to);
+  torch::autograd::Engine::get_default_engine().execute(from, gradients, /*keep_graph=*/false, /*create_graph=*/false,
+                                                        /*accumulate_grad=*/true);
   gradients.clear();
-  for (std::size_t i = 0; i < given.size(); ++i) give(entry.operands[i].first, std::move(given[i]));
+  for (const auto& [value, end] : entry.operands) give(value, std::exchange(end->gradient, at::Tensor()));
   return {};
 }
 

@@ -308,7 +308,7 @@ class CollectivesTest : public QObject {
     QTest::addColumn<int>("code");
     QTest::addColumn<QString>("complaint");
     QTest::newRow("it hangs") << "hangs" << 5
-                              << "Rank 0 of 1 gave up: all_reduce of 16 bytes was not through after 0.2 s.";
+                              << "Rank 0 of 1 gave up: all_reduce of 16 bytes had not completed after 0.2 s.";
     QTest::newRow("communication broke") << "broke" << 5
                                          << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
     QTest::newRow("a peer is gone, and the device waits for it")

@@ -237,7 +237,7 @@ class ExecLoadingTest : public QObject {
     StepRecorder recorder;
     MemoryLedger ledger(recorder);
     AllocationCounter counter;
-    counter.setLedger(&ledger, true);
+    counter.setLedger(&ledger);
     at::Tensor tensor = emptyParameter(type, at::kCPU);
     QCOMPARE(counter.allocated(), bytes);
     QCOMPARE(counter.largest(), bytes);

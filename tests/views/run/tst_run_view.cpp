@@ -80,7 +80,8 @@ class TestRunView : public QObject {
     panel.show();
     QVERIFY(startButton(panel)->isEnabled());
     QVERIFY(!panel.findChild<QCheckBox*>(QStringLiteral("insist"))->isVisible());
-    const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo});
+    const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo},
+                                        launch::chooseBackend(launch::Backend::Gloo, 2));
     const auto memory = std::find_if(checks.begin(), checks.end(),
                                      [](const RunCheck& c) { return c.text.contains(QLatin1String("are free here")); });
     QVERIFY(memory != checks.end() && memory->isOk);
@@ -164,7 +165,8 @@ class TestRunView : public QObject {
     auto* insist = panel.findChild<QCheckBox*>(QStringLiteral("insist"));
     QVERIFY(insist->isVisible() && !insist->isChecked());
     QVERIFY(!start->isEnabled());
-    const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo});
+    const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo},
+                                        launch::chooseBackend(launch::Backend::Gloo, 2));
     QVERIFY(std::any_of(checks.begin(), checks.end(), [](const RunCheck& c) {
       return !c.isOk && c.text.startsWith(QLatin1String("2 ranks are predicted to hold "));
     }));

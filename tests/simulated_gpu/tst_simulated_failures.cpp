@@ -1,0 +1,158 @@
+/// What goes wrong on GPUs, and what is said of it: on the simulated GPU.
+#include "tests/support/simulated_run.h"
+
+#include <QTemporaryDir>
+#include <QTest>
+
+using namespace cleave;
+
+namespace {
+
+const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/families/llama");
+const QStringList kRun{kLlama, "--ranks", "2", "--engine", "reference", "--no-check"};
+
+}  // namespace
+
+class TestSimulatedFailures : public QObject {
+  Q_OBJECT
+ private slots:
+  void aFailureIsNamed_data() {
+    QTest::addColumn<QString>("fault");
+    QTest::addColumn<QStringList>("options");
+    QTest::addColumn<int>("exitCode");
+    QTest::addColumn<QStringList>("phrases");
+    const QStringList train{"--train-steps", "2"};
+    QTest::newRow("memory while loading") << "out_of_memory=1:24" << QStringList{} << 4
+                                          << QStringList{"Rank 1 ", "CUDA out of memory", "The rank holds "};
+    QTest::newRow("memory while training")
+        << "out_of_memory=1:150" << train << 4 << QStringList{"Rank 1 ", "CUDA out of memory", "The rank holds "};
+    QTest::newRow("memory of NCCL") << "nccl_out_of_memory=1:4" << QStringList{} << 4
+                                    << QStringList{"Rank 1 ", "NCCL is out of memory"};
+    QTest::newRow("a kernel") << "fail=1:40" << QStringList{} << 4
+                              << QStringList{"Rank 1 ", "an illegal memory access was encountered"};
+    QTest::newRow("a kernel while training")
+        << "fail=0:200" << train << 4 << QStringList{"Rank 0 ", "an illegal memory access was encountered"};
+    QTest::newRow("a collective that hangs")
+        << "hang=1:22" << QStringList{"--collective-timeout", "2"} << 5 << QStringList{"had not completed after 2 s"};
+    QTest::newRow("one GPU for two ranks")
+        << "same_gpu=1" << QStringList{} << 4 << QStringList{"Ranks 0 and 1 have the same GPU"};
+  }
+  void aFailureIsNamed() {
+    QFETCH(QString, fault);
+    QFETCH(QStringList, options);
+    QFETCH(int, exitCode);
+    QFETCH(QStringList, phrases);
+    const test::Finished done = test::simulatedRun(kRun + options, "devices=2," + fault);
+    QVERIFY2(done.exitCode == exitCode, (QByteArray::number(done.exitCode) + done.err + done.out).constData());
+    const QByteArray said = done.err + done.out;
+    for (const QString& phrase : phrases) QVERIFY2(said.contains(phrase.toUtf8()), said.constData());
+    QVERIFY2(!said.contains("did not answer"), said.constData());
+  }
+
+  /// Eight full GPUs take longer to release than any silence while a run computes.
+  void aSlowTeardownIsNoFailure() {
+    const test::Finished done = test::simulatedRun(kRun, "devices=2,slow_teardown=1:4000");
+    QVERIFY2(done.exitCode == 0, (done.err + done.out).constData());
+  }
+
+  void aRunThatSucceedsEndsItsCommunicatorsInOrder_data() {
+    QTest::addColumn<QStringList>("options");
+    QTest::newRow("forward") << QStringList{"--ranks", "2"};
+    QTest::newRow("groups") << QStringList{"--mesh", "dp=2,tp=2", "--train-steps", "1", "--clip-norm", "1"};
+  }
+  void aRunThatSucceedsEndsItsCommunicatorsInOrder() {
+    QFETCH(QStringList, options);
+    const test::Finished done =
+        test::simulatedRun(QStringList{kLlama, "--engine", "reference", "--no-check"} + options);
+    QVERIFY2(done.exitCode == 0, done.err.constData());
+    QVERIFY2(!done.err.contains("destroy_process_group"), done.err.constData());
+  }
+
+  void theProbeSaysWhatCudaOffers_data() {
+    QTest::addColumn<QString>("settings");
+    QTest::addColumn<int>("exitCode");
+    QTest::addColumn<QString>("phrase");
+    QTest::newRow("usable") << "devices=2" << 0 << "GPU 1: Simulated GPU, sm_90, ";
+    QTest::newRow("no driver") << "driver=0" << 4 << "no NVIDIA driver is loaded; CUDA 13.0 needs driver 580 or newer";
+    QTest::newRow("an old driver") << "driver=12080" << 4
+                                   << "the NVIDIA driver supports CUDA 12.8; CUDA 13.0 needs driver 580 or newer";
+    QTest::newRow("an old GPU") << "capability=70" << 4 << "no kernel ran: ";
+    QTest::newRow("no GPU") << "devices=0" << 4 << "no CUDA-capable device is detected";
+    QTest::newRow("MIG") << "mig=1" << 0 << "MIG 1g.10gb";
+  }
+  void theProbeSaysWhatCudaOffers() {
+    QFETCH(QString, settings);
+    QFETCH(int, exitCode);
+    QFETCH(QString, phrase);
+    const test::Finished done = test::onSimulatedGpu(settings, test::simulatedProgram("cleave-rank"), {"--probe"});
+    QVERIFY2(done.exitCode == exitCode, (done.err + done.out).constData());
+    QVERIFY2(done.out.contains(phrase.toUtf8()), done.out.constData());
+  }
+
+  /// /dev of a machine with a GPU, in a namespace of its own: `auto` asks CUDA, and takes what it answers.
+  void autoTakesWhatCudaAnswers_data() {
+    QTest::addColumn<QString>("settings");
+    QTest::addColumn<QString>("ranks");
+    QTest::addColumn<QString>("sentence");
+    QTest::newRow("GPUs") << "devices=2"
+                          << "2"
+                          << "NCCL on 2 of 2 GPUs.";
+    QTest::newRow("too few") << "devices=1"
+                             << "2"
+                             << "Gloo on CPUs: NCCL needs one GPU per rank, and CUDA lists 1 GPU for 2 ranks.";
+    QTest::newRow("no driver") << "driver=0"
+                               << "2"
+                               << "Gloo on CPUs: no NVIDIA driver is loaded; CUDA 13.0 needs driver 580 or newer.";
+    QTest::newRow("an old driver") << "driver=12080"
+                                   << "1"
+                                   << "Gloo on CPUs: the NVIDIA driver supports CUDA 12.8; CUDA 13.0 needs driver 580 "
+                                      "or newer.";
+    QTest::newRow("an old GPU") << "capability=70"
+                                << "1"
+                                << "does not run a kernel of this LibTorch";
+    QTest::newRow("too small") << "memory_mib=500"
+                               << "1"
+                               << "Gloo on CPUs: a rank needs ";
+    QTest::newRow("no peer access") << "devices=2,no_peer_access=1"
+                                    << "2"
+                                    << "GPUs 0 and 1 have no direct access to each other's memory";
+  }
+  void autoTakesWhatCudaAnswers() {
+    QFETCH(QString, settings);
+    QFETCH(QString, ranks);
+    QFETCH(QString, sentence);
+    const test::Finished done = inMachineWithDeviceFile(
+        settings, {test::simulatedProgram("cleave-cli"), "run", kLlama, "--ranks", ranks, "--engine", "reference"});
+    if (done.exitCode == kNoNamespace) QSKIP("this user may not make a mount namespace");
+    QVERIFY2(done.exitCode == 0, (done.err + done.out).constData());
+    QVERIFY2(done.out.contains(sentence.toUtf8()), done.out.constData());
+  }
+
+  /// The real library, which finds no driver here.
+  void autoRunsOnCpusWhereADeviceFileIsAllThereIs() {
+    if (!QFile::exists(CLEAVE_BIN_DIR "/libcleave_nccl.so")) QSKIP("this LibTorch has no CUDA");
+    if (QFile::exists("/dev/nvidia0")) QSKIP("this machine has GPUs");
+    const test::Finished done = inMachineWithDeviceFile(
+        {}, {CLEAVE_BIN_DIR "/cleave-cli", "run", kLlama, "--ranks", "1", "--engine", "reference"});
+    if (done.exitCode == kNoNamespace) QSKIP("this user may not make a mount namespace");
+    QVERIFY2(done.exitCode == 0, (done.err + done.out).constData());
+    QVERIFY2(done.out.contains("Gloo on CPUs: no NVIDIA driver is loaded; CUDA "), done.out.constData());
+  }
+
+ private:
+  static constexpr int kNoNamespace = 77;
+  /// Runs the words with a private /dev that has an empty file nvidia0.
+  static test::Finished inMachineWithDeviceFile(const QString& settings, const QStringList& words) {
+    const QString script = QStringLiteral(
+        "d=$(mktemp -d) && mount -t tmpfs tmpfs \"$d\" || exit 77\n"
+        "for f in null zero random urandom full tty; do touch $d/$f && mount --bind /dev/$f $d/$f; done\n"
+        "mkdir -p $d/shm && mount --bind /dev/shm $d/shm\n"
+        "ln -s /proc/self/fd $d/fd; touch $d/nvidia0\n"
+        "mount --rbind $d /dev || exit 77\n"
+        "exec \"$@\"");
+    return test::onSimulatedGpu(settings, "unshare", QStringList{"-m", "sh", "-c", script, "sh"} + words);
+  }
+};
+
+QTEST_GUILESS_MAIN(TestSimulatedFailures)
+#include "tst_simulated_failures.moc"
