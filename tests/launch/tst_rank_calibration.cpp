@@ -113,7 +113,7 @@ class RankCalibrationTest : public QObject {
     for (const QStringList& arguments : {QStringList{}, QStringList{"plan.json", "--calibrate"}}) {
       const test::Finished done = test::runProgram("cleave-rank", arguments);
       QCOMPARE(done.exitCode, 2);
-      QVERIFY2(done.err.contains("either a plan or --calibrate"), done.err.constData());
+      QVERIFY2(done.err.contains("give a plan, --calibrate or --probe"), done.err.constData());
     }
   }
 };
