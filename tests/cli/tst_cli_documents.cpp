@@ -33,7 +33,10 @@ constexpr Exception kExceptions[] = {
     {"packaging/checks/rooms", "packaging/test"},
     {"cmake --preset dev && cmake --build --preset dev", "packaging/test, with the presets release and asan"},
     {"ctest --preset release -L core", "packaging/test, with all labels"},
-    {"ctest --preset release -L gpu", "packaging/test, with all labels"},
+    {"ctest --preset release -L '^gpu$'", "packaging/test, with all labels"},
+    {"ctest --preset release -L 'simulated-gpu|cuda-shims'", "packaging/test, with all labels"},
+    {"packaging/gpu-check", "tst_gpu_check, on programs that only print"},
+    {"packaging/gpu-check --quick", "tst_gpu_check, on programs that only print"},
 };
 
 /// README.md first; a command may read what an earlier one of its document wrote.
