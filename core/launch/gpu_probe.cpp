@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -16,6 +17,12 @@ using Clock = std::chrono::steady_clock;
 // A driver that hangs answers nobody. Loading CUDA from a cold disk and making a context on each of eight GPUs takes
 // some tens of seconds.
 constexpr std::chrono::seconds kProbeLimit{120};
+
+#ifdef CLEAVE_CUDA_VERSION
+constexpr std::string_view kWhyMissing = ": the installation is incomplete";
+#else
+constexpr std::string_view kWhyMissing = ", because Cleave was built without CUDA";
+#endif
 
 /// Stops at a time limit, or when the caller's progress does.
 class LimitedStop {
@@ -51,8 +58,7 @@ GpuProbe failed(std::string why) {
 std::string whyNoLibrary(const std::filesystem::path& program) {
   std::error_code error;
   if (!std::filesystem::exists(program.parent_path() / kNcclLibrary, error))
-    return fmt::format("{} is not beside {}, because it was built without CUDA", kNcclLibrary,
-                       program.filename().string());
+    return fmt::format("{} is not beside {}{}", kNcclLibrary, program.filename().string(), kWhyMissing);
   // Ranks run with the LibTorch of the program that starts them.
   if (const auto libTorch = libTorchFolder(); libTorch && !hasCudaLibrary(*libTorch))
     return fmt::format(
@@ -82,6 +88,10 @@ GpuProbe probeNow(const Progress& progress) {
   if (outcome->succeeded) return probe;
   const RankExit& failure = *outcome->firstFailure;
   if (failure.code == ErrorCode::Environment && !failure.lastWords.empty()) return failed(failure.lastWords);
+  // The file of a library ends before what its headers promise.
+  if (failure.what.find(fmt::format("signal {} ", SIGBUS)) != std::string::npos)
+    return failed(
+        fmt::format("the process that asks CUDA {}; {} or a library of CUDA is damaged", failure.what, kNcclLibrary));
   return failed(fmt::format("the process that asks CUDA {}{}{}", failure.what, failure.lastWords.empty() ? "" : ": ",
                             failure.lastWords));
 }

@@ -144,6 +144,15 @@ void noteKinks(RunReport& report, const RunRequest& request) {
       "--optimizer sgd --lr 1 tells a wrong one.");
 }
 
+/// Why the tolerance is wider than on CPUs.
+void noteSumsOfNccl(RunReport& report, const RunRequest& request) {
+  const graph::DType dtype = request.plan->model.dtype;
+  const bool isHalf = dtype == graph::DType::BFloat16 || dtype == graph::DType::Float16;
+  if (!isHalf || report.backend != launch::Backend::Nccl || request.mesh().ranks() <= 2) return;
+  report.notes.push_back(fmt::format("NCCL sums {} in {}, with {} roundings per sum; Gloo sums it in float32.",
+                                     graph::toText(dtype), graph::toText(dtype), request.mesh().ranks() - 1));
+}
+
 std::map<int, MemoryComparison> memoryByRank(const std::map<int, protocol::MemoryAccount>& accounts,
                                              const launch::RunOutcome& outcome, const RunRequest& request) {
   std::map<int, MemoryComparison> byRank;
@@ -218,6 +227,7 @@ Result<RunReport> beginReport(const RunRequest& request, const launch::BackendCh
   CLEAVE_TRY_VOID(program::checkReplicated(report.mesh, info.source, info.isExported));
   CLEAVE_TRY_VOID(checkTraining(request));
   if (!choice.why.empty()) report.notes.push_back(choice.why);
+  noteSumsOfNccl(report, request);
   if (const std::string isOff = plan::dropoutOffText(*request.plan); request.training.isAsked() && !isOff.empty())
     report.notes.push_back(isOff);
   const FolderCheck folder = checkFolder(request);

@@ -142,6 +142,16 @@ class TestCudaShims : public QObject {
     test::finishedOf(*ranks[1]);
   }
 
+  /// A value of the loss is read on the host, which then waits where nobody polls.
+  void aTrainingRankReportsThatItsPeerIsGone() {
+    writePlan({"--train"});
+    const auto ranks = m_shims.startRanks("peer_gone,hang=1:5",
+                                          {m_shims.path("plan.json"), "--backend", "nccl", "--train-steps", "1"});
+    QVERIFY(m_shims.killOnceItCalls(1, "collective 5 hangs"));
+    QVERIFY(endsWith(test::finishedOf(*ranks[0]), 5, {"Rank 0 of 2 gave up", "connection to another rank broke"}));
+    test::finishedOf(*ranks[1]);
+  }
+
   void aCollectiveThatHangsIsNamedWithinItsLimit() {
     writePlan();
     const auto ranks =
@@ -241,9 +251,9 @@ class TestCudaShims : public QObject {
 
  private:
   /// plan.json of llama on two ranks.
-  void writePlan() {
-    const Finished done =
-        test::cliProgram(QStringList{"plan", kLlama, "--ranks", "2", "--json", m_shims.path("plan.json")} + kSplit);
+  void writePlan(const QStringList& more = {}) {
+    const Finished done = test::cliProgram(
+        QStringList{"plan", kLlama, "--ranks", "2", "--json", m_shims.path("plan.json")} + kSplit + more);
     QCOMPARE(done.exitCode, 0);
   }
 

@@ -4,6 +4,8 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include <csignal>
+
 using namespace cleave;
 
 namespace {
@@ -34,6 +36,14 @@ class TestSimulatedFailures : public QObject {
         << "fail=0:200" << train << 4 << QStringList{"Rank 0 ", "an illegal memory access was encountered"};
     QTest::newRow("a collective that hangs")
         << "hang=1:22" << QStringList{"--collective-timeout", "2"} << 5 << QStringList{"had not completed after 2 s"};
+    // The host waits for a value there, and polls nothing.
+    const QStringList soon{"--collective-timeout", "2"};
+    QTest::newRow("a collective that hangs while training")
+        << "hang=1:5" << train + soon << 5 << QStringList{"Rank 1 of 2 gave up: all_reduce", "after 2 s"};
+    QTest::newRow("a sum of gradients that hangs") << "hang=1:25" << train + soon + QStringList{"--clip-norm", "1"} << 5
+                                                   << QStringList{"Rank 1 of 2 gave up: all_reduce", "after 2 s"};
+    QTest::newRow("a barrier that hangs")
+        << "hang=1:3" << soon << 5 << QStringList{" gave up: the barrier had not completed after 2 s"};
     QTest::newRow("one GPU for two ranks")
         << "same_gpu=1" << QStringList{} << 4 << QStringList{"Ranks 0 and 1 have the same GPU"};
   }
@@ -126,6 +136,23 @@ class TestSimulatedFailures : public QObject {
     if (done.exitCode == kNoNamespace) QSKIP("this user may not make a mount namespace");
     QVERIFY2(done.exitCode == 0, (done.err + done.out).constData());
     QVERIFY2(done.out.contains(sentence.toUtf8()), done.out.constData());
+  }
+
+  /// A driver that hangs is waited for, and Ctrl+C ends the wait.
+  void aQuestionToCudaEndsWithASignal() {
+    QProcess process;
+    QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+    environment.insert("SIMULATED_GPU", "devices=2,slow_probe=1000000");
+    process.setProcessEnvironment(environment);
+    process.start(test::simulatedProgram("cleave-cli"), QStringList{"run"} + kRun + QStringList{"--backend", "nccl"});
+    QByteArray said;
+    const auto asks = [&] { return (said += process.readAllStandardError()).contains("probe GPUs"); };
+    QTRY_VERIFY_WITH_TIMEOUT(asks(), 60'000);
+    ::kill(static_cast<pid_t>(process.processId()), SIGINT);
+    QVERIFY(process.waitForFinished(60'000));
+    said += process.readAllStandardError();
+    QVERIFY2(process.exitCode() == 130, said.constData());
+    QVERIFY2(said.contains("Stopped while asking CUDA for its GPUs."), said.constData());
   }
 
   /// The real library, which finds no driver here.

@@ -1,6 +1,7 @@
 #include "libtorch/rank/calibration.h"
 
 #include "base/exhaustion.h"
+#include "libtorch/bridge/errors.h"
 #include "libtorch/rank/membership.h"
 #include "libtorch/rank/memory_probe.h"
 
@@ -62,6 +63,14 @@ class CalibrationRun {
       : m_request(request), m_sink(sink), m_calls(calls), m_progress(progress) {}
 
   Result<protocol::RankResult> run() {
+    auto result = bridge::translated([&] { return runAll(); });
+    if (const auto why = !result && m_collectives ? m_collectives->brokenOff() : std::nullopt)
+      return tl::unexpected(*why);
+    return result;
+  }
+
+ private:
+  Result<protocol::RankResult> runAll() {
     CLEAVE_TRY(m_gpu, takeGpu(m_request));
     if (m_gpu) m_device = m_gpu->runtime.queue.device;
     m_sink(helloOf(m_request, m_gpu));
@@ -87,7 +96,6 @@ class CalibrationRun {
     return result;
   }
 
- private:
   using Call = std::function<Result<void>()>;
 
   Result<void> measureProducts() {

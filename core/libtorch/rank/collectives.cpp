@@ -1,7 +1,6 @@
 #include "libtorch/rank/collectives.h"
 
 #include "base/quantities.h"
-#include "base/throttle.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/within_time.h"
 #include "protocol/tcp.h"
@@ -25,9 +24,7 @@ constexpr std::chrono::milliseconds kBreakOffLimit{2'000};
 // Communicators of eight full GPUs take seconds to end.
 constexpr std::chrono::milliseconds kShutDownLimit{30'000};
 constexpr std::chrono::milliseconds kLookUpLimit{500};
-constexpr std::chrono::microseconds kPollPeriod{50};
-// Asking a communicator after its health is a call into NCCL.
-constexpr std::chrono::milliseconds kHealthPeriod{100};
+constexpr std::string_view kBarrier = "the barrier";
 
 /// What a sum is computed in. Neither Gloo nor NCCL has int16. Gloo sums half precision in float32, which is also more
 /// exact over many ranks; NCCL sums it as it is.
@@ -115,12 +112,14 @@ class BackendCollectives final : public Collectives {
       return true;
     });
   }
-  void breakOff() override {
+  std::function<void()> breaker() override {
     // Breaking off may block as well: a communicator waits for its kernels.
-    withinTime(kBreakOffLimit, [backend = m_backend] {
-      backend->abort();
-      return true;
-    });
+    return [backend = m_backend] {
+      withinTime(kBreakOffLimit, [backend] {
+        backend->abort();
+        return true;
+      });
+    };
   }
 
  private:
@@ -129,6 +128,36 @@ class BackendCollectives final : public Collectives {
 };
 
 }  // namespace
+
+Collectives::Collectives(int rank, int worldSize, DeviceQueue queue, std::chrono::milliseconds callTimeout)
+    : m_rank(rank), m_worldSize(worldSize), m_queue(std::move(queue)), m_callTimeout(callTimeout) {}
+
+DeviceCalls& Collectives::deviceCalls() {
+  Collectives& whole = root();
+  if (!whole.m_deviceCalls) {
+    DeviceCalls::Listener listener;
+    listener.onBegin = [&whole] { whole.noteCall(/*isBegun=*/true); };
+    listener.onEnd = [&whole](const DeviceCalls::Call& call) {
+      whole.noteCall(/*isBegun=*/false);
+      if (call.kind == kBarrier) return;
+      const auto time = std::chrono::duration_cast<std::chrono::microseconds>(call.after->since(*call.before));
+      whole.tell({call.kind, call.bytes, time});
+    };
+    whole.m_deviceCalls = std::make_unique<DeviceCalls>(whole.m_callTimeout, std::move(listener));
+    whole.m_deviceCalls->add({whole.m_queue.checkHealth, whole.breaker()});
+  }
+  return *whole.m_deviceCalls;
+}
+
+template <class Call>
+Result<void> Collectives::enqueue(std::string_view kind, std::int64_t bytes, Call&& call) {
+  DeviceCalls& calls = deviceCalls();
+  calls.report();
+  auto before = m_queue.mark();
+  CLEAVE_TRY_VOID(call());
+  calls.push(kind, bytes, std::move(before), m_queue.mark());
+  return {};
+}
 
 template <class Call>
 Result<void> Collectives::carryOut(SpanKind span, const at::Tensor& whole, std::int64_t CollectiveCounts::*count,
@@ -147,13 +176,7 @@ Result<void> Collectives::carryOut(SpanKind span, const at::Tensor& whole, std::
   };
   if (!m_queue.mark) noteCall(/*isBegun=*/true);
   // A device that fails is this rank's own fault, not that of a peer: only the call itself may blame one.
-  auto result = !m_queue.mark ? callOut() : bridge::translated([&]() -> Result<void> {
-    root().tellReached();
-    auto before = m_queue.mark();
-    CLEAVE_TRY_VOID(callOut());
-    root().m_queued.push_back({.kind = kind, .bytes = bytes, .before = std::move(before), .after = m_queue.mark()});
-    return {};
-  });
+  auto result = !m_queue.mark ? callOut() : bridge::translated([&] { return enqueue(kind, bytes, callOut); });
   if (!m_queue.mark) noteCall(/*isBegun=*/false);
   if (!result) {
     return fail(result.error().code, "{} of {} failed on rank {} of {}: {}", kind, counted(bytes, "byte"),
@@ -178,70 +201,26 @@ void Collectives::noteCall(bool isBegun) {
     calls->end();
 }
 
-void Collectives::tellReached() {
-  if (!m_queued.empty() && !m_queued.front().isBegun && m_queued.front().before->isReached()) {
-    m_queued.front().isBegun = true;
-    noteCall(/*isBegun=*/true);
-  }
-  while (!m_queued.empty() && m_queued.front().after->isReached()) {
-    const Queued call = std::move(m_queued.front());
-    m_queued.pop_front();
-    noteCall(/*isBegun=*/false);
-    tell({call.kind, call.bytes,
-          std::chrono::duration_cast<std::chrono::microseconds>(call.after->since(*call.before))});
-  }
-}
-
-Result<void> Collectives::checkAllHealth() const {
-  if (m_queue.checkHealth) {
-    CLEAVE_TRY_VOID(bridge::translated(
-        [&]() -> Result<void> {
-          m_queue.checkHealth();
-          return {};
-        },
-        ErrorCode::RankFailed));
-  }
-  for (const auto& [which, group] : m_parts) CLEAVE_TRY_VOID(group->checkAllHealth());
-  return {};
-}
-
-/// A peer that is gone keeps the device waiting for ever, and nobody but its communicator knows.
-Result<void> Collectives::waitForQueue(std::chrono::milliseconds limit) {
-  const auto end = m_queue.mark();
-  const auto deadline = Clock::now() + limit;
-  Throttle checks(kHealthPeriod, Clock::now());
-  while (!end->isReached()) {
-    if (checks.isDue(Clock::now())) {
-      root().tellReached();
-      CLEAVE_TRY_VOID(checkAllHealth());
-    }
-    if (Clock::now() > deadline) {
-      root().tellReached();
-      const std::deque<Queued>& queued = root().m_queued;
-      const std::string what =
-          queued.empty() ? "the program"
-                         : fmt::format("{} of {}", queued.front().kind, counted(queued.front().bytes, "byte"));
-      return fail(ErrorCode::RankFailed, "{} had not completed after {:g} s.", what,
-                  std::chrono::duration<double>(limit).count());
-    }
-    std::this_thread::sleep_for(kPollPeriod);
-  }
-  root().tellReached();
-  return checkAllHealth();
-}
-
 Result<void> Collectives::finish(std::chrono::milliseconds limit) {
   if (!m_queue.mark) return {};
   // The stream waits for the calls of all groups: this group's mark is after those of its parts.
-  const auto result = bridge::translated([&] { return waitForQueue(limit.count() > 0 ? limit : m_callTimeout); });
+  const auto wait = [&] { return deviceCalls().waitFor(*m_queue.mark(), limit.count() > 0 ? limit : m_callTimeout); };
+  const auto result = bridge::translated(wait);
   if (result) return {};
-  for (const auto& [which, group] : m_parts) group->breakOff();
-  breakOff();
-  return fail(result.error().code, "Rank {} of {} gave up: {}", m_rank, m_worldSize, result.error().message);
+  return fail(result.error().code, "Rank {} of {} gave up: {}", root().m_rank, root().m_worldSize,
+              result.error().message);
+}
+
+std::optional<Error> Collectives::brokenOff() const {
+  const Collectives& whole = root();
+  auto why = whole.m_deviceCalls ? whole.m_deviceCalls->failure() : std::nullopt;
+  if (why) why->message = fmt::format("Rank {} of {} gave up: {}", whole.m_rank, whole.m_worldSize, why->message);
+  return why;
 }
 
 void Collectives::close() {
   if (m_queue.mark && m_worldSize > 1 && !barrier(kShutDownLimit)) return;
+  if (m_deviceCalls) m_deviceCalls->stopWatching();
   for (const auto& [which, group] : m_parts) group->shutDownQuietly();
   shutDownQuietly();
 }
@@ -315,24 +294,40 @@ Result<Collectives*> Collectives::part(const Part& wanted) {
                                        : connectPart(name, (m_rank - first) / wanted.stride, wanted.size));
     group->m_root = &root();
     group->m_stride = m_stride * wanted.stride;
+    if (m_queue.mark && wanted.size > 1) deviceCalls().add({group->m_queue.checkHealth, group->breaker()});
   }
   return group.get();
 }
 
 Result<void> Collectives::barrier(std::chrono::milliseconds limit) {
   if (!m_queue.mark) noteCall(/*isBegun=*/true);
-  auto result = bridge::translated(
-      [&]() -> Result<void> {
-        waitForAll();
-        return {};
-      },
-      ErrorCode::RankFailed);
+  const auto wait = [&] {
+    return bridge::translated(
+        [&]() -> Result<void> {
+          waitForAll();
+          return {};
+        },
+        ErrorCode::RankFailed);
+  };
+  auto result = !m_queue.mark ? wait() : bridge::translated([&] { return enqueue(kBarrier, 0, wait); });
   if (!m_queue.mark) noteCall(/*isBegun=*/false);
   if (!result) {
-    return fail(result.error().code, "Waiting for the other ranks failed on rank {} of {}: {}", m_rank, m_worldSize,
-                result.error().message);
+    return fail(result.error().code, "Waiting for the other ranks failed on rank {} of {}: {}", root().m_rank,
+                root().m_worldSize, result.error().message);
   }
   return finish(limit);
+}
+
+GroupAddress GroupAddress::part(int ofRank, int ofSize) const {
+  GroupAddress part = *this;
+  part.whole = whoText();
+  part.rank = ofRank;
+  part.worldSize = ofSize;
+  return part;
+}
+
+std::string GroupAddress::whoText() const {
+  return whole.empty() ? fmt::format("Rank {} of {}", rank, worldSize) : whole;
 }
 
 namespace {
@@ -450,9 +445,7 @@ using GlooOptions = c10::intrusive_ptr<c10d::ProcessGroupGloo::Options>;
 Result<std::unique_ptr<Collectives>> connectGlooOver(const StorePtr& store, const GlooOptions& options,
                                                      const GroupAddress& group, std::chrono::milliseconds limit) {
   const auto others = [=](const std::string& name, int rank, int size) {
-    GroupAddress part = group;
-    part.rank = rank;
-    part.worldSize = size;
+    const GroupAddress part = group.part(rank, size);
     return connectGlooOver(c10::make_intrusive<c10d::PrefixStore>(name, store), options, part, group.connectTimeout);
   };
   const auto connect = [=]() -> Result<std::unique_ptr<Collectives>> {
@@ -462,10 +455,10 @@ Result<std::unique_ptr<Collectives>> connectGlooOver(const StorePtr& store, cons
   };
   auto connected = withinTime(limit, [connect] { return bridge::translated(connect, ErrorCode::RankFailed); });
   if (connected && *connected) return std::move(*connected);
-  return fail(
-      ErrorCode::RankFailed, "Rank {} of {} cannot connect to its peers through Gloo: {}", group.rank, group.worldSize,
-      connected ? connected->error().message
-                : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(limit).count()));
+  return fail(ErrorCode::RankFailed, "{} cannot connect to its peers through Gloo: {}", group.whoText(),
+              connected
+                  ? connected->error().message
+                  : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(limit).count()));
 }
 
 }  // namespace

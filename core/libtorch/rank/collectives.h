@@ -10,6 +10,7 @@
 ///     CLEAVE_TRY(at::Tensor whole, collectives->allReduce(std::move(partial), Reduction::Sum));
 ///     CLEAVE_TRY_VOID(collectives->finish());
 #include "base/result.h"
+#include "libtorch/rank/device_calls.h"
 #include "libtorch/rank/limits.h"
 #include "libtorch/rank/pulse.h"
 #include "libtorch/rank/step_recorder.h"
@@ -17,10 +18,10 @@
 #include <ATen/core/Tensor.h>
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace c10d {
@@ -46,8 +47,7 @@ struct CollectiveRecord {
 
 class Collectives {
  public:
-  Collectives(int rank, int worldSize, DeviceQueue queue = {}, std::chrono::milliseconds callTimeout = kCallTimeout)
-      : m_rank(rank), m_worldSize(worldSize), m_queue(std::move(queue)), m_callTimeout(callTimeout) {}
+  Collectives(int rank, int worldSize, DeviceQueue queue = {}, std::chrono::milliseconds callTimeout = kCallTimeout);
   virtual ~Collectives() = default;
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
@@ -75,6 +75,9 @@ class Collectives {
   /// broken off, when that takes longer than `limit` (zero: the time that one call may take) or communication has
   /// failed.
   Result<void> finish(std::chrono::milliseconds limit = {});
+  /// What broke the group off, as `finish` says it, also while the host waited for the device in another way: whatever
+  /// went wrong since then follows from it. nullopt: nothing did.
+  std::optional<Error> brokenOff() const;
 
   const CollectiveCounts& counts() const { return m_counts; }
   void resetCounts() { m_counts = {}; }
@@ -98,8 +101,8 @@ class Collectives {
   /// `x` is [worldSize, ...out's shape] and may be used up.
   virtual void scatterSumInto(at::Tensor& out, at::Tensor& x) = 0;
   virtual void waitForAll() = 0;
-  /// Gives up on the peers without waiting for them; later calls fail.
-  virtual void breakOff() {}
+  /// Gives up on the peers without waiting for them; later calls fail. For any thread, and longer than this lives.
+  virtual std::function<void()> breaker() { return {}; }
   /// Ends the connection in order. May throw.
   virtual void shutDown() {}
   /// A part of the group, whose ranks find each other under `name`.
@@ -116,25 +119,19 @@ class Collectives {
   /// The group that a part, or a part of a part, was made from.
   Collectives& root() { return m_root ? *m_root : *this; }
   const Collectives& root() const { return m_root ? *m_root : *this; }
-  /// A call in the device's queue.
-  struct Queued {
-    std::string_view kind;
-    std::int64_t bytes = 0;
-    std::unique_ptr<DeviceMark> before, after;
-    bool isBegun = false;  ///< the device has come to it
-  };
   template <class Call>
   Result<void> carryOut(SpanKind kind, const at::Tensor& whole, std::int64_t CollectiveCounts::*count, Call&& call);
   void tell(const CollectiveRecord& record) const;
-  Result<void> waitForQueue(std::chrono::milliseconds limit);
-  void tellReached();
-  Result<void> checkAllHealth() const;
+  /// Puts a call into the device's queue.
+  template <class Call>
+  Result<void> enqueue(std::string_view kind, std::int64_t bytes, Call&& call);
+  /// Of the root; the first use begins the watch over its peers.
+  DeviceCalls& deviceCalls();
   void shutDownQuietly();
   void noteCall(bool isBegun);
   int m_rank, m_worldSize;
   DeviceQueue m_queue;
   std::chrono::milliseconds m_callTimeout;
-  std::deque<Queued> m_queued;  ///< of the root: calls of all groups, in their order on the device's stream
   CollectiveCounts m_counts;
   std::function<void(const CollectiveRecord&)> m_observer;
   StepRecorder* m_recorder = nullptr;
@@ -142,6 +139,7 @@ class Collectives {
   Collectives* m_root = nullptr;  ///< null: this is no part of another group
   int m_stride = 1;               ///< of its ranks in the whole group
   std::map<Part, std::unique_ptr<Collectives>> m_parts;
+  std::unique_ptr<DeviceCalls> m_deviceCalls;  ///< of the root, on a device: its thread ends before the groups do
 };
 
 /// Where the ranks of one run meet.
@@ -155,6 +153,12 @@ struct GroupAddress {
   std::chrono::milliseconds callTimeout = kCallTimeout;
   /// What every rank must have been started with alike: names ("plan") and values, the same names on all of them.
   std::vector<std::pair<std::string, std::string>> alike = {};
+  std::string whole = {};  ///< of a part of the run's ranks: which of them this one is, "Rank 2 of 4"
+
+  /// The same meeting place, for a group of `ofSize` ranks.
+  GroupAddress part(int ofRank, int ofSize) const;
+  /// The rank in the whole run: "Rank 2 of 4".
+  std::string whoText() const;
 };
 
 /// The store the ranks find each other with. Environment when it cannot be reached in time, whatever holds it up: no

@@ -4,9 +4,10 @@
 
 namespace cleave::torch_rank {
 
-/// cuBLAS takes a workspace from PyTorch's allocator for each host thread that multiplies on a stream: 32 MiB on sm_90,
-/// 8 MiB on others (at::cuda::getChosenWorkspaceSize). They stay for the life of the process. A product on this thread
-/// and one on autograd's thread of this device make both, so that what a program allocates afterwards is its own.
+/// cuBLAS takes a workspace from PyTorch's allocator for each host thread that multiplies on a stream: 32 MiB
+/// unless CUBLAS_WORKSPACE_CONFIG says otherwise (nccl_loader.cpp sets it). They stay for the life of the process. A
+/// product on this thread and one on autograd's thread of this device make both, so that what a program allocates
+/// afterwards is its own.
 void warmUpLibraries(c10::Device device);
 
 }  // namespace cleave::torch_rank

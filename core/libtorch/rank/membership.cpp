@@ -16,8 +16,9 @@ Result<std::optional<Gpu>> takeGpu(const RankRequest& request) {
   if (request.backend != "nccl")
     return fail(ErrorCode::BadUsage, "The backend must be gloo or nccl, not {}.", request.backend);
   Gpu gpu;
-  CLEAVE_TRY(gpu.runtime, openNccl(request.ncclLibrary,
-                                   {request.rank, request.localRank, request.worldSize, request.collectiveTimeout}));
+  // The first sum has the limit for connecting.
+  const auto longest = std::max(request.collectiveTimeout, request.connectTimeout);
+  CLEAVE_TRY(gpu.runtime, openNccl(request.ncclLibrary, {request.rank, request.localRank, request.worldSize, longest}));
   CLEAVE_TRY_VOID(bridge::translated([&]() -> Result<void> {
     warmUpLibraries(gpu.runtime.queue.device);
     return {};

@@ -16,35 +16,41 @@ namespace {
 
 /// A wheel for another CUDA than this build's has the runtime under another name, and the loader says only that a file
 /// is missing.
-std::string wantedCudaText() {
+std::string wantedCudaText(std::string_view loaderSays) {
 #ifdef CLEAVE_CUDA_VERSION
-  return fmt::format("This build needs LibTorch for CUDA {}. ", CLEAVE_CUDA_VERSION);
-#else
-  return {};
+  if (loaderSays.find("cannot open shared object file") != std::string_view::npos)
+    return fmt::format(" This build needs LibTorch for CUDA {}.", CLEAVE_CUDA_VERSION);
 #endif
+  (void)loaderSays;
+  return {};
 }
 
-/// NVIDIA's libraries read this when they are loaded, LibTorch when it is first asked: NGC's images set both so that
-/// float32 products are rounded to TF32.
-void turnOffTf32() {
+#ifdef CLEAVE_CUDA_VERSION
+constexpr std::string_view kWhyMissing = ": the installation is incomplete";
+#else
+constexpr std::string_view kWhyMissing = ", because Cleave was built without CUDA";
+#endif
+constexpr std::string_view kOnCpus = "Use the backend gloo to run on CPUs.";
+
+/// NVIDIA's libraries read these when they are loaded, LibTorch when it is first asked: NGC's images set two of them so
+/// that float32 products are rounded to TF32. The third makes sums within cuBLAS the same each time.
+void setVariablesOfLibraries() {
   ::setenv("NVIDIA_TF32_OVERRIDE", "0", /*overwrite=*/1);
   ::unsetenv("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE");
+  ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
 }
 
 /// The exported function, of the library that stays loaded.
 template <class Function>
 Result<Function> exported(const std::string& library, const char* name) {
   if (!std::filesystem::exists(library)) {
-    return fail(ErrorCode::Environment,
-                "The backend nccl needs {}, which is not there: this build's LibTorch has no CUDA. Use the backend "
-                "gloo to run on CPUs.",
-                library);
+    return fail(ErrorCode::Environment, "{} is missing{}.", library, kWhyMissing);
   }
-  turnOffTf32();
+  setVariablesOfLibraries();
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!handle) {
-    return fail(ErrorCode::Environment, "The backend nccl cannot be loaded: {}. {}Use the backend gloo to run on CPUs.",
-                ::dlerror(), wantedCudaText());
+    const std::string why = ::dlerror();
+    return fail(ErrorCode::Environment, "NCCL cannot be loaded: {}.{}", why, wantedCudaText(why));
   }
   const auto function = reinterpret_cast<Function>(::dlsym(handle, name));
   if (!function)
@@ -55,7 +61,9 @@ Result<Function> exported(const std::string& library, const char* name) {
 }  // namespace
 
 Result<NcclRuntime> openNccl(const std::string& library, const NcclRequest& request) {
-  CLEAVE_TRY(const auto open, exported<NcclOpen>(library, kNcclOpenName));
+  const auto loaded = exported<NcclOpen>(library, kNcclOpenName);
+  if (!loaded) return fail(loaded.error().code, "{} {}", loaded.error().message, kOnCpus);
+  const NcclOpen open = *loaded;
   NcclRuntime runtime;
   std::string error;
   if (!open(request, runtime, error)) return fail(ErrorCode::Environment, "{}", bridge::sentenceOf(std::move(error)));
@@ -80,20 +88,17 @@ Result<std::unique_ptr<Collectives>> connectOver(const c10::intrusive_ptr<c10d::
       });
   if (!connected) {
     return fail(ErrorCode::RankFailed,
-                "Rank {} of {} cannot connect to its peers through NCCL: they did not answer within {:g} s.",
-                group.rank, group.worldSize, std::chrono::duration<double>(group.connectTimeout).count());
+                "{} cannot connect to its peers through NCCL: they did not answer within {:g} s.", group.whoText(),
+                std::chrono::duration<double>(group.connectTimeout).count());
   }
   if (!*connected) {
-    return fail(connected->error().code, "Rank {} of {} cannot connect to its peers through NCCL: {}", group.rank,
-                group.worldSize, connected->error().message);
+    return fail(connected->error().code, "{} cannot connect to its peers through NCCL: {}", group.whoText(),
+                connected->error().message);
   }
   DeviceQueue queue = runtime.queue;
   queue.checkHealth = (*connected)->checkHealth;
   const auto others = [=](const std::string& name, int rank, int size) {
-    GroupAddress part = group;
-    part.rank = rank;
-    part.worldSize = size;
-    return connectOver(c10::make_intrusive<c10d::PrefixStore>(name, store), runtime, part);
+    return connectOver(c10::make_intrusive<c10d::PrefixStore>(name, store), runtime, group.part(rank, size));
   };
   return makeCollectives((*connected)->backend, std::move(queue), group.callTimeout, others);
 }

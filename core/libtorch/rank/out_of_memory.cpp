@@ -56,6 +56,8 @@ std::string_view whatHelps(MemoryKind kind, bool isTraining) {
 }  // namespace
 
 bool isOutOfMemory(const Error& error) {
+  // NCCL's buffers are not the program's: what the program holds says nothing of them.
+  if (error.message.find("NCCL is out of memory") != std::string::npos) return false;
   return error.code == ErrorCode::Environment && (error.message.find("no memory left") != std::string::npos ||
                                                   error.message.find("out of memory") != std::string::npos);
 }

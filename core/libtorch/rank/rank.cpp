@@ -3,6 +3,7 @@
 #include "base/exhaustion.h"
 #include "base/quantities.h"
 #include "base/throttle.h"
+#include "libtorch/bridge/errors.h"
 #include "libtorch/rank/collectives.h"
 #include "libtorch/rank/hand_over.h"
 #include "libtorch/rank/membership.h"
@@ -41,7 +42,10 @@ class RankRun {
       : m_request(request), m_sink(sink), m_calls(calls), m_progress(progress) {}
 
   Result<protocol::RankResult> run() {
-    auto result = runAll();
+    auto result = bridge::translated([&] { return runAll(); });
+    // What was read from the device after the peers were given up may be anything, and so may what was made of it.
+    if (const auto why = !result && m_collectives ? m_collectives->brokenOff() : std::nullopt)
+      return tl::unexpected(*why);
     if (!result && m_ledger && m_task && isOutOfMemory(result.error())) {
       result.error().message += heldText(*m_ledger, *m_task->bound, m_request.training.isAsked());
     }
@@ -293,8 +297,18 @@ class RankRun {
     m_countsPeak = true;
   }
 
+  /// Ranks that hold the same parameter have to compute the same gradient: on GPUs the backward pass of attention, of
+  /// embeddings and of indexing adds up in another order each time unless it is told not to. Kernels without such a
+  /// variant are used all the same.
+  void computeTheSameOnAllRanks() const {
+    if (!m_gpu) return;
+    at::globalContext().setDeterministicAlgorithms(/*b=*/true, /*warn_only=*/true);
+    at::globalContext().setDeterministicFillUninitializedMemory(false);
+  }
+
   Result<void> train() {
     enter(Phase::Running);
+    computeTheSameOnAllRanks();
     const program::Training& training = m_request.training;
     auto next = std::make_unique<Trainer>(*m_task->bound, m_task->backward, training, m_task->batches,
                                           m_request.recordsTimes ? &m_recorder : nullptr, m_replicas);

@@ -68,7 +68,12 @@ StepRecorder::Scope::~Scope() {
   if (!m_index || *m_index >= m_recorder->m_parts.size()) return;
   Part& part = m_recorder->m_parts[*m_index];
   part.end = Clock::now();
-  if (m_recorder->m_queue.mark) part.last = m_recorder->m_queue.mark();
+  if (!m_recorder->m_queue.mark) return;
+  try {
+    part.last = m_recorder->m_queue.mark();
+  } catch (const std::exception&) {
+    // The device has failed, which the call that failed with it reports: nobody reads these times.
+  }
 }
 
 std::string clockName() {

@@ -64,15 +64,15 @@ void onThreads(int ranks, Body body) {
 
 /// A device's queue in which everything is done at once, or never.
 struct FakeDevice {
-  bool isStuck = false, isBroken = false, hasFailed = false;
-  int marks = 0;
+  std::atomic<bool> isStuck = false, isBroken = false, hasFailed = false;  // the watch asks, too
+  std::atomic<int> marks = 0, isReachedUpTo = std::numeric_limits<int>::max();
 
   class Mark final : public DeviceMark {
    public:
     Mark(FakeDevice& device, int number) : m_device(device), m_number(number) {}
     bool isReached() override {
       if (m_device.hasFailed) throw std::runtime_error("CUDA error: an illegal memory access was encountered");
-      return !m_device.isStuck;
+      return !m_device.isStuck && m_number < m_device.isReachedUpTo;
     }
     std::chrono::nanoseconds since(DeviceMark& earlier) override {
       return std::chrono::microseconds(1000 * (m_number - dynamic_cast<Mark&>(earlier).m_number));
@@ -334,6 +334,36 @@ class CollectivesTest : public QObject {
     const auto finished = collectives->finish(device.isBroken ? 600s : 200ms);
     QVERIFY(!finished);
     QCOMPARE(exitCode(finished.error().code), code);
+    QCOMPARE(QString::fromStdString(finished.error().message), complaint);
+  }
+
+  /// The host may wait for the device where nobody polls, as when it reads a value: the peers are given up all the
+  /// same.
+  void aCallThatHangsIsGivenUpWhileTheHostIsElsewhere_data() {
+    QTest::addColumn<bool>("isBroken");
+    QTest::addColumn<QString>("complaint");
+    QTest::newRow("it hangs") << false << "Rank 0 of 1 gave up: all_reduce of 16 bytes had not completed after 0.2 s.";
+    QTest::newRow("communication broke") << true << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
+  }
+  void aCallThatHangsIsGivenUpWhileTheHostIsElsewhere() {
+    QFETCH(bool, isBroken);
+    QFETCH(QString, complaint);
+    const Listener listener;
+    FakeDevice device;
+    const auto collectives = makeCollectives(glooBackend(0, 1, listener), device.queue(),
+                                             isBroken ? std::chrono::milliseconds(600s) : 200ms);
+    QVERIFY(collectives->allReduce(at::ones({4}), Reduction::Sum));
+    QVERIFY(collectives->finish());
+    QVERIFY(!collectives->brokenOff());
+    device.isReachedUpTo = device.marks.load() + 1;  // the device comes to the next call, and no further
+    device.isBroken = isBroken;
+    QVERIFY(collectives->allReduce(at::ones({4}), Reduction::Sum));
+    QTRY_VERIFY_WITH_TIMEOUT(collectives->brokenOff(), 60'000);
+    QCOMPARE(collectives->brokenOff()->code, ErrorCode::RankFailed);
+    QCOMPARE(QString::fromStdString(collectives->brokenOff()->message), complaint);
+    // From then on nothing goes well.
+    const auto finished = collectives->finish(600s);
+    QVERIFY(!finished);
     QCOMPARE(QString::fromStdString(finished.error().message), complaint);
   }
 };

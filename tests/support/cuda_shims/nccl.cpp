@@ -140,6 +140,7 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  if (!comm) return ncclSuccess;
   if (isHit(settings().slowDestroy, settings().slowDestroy.number))
     std::this_thread::sleep_for(std::chrono::milliseconds(settings().slowDestroy.number));
   logCall("ncclCommDestroy", *comm);
@@ -147,6 +148,7 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  if (!comm) return ncclSuccess;
   logCall("ncclCommAbort", *comm);
   comm->exchange->abort();
   return ncclSuccess;

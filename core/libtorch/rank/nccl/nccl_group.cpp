@@ -54,6 +54,7 @@ std::string_view whatWentWrong(c10d::ErrorType error) {
 void keepWatchdogFromKilling() {
   constexpr const char* kCleanUpOnly = "2";
   ::setenv("TORCH_NCCL_ASYNC_ERROR_HANDLING", kCleanUpOnly, /*overwrite=*/1);
+  ::setenv("TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC", "1000", /*overwrite=*/1);  // a dump of which nobody asked, for 60 s
   ::setenv("TORCH_NCCL_ENABLE_MONITORING", "0", /*overwrite=*/1);  // ends the process when the watchdog itself hangs
 }
 

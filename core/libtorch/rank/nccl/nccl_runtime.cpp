@@ -66,9 +66,12 @@ void traceAllocations(int device, AllocationTrace trace) {
 }
 
 /// cuDNN rounds float32 operands to TF32 unless it is told not to, and NVIDIA's images tell cuBLAS to do the same.
-void useFullFloat32() {
+/// cuDNN's attention is left out: it exists for some shapes alone, so that the split and the whole model would differ
+/// in more than the split.
+void useComparableKernels() {
   at::globalContext().setAllowTF32CuBLAS(false);
   at::globalContext().setAllowTF32CuDNN(false);
+  at::globalContext().setSDPUseCuDNN(false);
 }
 
 class EventMark final : public DeviceMark {
@@ -90,7 +93,7 @@ void open(const NcclRequest& request, NcclRuntime& runtime) {
   keepWatchdogFromKilling();
   c10::cuda::set_device(index);
   at::globalContext().lazyInitDevice(at::kCUDA);
-  useFullFloat32();
+  useComparableKernels();
   cudaDeviceProp properties;
   C10_CUDA_CHECK(cudaGetDeviceProperties(&properties, device));
   runtime.queue.device = at::Device(at::kCUDA, index);
