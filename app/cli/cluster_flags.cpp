@@ -63,7 +63,7 @@ Result<void> ClusterFlags::check(const std::string& model, bool hasShapes) const
 }
 
 Result<std::string> ClusterFlags::commands(const pipeline::RunRequest& request, const std::string& planFile,
-                                           const launch::Listener* listener) const {
+                                           const launch::Listener* listener, const Progress& progress) const {
   pipeline::Elsewhere elsewhere;
   elsewhere.launcher = launch::parseClusterLauncher(printCommand).value_or(launch::ClusterLauncher::Torchrun);
   elsewhere.nodes = nodes;
@@ -78,22 +78,23 @@ Result<std::string> ClusterFlags::commands(const pipeline::RunRequest& request, 
   } else if (elsewhere.launcher == launch::ClusterLauncher::Torchrun && nodes > 1) {
     elsewhere.host = listener ? listener->address().host : pipeline::ownHostName();
   }
-  return pipeline::clusterText(request, elsewhere);
+  return pipeline::clusterText(request, elsewhere, progress);
 }
 
-Result<void> ClusterFlags::listenWith(std::optional<launch::Listener>& listener, pipeline::RunRequest& request) const {
+Result<void> ClusterFlags::listenWith(std::optional<launch::Listener>& listener, pipeline::RunRequest& request,
+                                      const Progress& progress) const {
   if (listen.empty()) return {};
   CLEAVE_TRY(protocol::HostPort at, protocol::parseHostPort(listen, "--listen", 0));
   const char* token = std::getenv("CLEAVE_RUN_TOKEN");
   CLEAVE_TRY(listener, launch::Listener::open(std::move(at), token ? token : ""));
-  CLEAVE_TRY(request.backend, pipeline::backendElsewhere(request, nodes));
+  CLEAVE_TRY(request.backend, pipeline::backendElsewhere(request, nodes, progress));
   request.attended = pipeline::Attended{&*listener, connectTimeoutS * 1000, say};
   return {};
 }
 
 Result<void> ClusterFlags::sayHow(const pipeline::RunRequest& request, const std::string& planFile,
-                                  const launch::Listener& listener) const {
-  CLEAVE_TRY(const std::string text, commands(request, planFile, &listener));
+                                  const launch::Listener& listener, const Progress& progress) const {
+  CLEAVE_TRY(const std::string text, commands(request, planFile, &listener, progress));
   say(text.substr(0, text.size() - 1));
   return {};
 }

@@ -23,13 +23,14 @@ struct ClusterFlags {
   Result<void> check(const std::string& model, bool hasShapes) const;
   /// What starts the ranks of the request elsewhere. `listener`: who hears them; null: nobody.
   Result<std::string> commands(const pipeline::RunRequest& request, const std::string& planFile,
-                               const launch::Listener* listener) const;
+                               const launch::Listener* listener, const Progress& progress) const;
   /// For `--listen`: opens the listener, which the request refers to from then on. Its token is CLEAVE_RUN_TOKEN where
   /// that is set.
-  Result<void> listenWith(std::optional<launch::Listener>& listener, pipeline::RunRequest& request) const;
+  Result<void> listenWith(std::optional<launch::Listener>& listener, pipeline::RunRequest& request,
+                          const Progress& progress) const;
   /// Says on standard error how the ranks are started that it waits for.
   Result<void> sayHow(const pipeline::RunRequest& request, const std::string& planFile,
-                      const launch::Listener& listener) const;
+                      const launch::Listener& listener, const Progress& progress) const;
 };
 
 }  // namespace cleave::cli

@@ -111,9 +111,9 @@ struct RunCommand {
                 memory.text);
   }
 
-  static Result<void> checkFits(const pipeline::RunRequest& request) {
+  static Result<void> checkFits(const pipeline::RunRequest& request, const Progress& progress) {
     if (request.ignoreMemory) return {};
-    CLEAVE_TRY(const launch::BackendChoice choice, pipeline::backendFor(request));
+    CLEAVE_TRY(const launch::BackendChoice choice, pipeline::backendFor(request, progress));
     if (!request.attended) CLEAVE_TRY_VOID(checkRanksFit(request, choice.backend));
     const auto place = pipeline::unsplitPlace(*request.plan, request.workload(), choice.backend);
     if (!request.comparesUnsplit() || place.backend != launch::Backend::Gloo) return {};
@@ -136,7 +136,7 @@ struct RunCommand {
   Result<int> printCommands(const Progress& progress) {
     CLEAVE_TRY(const RunSource::Made made, source.make(progress));
     CLEAVE_TRY(const auto runRequest, request(made.plan));
-    CLEAVE_TRY(const std::string commands, cluster.commands(runRequest, source.flags.model, nullptr));
+    CLEAVE_TRY(const std::string commands, cluster.commands(runRequest, source.flags.model, nullptr, progress));
     endProgress();
     CLEAVE_TRY_VOID(writeOutput("-", commands));
     return 0;
@@ -180,7 +180,7 @@ struct RunCommand {
     CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(made.plan->model)));
     CLEAVE_TRY(const auto runRequest, request(made.plan));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
-    CLEAVE_TRY_VOID(checkFits(runRequest));
+    CLEAVE_TRY_VOID(checkFits(runRequest, progress));
     warnOfNew(made.warnings);
     pipeline::BisectRequest asked{
         .plan = made.plan, .backend = runRequest.backend, .skipWeights = skipWeights, .initMissing = initMissing};
@@ -225,11 +225,11 @@ struct RunCommand {
     CLEAVE_TRY(auto runRequest, request(plan));
     if (source.generation.isAsked()) CLEAVE_TRY_VOID(source.generation.complete(runRequest, progress));
     std::optional<launch::Listener> listener;
-    CLEAVE_TRY_VOID(cluster.listenWith(listener, runRequest));
+    CLEAVE_TRY_VOID(cluster.listenWith(listener, runRequest, progress));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
-    CLEAVE_TRY_VOID(checkFits(runRequest));
+    CLEAVE_TRY_VOID(checkFits(runRequest, progress));
     warnOfNew(made.warnings);
-    if (listener) CLEAVE_TRY_VOID(cluster.sayHow(runRequest, source.flags.model, *listener));
+    if (listener) CLEAVE_TRY_VOID(cluster.sayHow(runRequest, source.flags.model, *listener, progress));
     CLEAVE_TRY(auto report, pipeline::runPlan(runRequest, follower(progress), progress));
     endProgress();
     report.warnings = std::move(made.warnings);
@@ -355,7 +355,7 @@ struct RunCommand {
     };
     planner.emplace(pipeline::ShapePlanning{open, source.mesh.dp, padsToPlanned});
     CLEAVE_TRY(planned.request.run, request(made.plan));
-    CLEAVE_TRY_VOID(checkRun(planned.request.run));
+    CLEAVE_TRY_VOID(checkRun(planned.request.run, progress));
     warnOfNew(made.warnings);
     CLEAVE_TRY(planned.request.shapes.emplace_back(), planner->first(made.plan, shape.batch, shape.sequence));
     return {};
@@ -367,15 +367,15 @@ struct RunCommand {
     CLEAVE_TRY(auto next, planner.next(shape.batch, shape.sequence, progress));
     pipeline::RunRequest own = planned.request.run;
     own.plan = next.plan;
-    CLEAVE_TRY_VOID(checkFits(own));
+    CLEAVE_TRY_VOID(checkFits(own, progress));
     planned.request.shapes.push_back(std::move(next));
     return {};
   }
 
-  Result<void> checkRun(const pipeline::RunRequest& runRequest) const {
+  Result<void> checkRun(const pipeline::RunRequest& runRequest, const Progress& progress) const {
     CLEAVE_TRY_VOID(checkOutputs(pipeline::filesBehind(runRequest.plan->model)));
     CLEAVE_TRY_VOID(checkIsThere(runRequest));
-    return checkFits(runRequest);
+    return checkFits(runRequest, progress);
   }
 
   PlannedShapes planShapes(const std::vector<AskedShape>& wanted, const Progress& progress) {

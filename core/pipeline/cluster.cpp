@@ -31,14 +31,15 @@ std::vector<std::string> argumentsOf(RunRequest request, const Elsewhere& elsewh
 
 }  // namespace
 
-Result<launch::Backend> backendElsewhere(const RunRequest& request, int nodes) {
+Result<launch::Backend> backendElsewhere(const RunRequest& request, int nodes, const Progress& progress) {
   if (request.backend != launch::Backend::Auto) return request.backend;  // this machine need not be like the nodes
-  CLEAVE_TRY(const launch::BackendChoice choice,
-             launch::chooseBackend(request.backend, std::max(1, request.mesh().ranks() / std::max(1, nodes))));
+  CLEAVE_TRY(
+      const launch::BackendChoice choice,
+      launch::chooseBackend(request.backend, std::max(1, request.mesh().ranks() / std::max(1, nodes)), 0, progress));
   return choice.backend;
 }
 
-Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere) {
+Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere, const Progress& progress) {
   CLEAVE_TRY_VOID(checkTraining(request));
   launch::ClusterRun run;
   run.launcher = elsewhere.launcher;
@@ -46,7 +47,7 @@ Result<std::string> clusterText(const RunRequest& request, const Elsewhere& else
   run.nodes = elsewhere.nodes;
   run.host = elsewhere.host;
   run.port = elsewhere.port;
-  CLEAVE_TRY(run.backend, backendElsewhere(request, run.nodes));
+  CLEAVE_TRY(run.backend, backendElsewhere(request, run.nodes, progress));
   run.planFile = elsewhere.planFile;
   run.rankProgram = elsewhere.rankProgram;
   if (run.rankProgram.empty()) {

@@ -18,9 +18,9 @@ struct Elsewhere {
 };
 
 /// The request's backend; auto is what a node like this one would take for its ranks.
-Result<launch::Backend> backendElsewhere(const RunRequest& request, int nodes);
+Result<launch::Backend> backendElsewhere(const RunRequest& request, int nodes, const Progress& progress);
 /// The commands as text (launch/cluster.h), with what the ranks of this run read. BadUsage where there is no such run.
-Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere);
+Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere, const Progress& progress);
 
 /// The name by which this host knows itself: what stands for node 0 where the user names no other.
 std::string ownHostName();

@@ -63,7 +63,7 @@ MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const W
 /// Bytes that a rank needs on its GPU beyond its CUDA context: the program, and what CUDA's libraries and NCCL take.
 std::int64_t gpuBytes(const plan::Plan& plan, const Workload& workload = {});
 /// What the ranks of this request communicate over here; see launch::chooseBackend.
-Result<launch::BackendChoice> backendFor(const RunRequest& request, const Progress& progress = {});
+Result<launch::BackendChoice> backendFor(const RunRequest& request, const Progress& progress);
 /// The same for the run that the ranks are compared with, when they have ended: one process on CPUs that holds the
 /// model whole, and computes the rows of all replicas.
 MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const Workload& workload = {});

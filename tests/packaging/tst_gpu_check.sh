@@ -169,5 +169,16 @@ case="usage"
 start -- --fast
 exits $? 2
 
+case="a folder as the report"
+mkdir "$work/folder"
+start -- --no-build --quick --output "$work/folder"
+exits $? 2
+
+case="programs that are missing"
+start CLEAVE_GPU_CHECK_BIN="$work/nowhere" -- --no-build --quick
+exits $? 1
+contains "cleave-rank and cleave-cli are not in "
+lacks "no usable GPU"
+
 [ $failures -eq 0 ] && echo "gpu-check: all cases passed"
 [ $failures -eq 0 ]

@@ -27,8 +27,8 @@ struct Commands {
   QString text;  ///< or why there are none
 };
 
-Commands commandsFor(const std::shared_ptr<const plan::Plan>& plan, launch::Backend backend,
-                     pipeline::Elsewhere elsewhere, const QString& host) {
+Commands commandsFor(const std::shared_ptr<const plan::Plan>& plan, Runs& runs, pipeline::Elsewhere elsewhere,
+                     const QString& host) {
   if (!plan) return {false, QObject::tr("There is no plan yet: solve first.")};
   if (!host.isEmpty()) {
     const auto at = protocol::parseHostPort(toStd(host), "Node 0", launch::kMasterPort);
@@ -38,16 +38,25 @@ Commands commandsFor(const std::shared_ptr<const plan::Plan>& plan, launch::Back
   }
   pipeline::RunRequest request;
   request.plan = plan;
-  request.backend = backend;
   request.skipWeights = !plan->model.hasWeights;
-  const auto text = pipeline::clusterText(request, elsewhere);
+  RunSettings ofNode = runs.settings();
+  ofNode.ranks = std::max(1, request.mesh().ranks() / elsewhere.nodes);
+  request.backend = ofNode.backend;
+  if (request.backend == launch::Backend::Auto) {
+    const auto choice = runs.backendFor(ofNode);
+    if (!choice) return {false, QObject::tr("Asking CUDA for its GPUs …")};
+    if (!*choice) return {false, toQ(choice->error().message)};
+    request.backend = (*choice)->backend;
+  }
+  const auto text = pipeline::clusterText(request, elsewhere, Progress());
   return {text.has_value(), toQ(text ? *text : text.error().message)};
 }
 }  // namespace
 
-ClusterDialog::ClusterDialog(const Plans& plans, QWidget* parent)
+ClusterDialog::ClusterDialog(const Plans& plans, Runs& runs, QWidget* parent)
     : QDialog(parent),
       m_plans(plans),
+      m_runs(runs),
       m_launcher(new QComboBox),
       m_nodes(new QSpinBox),
       m_host(new QLineEdit(toQ(pipeline::ownHostName()))),
@@ -90,11 +99,7 @@ ClusterDialog::ClusterDialog(const Plans& plans, QWidget* parent)
   connect(m_nodes, &QSpinBox::valueChanged, this, &ClusterDialog::refresh);
   for (QLineEdit* edit : {m_host, m_planFile}) connect(edit, &QLineEdit::textChanged, this, &ClusterDialog::refresh);
   connect(&plans, &Plans::planChanged, this, &ClusterDialog::refresh);
-  refresh();
-}
-
-void ClusterDialog::setBackend(launch::Backend backend) {
-  m_backend = backend;
+  connect(&runs, &Runs::settingsChanged, this, &ClusterDialog::refresh);
   refresh();
 }
 
@@ -109,7 +114,7 @@ void ClusterDialog::refresh() {
   const bool needsHost = elsewhere.launcher == launch::ClusterLauncher::Torchrun && elsewhere.nodes > 1;
   m_host->setEnabled(needsHost);
   const Commands commands =
-      commandsFor(m_plans.plan(), m_backend, elsewhere, needsHost ? m_host->text().trimmed() : QString());
+      commandsFor(m_plans.plan(), m_runs, elsewhere, needsHost ? m_host->text().trimmed() : QString());
   m_text->setPlainText(commands.text);
   m_copy->setEnabled(commands.isThere);
 }

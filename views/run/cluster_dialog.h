@@ -4,8 +4,8 @@
 /// prints the same.
 #include <QDialog>
 
-#include "launch/launcher.h"
 #include "views/session/plans.h"
+#include "views/session/runs.h"
 
 class QComboBox;
 class QLineEdit;
@@ -18,15 +18,14 @@ namespace cleave::views {
 class ClusterDialog : public QDialog {
   Q_OBJECT
  public:
-  explicit ClusterDialog(const Plans& plans, QWidget* parent = nullptr);
-  void setBackend(launch::Backend backend);
+  ClusterDialog(const Plans& plans, Runs& runs, QWidget* parent = nullptr);
   /// What is shown: the commands, or a sentence why there are none.
   QString text() const;
 
  private:
   void refresh();
   const Plans& m_plans;
-  launch::Backend m_backend = launch::Backend::Auto;
+  Runs& m_runs;
   QComboBox* m_launcher;
   QSpinBox* m_nodes;
   QLineEdit* m_host;

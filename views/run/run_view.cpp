@@ -143,8 +143,7 @@ QString RunView::run(int ranks) {
 void RunView::start() { m_runs.run(asked()); }
 
 void RunView::showCluster() {
-  if (!m_cluster) m_cluster = new ClusterDialog(m_plans, this);
-  m_cluster->setBackend(m_runs.settings().backend);
+  if (!m_cluster) m_cluster = new ClusterDialog(m_plans, m_runs, this);
   m_cluster->show();
   m_cluster->raise();
 }
