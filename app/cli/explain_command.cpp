@@ -1,6 +1,7 @@
 #include "base/json.h"
 #include "base/option_types.h"
 #include "base/quantities.h"
+#include "base/wildcard.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
@@ -40,7 +41,7 @@ std::set<std::string> modulesLike(const graph::Graph& graph, const std::string& 
   for (const graph::Node& node : graph.nodes) {
     if (node.kind != graph::NodeKind::Call || !node.scope.isValid()) continue;
     const std::string& path = graph.scope(node.scope).path;
-    if (solve::matches(pattern, path)) paths.insert(path);
+    if (matchesWildcard(pattern, path)) paths.insert(path);
   }
   return paths;
 }

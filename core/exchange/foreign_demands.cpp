@@ -1,4 +1,5 @@
 #include "base/edit_distance.h"
+#include "base/wildcard.h"
 #include "exchange/foreign_plan.h"
 #include "exchange/modules.h"
 #include "exchange/styles.h"
@@ -47,7 +48,7 @@ bool covers(Library library, const ForeignEntry& entry, std::string_view name) {
   }
   return wanted.size() == parts.size() &&
          std::equal(wanted.begin(), wanted.end(), parts.begin(),
-                    [](std::string_view w, std::string_view p) { return solve::matches(w, p); });
+                    [](std::string_view w, std::string_view p) { return matchesWildcard(w, p); });
 }
 
 struct Named {
@@ -370,7 +371,7 @@ class DemandMaker {
         m_demands.redistributable.push_back(m_graph.value(layer.shape.input).name);
       const std::string pattern = wildcardName(layer.name);
       const bool isShared = std::all_of(m_layers.begin(), m_layers.end(), [&](const Named& other) {
-        return !solve::matches(pattern, other.name) || strategyOf(other) == strategy;
+        return !matchesWildcard(pattern, other.name) || strategyOf(other) == strategy;
       });
       if (isShared && !pinned.insert(pattern).second) continue;
       if (auto pin = solve::Pin::parse(solve::demandFor(isShared ? pattern : layer.name, strategy)))

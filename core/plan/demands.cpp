@@ -1,5 +1,7 @@
 #include "plan/demands.h"
 
+#include "base/wildcard.h"
+
 #include <algorithm>
 
 namespace cleave::plan {
@@ -23,7 +25,7 @@ bool lies(const LayerStrategy& option, const graph::LayerShape& layer, ValueId r
 std::vector<LayerStrategy> layerStrategiesOf(const solve::Problem& problem, solve::NodeId node,
                                              const graph::LayerShape& layer) {
   const std::string& op = problem.graph->opName(problem.graph->node(node));
-  const auto isOff = [&](const std::string& pattern) { return solve::matches(pattern, op); };
+  const auto isOff = [&](const std::string& pattern) { return matchesWildcard(pattern, op); };
   if (std::any_of(problem.rulesOff.begin(), problem.rulesOff.end(), isOff)) return {LayerStrategy{}};
   return rules::layerStrategies(*problem.graph, node, layer, problem.context).offered;
 }

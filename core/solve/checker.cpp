@@ -1,6 +1,7 @@
 #include "solve/checker.h"
 
 #include "base/quantities.h"
+#include "base/wildcard.h"
 #include "rules/source_splits.h"
 #include "solve/cost/cost_model.h"
 #include "solve/problem/strategy_text.h"
@@ -54,7 +55,7 @@ class Checker {
   const std::string& name(ValueId v) const { return m_graph.value(v).name; }
   bool isRuleOff(const graph::Node& node) const {
     return std::any_of(m_problem.rulesOff.begin(), m_problem.rulesOff.end(),
-                       [&](const std::string& pattern) { return matches(pattern, m_graph.opName(node)); });
+                       [&](const std::string& pattern) { return matchesWildcard(pattern, m_graph.opName(node)); });
   }
 
   /// What the patterns speak of is looked up once for all values.

@@ -1,4 +1,5 @@
 /// Problems as text in, text out: what a search does step by step, the cards it is explained by, and what pins mean.
+#include "base/wildcard.h"
 #include "solve/checker.h"
 #include "solve/explain/decision.h"
 #include "solve/problem/variables.h"
@@ -59,7 +60,7 @@ std::string searchOf(const Case& asked) {
 /// "`a*b` on `ab`"
 std::string coverageOf(const std::string& line) {
   const auto end = line.find('`', 1), name = line.find('`', end + 1) + 1;
-  const bool isCovered = matches(line.substr(1, end - 1), line.substr(name, line.size() - name - 1));
+  const bool isCovered = matchesWildcard(line.substr(1, end - 1), line.substr(name, line.size() - name - 1));
   return isCovered ? "covers" : "no";
 }
 

@@ -1,5 +1,7 @@
 #include "solve/problem/pins.h"
 
+#include "base/wildcard.h"
+
 #include <algorithm>
 #include <array>
 
@@ -38,7 +40,8 @@ std::vector<NodeId> matchingLayers(std::string_view pattern, const Graph& graph,
   for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
     if (!graph::layerShape(graph, n)) continue;
     const auto& result = graph.value(graph.node(n).results.front()).name;
-    if (matches(pattern, graph::layerName(graph, n)) || (alsoByResult && matches(pattern, result))) found.push_back(n);
+    if (matchesWildcard(pattern, graph::layerName(graph, n)) || (alsoByResult && matchesWildcard(pattern, result)))
+      found.push_back(n);
   }
   return found;
 }
@@ -48,7 +51,7 @@ std::vector<ValueId> matchingValues(std::string_view pattern, const Graph& graph
   std::vector<ValueId> found;
   for (ValueId v : idRange<ValueId>(graph.values.size())) {
     const bool isComputed = graph.node(graph.value(v).producer).kind == graph::NodeKind::Call;
-    if ((withSources || isComputed) && matches(pattern, graph.value(v).name)) found.push_back(v);
+    if ((withSources || isComputed) && matchesWildcard(pattern, graph.value(v).name)) found.push_back(v);
   }
   if (!found.empty()) return found;
   for (NodeId n : matchingLayers(pattern, graph, false)) found.push_back(graph.node(n).results.front());
@@ -56,28 +59,6 @@ std::vector<ValueId> matchingValues(std::string_view pattern, const Graph& graph
 }
 
 }  // namespace
-
-bool matches(std::string_view pattern, std::string_view name) {
-  // Greedy with one point of return: linear in the name for each star, no recursion.
-  std::size_t p = 0, n = 0;
-  std::size_t star = std::string_view::npos, resume = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      resume = n;
-    } else if (p < pattern.size() && pattern[p] == name[n]) {
-      ++p;
-      ++n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++resume;
-    } else {
-      return false;
-    }
-  }
-  while (p < pattern.size() && pattern[p] == '*') ++p;
-  return p == pattern.size();
-}
 
 std::string strategyWords() {
   std::string words = "column, row, vocab, expert, replicated";
@@ -142,7 +123,7 @@ PinTargets targetsOf(const Pin& pin, const Graph& graph) {
 
 std::vector<NodeId> nodesWithOperator(std::string_view pattern, const Graph& graph) {
   std::vector<bool> isMatch;
-  for (const std::string& op : graph.ops) isMatch.push_back(matches(pattern, op));
+  for (const std::string& op : graph.ops) isMatch.push_back(matchesWildcard(pattern, op));
   std::vector<NodeId> found;
   for (NodeId n : idRange<NodeId>(graph.nodes.size())) {
     const graph::Node& node = graph.node(n);

@@ -38,9 +38,6 @@ std::string strategyWords();
 /// Text of the pin that demands this strategy and no other of its axis: "k_proj==column", "k_proj=gather+column".
 std::string demandFor(std::string_view name, rules::Strategy strategy);
 
-/// True when the pattern (`*` matches any characters) covers the whole name.
-bool matches(std::string_view pattern, std::string_view name);
-
 /// What a pin speaks of: layers for a strategy pin (by layer name or by the name of the result), values for a placement
 /// pin (by value name; a layer's name stands for its result where no value has that name). Ascending.
 struct PinTargets {

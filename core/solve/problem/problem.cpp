@@ -1,6 +1,7 @@
 #include "solve/problem/problem.h"
 
 #include "base/edit_distance.h"
+#include "base/wildcard.h"
 
 #include <algorithm>
 
@@ -58,7 +59,7 @@ std::vector<std::string> valueNames(const Graph& graph) {
 
 Result<void> noLayerFound(const Pin& pin, const Graph& graph) {
   for (const auto& value : graph.values) {
-    if (!matches(pin.pattern, value.name)) continue;
+    if (!matchesWildcard(pin.pattern, value.name)) continue;
     return fail(ErrorCode::BadUsage,
                 "The pin `{}` gives a strategy to `{}`, which is not a layer: pin its placement instead, such as {}=R "
                 "or {}=S(0).",
@@ -67,7 +68,7 @@ Result<void> noLayerFound(const Pin& pin, const Graph& graph) {
   const std::vector<std::string> names = layerNames(graph);
   const std::string inside = pin.pattern + ".*";
   const bool isModule =
-      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matches(inside, name); });
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matchesWildcard(inside, name); });
   return fail(ErrorCode::BadUsage, "The pin `{}` matches no layer of this model.{}", pin.text,
               isModule ? fmt::format(" `{}` names the layers in it.", inside) : didYouMean(pin.pattern, names));
 }
@@ -100,7 +101,7 @@ Result<void> checkRedistribution(const std::string& pattern, const Graph& graph)
   for (const auto& value : graph.values) {
     const bool isComputed = graph.node(value.producer).kind == graph::NodeKind::Call;
     if (isComputed) names.push_back(value.name);
-    if (isComputed || !matches(pattern, value.name)) continue;
+    if (isComputed || !matchesWildcard(pattern, value.name)) continue;
     return fail(ErrorCode::BadUsage,
                 "`{}` is not computed but given (an input, a parameter or a constant), so it cannot be redistributed. "
                 "Name a computed value or a layer.",
