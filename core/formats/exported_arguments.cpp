@@ -265,6 +265,7 @@ Result<ExportedTensor> ExportedTypes::readTensor(const json& value, const std::s
     elements = elements && known >= 0 ? checkedMul(*elements, known) : std::nullopt;
     tensor.sizes.push_back(std::move(size));
   }
+  CLEAVE_TRY(tensor.requiresGrad, fields.flag("requires_grad", true));
   if (!elements || !checkedMul(*elements, 2 * graph::itemSize(tensor.dtype)))
     return fail(ErrorCode::BadInput, "{} does not fit 64-bit sizes.", where);
   return tensor;

@@ -121,6 +121,10 @@ class ProgramReader {
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       CLEAVE_TRY(const ExportedUnion spec, readUnion(outputs[i], outputs.nameOf(i)));
       // What is written into buffers is no result of the call; gradients are none of a forward pass.
+      if (spec.tag == "buffer_mutation") {
+        CLEAVE_TRY(const JsonObject written, JsonObject::at(*spec.value, spec.where));
+        CLEAVE_TRY(m_program.writtenBuffers.emplace_back(), written.text("buffer_name"));
+      }
       if (spec.tag != "user_output" && spec.tag != "loss_output") continue;
       const auto* id = std::get_if<ExportedId>(&results[i]);
       if (id && id->isValid()) m_program.outputs.push_back(*id);

@@ -38,6 +38,7 @@ struct ExportedSize {
 struct ExportedTensor {
   graph::DType dtype = graph::DType::Float32;
   std::vector<ExportedSize> sizes;
+  bool requiresGrad = true;  ///< of a parameter: training changes it
   /// The shape for these symbols; nullopt where one is missing or no size comes out.
   std::optional<graph::Shape> shapeFor(const SymbolSizes& symbols) const;
 };
@@ -104,14 +105,15 @@ struct ExportedSymbol {
 };
 
 struct ExportedProgram {
-  fs::path path;                         ///< absolute
-  std::string torchVersion;              ///< "2.11.0+cu130"
-  std::vector<ExportedValue> values;     ///< by ExportedId
-  std::vector<ExportedInput> inputs;     ///< all that the graph has, in its order
-  std::vector<ExportedNode> nodes;       ///< operands before their users
-  std::vector<ExportedId> outputs;       ///< the tensors that the program returns, flattened
-  std::vector<ExportedModules> modules;  ///< each combination once; never empty
-  std::vector<std::string> sources;      ///< "modeling_llama.py:244: q = self.q_proj(x)", each once
+  fs::path path;                            ///< absolute
+  std::string torchVersion;                 ///< "2.11.0+cu130"
+  std::vector<ExportedValue> values;        ///< by ExportedId
+  std::vector<ExportedInput> inputs;        ///< all that the graph has, in its order
+  std::vector<ExportedNode> nodes;          ///< operands before their users
+  std::vector<ExportedId> outputs;          ///< the tensors that the program returns, flattened
+  std::vector<std::string> writtenBuffers;  ///< buffers that a call changes, by their names in the checkpoint
+  std::vector<ExportedModules> modules;     ///< each combination once; never empty
+  std::vector<std::string> sources;         ///< "modeling_llama.py:244: q = self.q_proj(x)", each once
   std::map<std::string, ExportedSymbol> symbols;
   WeightSources tensors;          ///< that can be read from the archive, by their names in the checkpoint
   std::string whyWithoutWeights;  ///< a sentence where tensors of the checkpoint cannot be read from the archive

@@ -9,13 +9,17 @@ namespace {
 
 bool isReal(const Graph& graph, ValueId value) { return isFloatingPoint(graph.value(value).type.dtype); }
 
-/// By value: it depends on a parameter. By node likewise.
+bool isTrainable(const Graph& graph, const Node& node) {
+  return node.kind == NodeKind::Parameter && !graph.frozen.contains(graph.value(node.results[0]).name);
+}
+
+/// By value: it depends on a parameter that is trained. By node likewise.
 void findDependent(const Graph& graph, Gradients& found) {
   std::vector<bool> stops;
   for (const std::string& op : graph.ops) stops.push_back(operatorOf(op).stopsGradient);
   for (auto id : idRange<NodeId>(graph.nodes.size())) {
     const Node& node = graph.node(id);
-    bool depends = node.kind == NodeKind::Parameter;
+    bool depends = isTrainable(graph, node);
     if (node.kind == NodeKind::Call && !stops[node.op.index()])
       forEachOperand(node, [&](ValueId operand) { depends = depends || found.of(operand); });
     if (!depends) continue;

@@ -1,5 +1,6 @@
 #pragma once
-/// Which values of a training step have a gradient: real numbers that depend on a parameter, through operators that
+/// Which values of a training step have a gradient: real numbers that depend on a parameter that
+/// is not frozen, through operators that
 /// pass gradients on, and that what is trained depends on. Pure.
 ///
 ///     const Gradients gradients = findGradients(graph);

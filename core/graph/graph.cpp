@@ -234,6 +234,16 @@ Result<void> verifyPacked(const Graph& graph) {
               graph.packedBytes.size(), found);
 }
 
+Result<void> verifyFrozen(const Graph& graph) {
+  std::size_t found = 0;
+  for (const Node& node : graph.nodes) {
+    if (graph.frozen.empty()) return {};
+    found += node.kind == NodeKind::Parameter && graph.frozen.contains(graph.value(node.results[0]).name);
+  }
+  if (found == graph.frozen.size()) return {};
+  return fail(ErrorCode::BadInput, "The graph freezes {} parameters, of which it has {}.", graph.frozen.size(), found);
+}
+
 Result<void> verifyNode(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   if (node.kind == NodeKind::Call) {
@@ -307,6 +317,7 @@ Result<void> verify(const Graph& graph) {
     if (output.value.index() >= graph.values.size())
       return fail(ErrorCode::BadInput, "Output {} names no value.", output.name);
   }
+  CLEAVE_TRY_VOID(verifyFrozen(graph));
   return verifyPacked(graph);
 }
 

@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <variant>
 #include <vector>
 
@@ -109,6 +110,8 @@ struct Graph {
   /// By name, of parameters that are stored in another form than their type (quantized): bytes of all that makes one,
   /// packed weights, scales and zeros.
   std::unordered_map<std::string, std::int64_t> packedBytes;
+  /// Names of parameters that training leaves as they are: buffers, and parameters without `requires_grad`.
+  std::unordered_set<std::string> frozen;
 
   const Node& node(NodeId id) const { return nodes[id.index()]; }
   const Value& value(ValueId id) const { return values[id.index()]; }
@@ -157,6 +160,8 @@ class GraphBuilder {
   void addTiedName(const std::string& parameter, const std::string& otherName);
   void setStackedName(const std::string& parameter, const StackedName& stored);
   void setPackedBytes(const std::string& parameter, std::int64_t bytes);
+  /// Training does not change this parameter.
+  void freeze(const std::string& parameter) { m_graph.frozen.insert(parameter); }
   void renameValue(ValueId value, const std::string& name);
   /// Of the calls that are added from here on; empty: not known.
   void setSource(const std::string& line);

@@ -12,7 +12,8 @@
 ///    "nodes": [{"kind": "input"|"parameter"|"constant"} | {"op": index, "args": [...]}, each with "out": [[name,
 ///    "f32[2,8]"]...],
 ///              "scope": index, "origin": index, "data": [bytes as hex]],
-///    "outputs": [[name, value]...], "tied": {parameter: [names]}, "packed": {parameter: bytes}}
+///    "outputs": [[name, value]...], "tied": {parameter: [names]}, "packed": {parameter: bytes},
+///    "frozen": [parameters]}
 /// Arguments: null, numbers, booleans and strings as themselves; reals are {"f": x} so that 1.0 stays a real; a value
 /// is
 /// {"v": id}; lists of values {"vs": [id or null...]}, of reals {"fs": [...]}, of booleans {"bs": [...]}, of integers
@@ -41,6 +42,7 @@ class Reader {
     CLEAVE_TRY_VOID(readOutputs(graph));
     CLEAVE_TRY_VOID(readTied(graph));
     CLEAVE_TRY_VOID(readPacked(graph));
+    CLEAVE_TRY_VOID(readFrozen(graph));
     return std::move(m_builder).finish();
   }
 
@@ -242,6 +244,13 @@ class Reader {
       CLEAVE_TRY(const std::int64_t bytes, packed.integer(parameter, kNotNegative));
       m_builder.setPackedBytes(parameter, bytes);
     }
+    return {};
+  }
+
+  Result<void> readFrozen(const JsonObject& graph) {
+    if (!graph.has("frozen")) return {};
+    CLEAVE_TRY(const auto names, graph.texts("frozen"));
+    for (const std::string& name : names) m_builder.freeze(name);
     return {};
   }
 

@@ -117,6 +117,15 @@ void writePacked(JsonWriter& json, const Graph& graph) {
   json.endObject();
 }
 
+void writeFrozen(JsonWriter& json, const Graph& graph) {
+  if (graph.frozen.empty()) return;
+  json.key("frozen").beginArray();
+  for (const Value& value : graph.values) {
+    if (graph.frozen.contains(value.name)) json.value(value.name);
+  }
+  json.endArray();
+}
+
 }  // namespace
 
 void writeGraph(JsonWriter& json, const Graph& graph) {
@@ -139,6 +148,7 @@ void writeGraph(JsonWriter& json, const Graph& graph) {
   json.endArray();
   writeTied(json, graph);
   writePacked(json, graph);
+  writeFrozen(json, graph);
   json.endObject();
 }
 

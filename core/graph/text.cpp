@@ -10,6 +10,7 @@
 ///   root TinyModel
 ///   scope fc Linear
 ///   tied fc.weight head.weight
+///   frozen fc.bias
 ///   x: f32[2,8] = input
 ///   fc.weight: f32[16,8] = parameter @fc
 ///   linear_0: f32[2,16] = aten::linear(x, fc.weight, None) @fc #3
@@ -218,6 +219,7 @@ class GraphReader {
     if (line.accept("root ")) return readRoot(line);
     if (line.accept("scope ")) return readScope(line);
     if (line.accept("tied ")) return readTied(line);
+    if (line.accept("frozen ")) return readFrozen(line);
     if (line.accept("return")) return readOutputs(line);
     return readNode(line);
   }
@@ -250,6 +252,14 @@ class GraphReader {
     while (!line.atEnd()) {
       CLEAVE_TRY(const std::string other, line.name());
       m_builder.addTiedName(parameter, other);
+    }
+    return {};
+  }
+
+  Result<void> readFrozen(LineReader& line) {
+    while (!line.atEnd()) {
+      CLEAVE_TRY(const std::string parameter, line.name());
+      m_builder.freeze(parameter);
     }
     return {};
   }
@@ -425,6 +435,13 @@ std::string toText(const Graph& graph) {
     if (tied == graph.tiedNames.end()) continue;
     text += "tied " + quotedName(value.name);
     for (const std::string& other : tied->second) text += ' ' + quotedName(other);
+    text += '\n';
+  }
+  if (!graph.frozen.empty()) {
+    text += "frozen";
+    for (const Value& value : graph.values) {
+      if (graph.frozen.contains(value.name)) text += ' ' + quotedName(value.name);
+    }
     text += '\n';
   }
   for (NodeId id : idRange<NodeId>(graph.nodes.size())) appendNode(text, graph, id);

@@ -50,6 +50,16 @@ Result<torch_capture::CapturedModel> capture(const Model& model, const torch_cap
   return torch_capture::captureModel(model.folder, options, progress);
 }
 
+/// Buffers that the program changes and that its results depend on.
+std::vector<std::string> readAgain(const std::vector<std::string>& written, const graph::Graph& graph) {
+  std::vector<std::string> names;
+  for (const std::string& name : written) {
+    const auto value = graph.findValue(name);
+    if (value.isValid() && !graph.value(value).users.empty()) names.push_back(name);
+  }
+  return names;
+}
+
 /// The model that was read, without a graph yet.
 Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options,
                                                   const Progress& progress) {
@@ -61,6 +71,7 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
     CLEAVE_TRY_VOID(checkTiedWeights(model.folder, *captured.aten));
     model.info.quantization = config.quantization ? config.quantization->text() : std::string();
   }
+  CLEAVE_TRY_VOID(graph::freezeParameters(*captured.aten, options.freezing));
   model.captured = std::move(captured.captured);
   model.aten = std::move(captured.aten);
   model.timings.captureMs = captured.captureMs;
@@ -81,7 +92,9 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   info.logitsToKeep = options.logitsToKeep;
   info.cacheUse = options.cacheUse;
   info.cachePositions = options.cachePositions;
+  info.freezing = options.freezing;
   info.hasWeights = model.folder.hasWeights();
+  info.writtenBuffers = readAgain(captured.writtenBuffers, *model.aten);
   if (info.isExported) CLEAVE_TRY_VOID(findWeights(model, options.weights));
   return std::make_shared<const Model>(std::move(model));
 }
@@ -163,6 +176,7 @@ Result<Checkpoint> readCheckpoint(const plan::ModelInfo& info, const Progress& p
 
 torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info) {
   torch_capture::CaptureOptions options;
+  options.freezing = info.freezing;
   if (info.isExported) {
     options.asked.symbols = info.sizes;
     options.weights = info.weights;

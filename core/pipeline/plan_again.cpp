@@ -103,8 +103,21 @@ Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, co
   return model;
 }
 
+namespace {
+
+/// Plans that are not for training may lack what is frozen: older ones do.
+std::string textWithoutFrozen(graph::Graph graph) {
+  graph.frozen.clear();
+  return graph::toText(graph);
+}
+
+}  // namespace
+
 std::optional<std::string> whatIsOther(const plan::Plan& plan, const Model& model) {
-  const std::string planned = graph::toText(*plan.graph), now = graph::toText(*model.aten);
+  const std::string planned = textWithoutFrozen(*plan.graph), now = textWithoutFrozen(*model.aten);
+  if (plan.graph->frozen != model.aten->frozen && plan.costSettings.isTraining)
+    return fmt::format("training leaves {} of its parameters unchanged, and {} of the plan's",
+                       model.aten->frozen.size(), plan.graph->frozen.size());
   if (planned == now) {
     if (plan.graph->packedBytes != model.aten->packedBytes)
       return fmt::format("its weights are stored in other bytes ({})", quantizationText(model.info));

@@ -44,6 +44,8 @@ PlanFlags PlanFlags::of(const std::string& model, const torch_capture::CaptureOp
   flags.loss = onOff(capture.loss);
   flags.dropout = onOff(solve.dropsOut());
   flags.seed = solve.seed;
+  flags.freeze = capture.freezing.freeze;
+  flags.trainOnly = capture.freezing.trainOnly;
   for (const solve::Pin& pin : solve.pins) flags.pins.push_back(pin.text);
   flags.rulesOff = solve.rulesOff;
   flags.redistributable = solve.redistributable;
@@ -79,6 +81,8 @@ std::vector<std::string> PlanFlags::arguments() const {
   add("--loss", loss, kDefaults.loss);
   add("--logits-to-keep", std::to_string(logitsToKeep), std::to_string(kDefaults.logitsToKeep));
   add("--seed", std::to_string(seed), std::to_string(kDefaults.seed));
+  addAll("--freeze", freeze);
+  addAll("--train-only", trainOnly);
   addAll("--pin", pins);
   addAll("--rule-off", rulesOff);
   addAll("--redistribute", redistributable);
@@ -136,6 +140,13 @@ std::vector<const CLI::Option*> PlanFlags::addTo(CLI::App& command) {
   command.add_option("--seed", seed, "Seed of random inputs and initial values")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command
+      .add_option("--freeze", freeze,
+                  "Parameters that training leaves unchanged, by name; * matches; repeatable. Buffers and parameters "
+                  "that an exported program marks with requires_grad=False always are")
+      ->take_all();
+  command.add_option("--train-only", trainOnly, "Train these parameters alone, by name; * matches; repeatable")
+      ->take_all();
   command
       .add_option("--pin", pins,
                   fmt::format("NAME=PLACEMENT (R, S(0), S(1), ...) or LAYER=STRATEGY ({}); == that strategy alone; "
@@ -216,6 +227,7 @@ Result<torch_capture::CaptureOptions> PlanFlags::captureOptions() const {
   CLEAVE_TRY(options.tokenTypes, onOff("--token-types", tokenTypes));
   CLEAVE_TRY(options.loss, onOff("--loss", loss));
   CLEAVE_TRY(options.dropout, wantsDropout());
+  options.freezing = {freeze, trainOnly};
   if (!dtype.empty()) {
     options.dtype = graph::parseDType(dtype);
     if (!options.dtype)

@@ -24,7 +24,7 @@ struct PlanFlags {
   std::vector<std::string> sizes;  ///< of an exported program: "s70=16"
   std::string weights;
   std::uint64_t seed = 0;
-  std::vector<std::string> pins, rulesOff, redistributable;
+  std::vector<std::string> pins, rulesOff, redistributable, freeze, trainOnly;
   std::string device = std::string(kDefaultDevice), optimizer = "adamw", memoryBudget, slack = "1";
   bool isTraining = false, checkpointsActivations = false;
   /// Of a prompt that is generated behind: set by who does that, and no option.

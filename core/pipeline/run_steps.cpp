@@ -153,6 +153,24 @@ void noteSumsOfNccl(RunReport& report, const RunRequest& request) {
                                      graph::toText(dtype), graph::toText(dtype), request.mesh().ranks() - 1));
 }
 
+/// What a program or the request leaves out of training.
+void noteFrozen(RunReport& report, const RunRequest& request) {
+  if (!request.training.isAsked() || !request.plan->backward) return;
+  const graph::Graph& program = *request.plan->program;
+  std::int64_t all = 0, trained = 0;
+  for (const graph::Node& node : program.nodes) {
+    if (node.kind != graph::NodeKind::Parameter) continue;
+    ++all;
+    trained += request.plan->backward->gradients.of(node.results[0]);
+  }
+  const std::int64_t frozen = std::ssize(program.frozen), others = all - trained - frozen;
+  if (trained == all) return;
+  std::string text = fmt::format("{} of {} parameters are trained.", trained, all);
+  if (frozen > 0) text += fmt::format(" {} {} or frozen.", frozen, frozen == 1 ? "is a buffer" : "are buffers");
+  if (others > 0) text += fmt::format(" {} {} no gradient from the loss.", others, others == 1 ? "gets" : "get");
+  report.notes.push_back(std::move(text));
+}
+
 std::map<int, MemoryComparison> memoryByRank(const std::map<int, protocol::MemoryAccount>& accounts,
                                              const launch::RunOutcome& outcome, const RunRequest& request) {
   std::map<int, MemoryComparison> byRank;
@@ -203,6 +221,14 @@ Result<void> checkTraining(const RunRequest& request) {
   const plan::Plan& plan = *request.plan;
   if (!plan.costSettings.isTraining)
     return fail(ErrorCode::BadInput, "The plan is not for training: plan again with --train.");
+  const std::vector<std::string>& written = plan.model.writtenBuffers;
+  if (!written.empty() && request.training.steps * request.training.accumulate > 1) {
+    return fail(
+        ErrorCode::BadInput,
+        "{}: each pass of the program changes the buffer {}{}, which the next pass reads. Cleave does not carry "
+        "buffers from pass to pass. Run one step (--train-steps 1), or export the model in eval mode.",
+        plan.model.source, written.front(), written.size() > 1 ? fmt::format(" and {} more", written.size() - 1) : "");
+  }
   if (plan.backward) return {};
   CLEAVE_TRY_VOID(program::backwardOf(*plan.program, plan.parameters, plan.ranks, plan.checkpointed));
   return {};
@@ -228,6 +254,7 @@ Result<RunReport> beginReport(const RunRequest& request, const launch::BackendCh
   CLEAVE_TRY_VOID(checkTraining(request));
   if (!choice.why.empty()) report.notes.push_back(choice.why);
   noteSumsOfNccl(report, request);
+  noteFrozen(report, request);
   if (const std::string isOff = plan::dropoutOffText(*request.plan); request.training.isAsked() && !isOff.empty())
     report.notes.push_back(isOff);
   const FolderCheck folder = checkFolder(request);

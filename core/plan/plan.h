@@ -16,6 +16,7 @@
 // clang-format on
 #include "formats/safetensors.h"
 #include "formats/size_expression.h"
+#include "graph/freezing.h"
 #include "graph/states.h"
 #include "plan/shares.h"
 #include "program/backward.h"
@@ -100,6 +101,9 @@ struct ModelInfo {
   /// "gptq, 4 bit, groups of 128": such a model is planned with the bytes that it is stored in, and not run; empty: it
   /// is not quantized.
   std::string quantization;
+  std::vector<std::string> writtenBuffers;  ///< of an exported program: those that a pass changes and the next one
+                                            ///< reads
+  graph::Freezing freezing;  ///< parameters that were asked to keep their values, beside those of `graph.frozen`
 };
 
 struct Timings {

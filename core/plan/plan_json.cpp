@@ -60,6 +60,14 @@
 namespace cleave::plan {
 namespace {
 
+/// Left out when there are none.
+void writeTexts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
+  if (texts.empty()) return;
+  json.key(key).beginArray();
+  for (const std::string& text : texts) json.value(text);
+  json.endArray();
+}
+
 void writeModel(JsonWriter& json, const ModelInfo& model) {
   json.key("model").beginObject();
   json.key("source").value(model.source);
@@ -87,6 +95,9 @@ void writeModel(JsonWriter& json, const ModelInfo& model) {
   }
   if (!model.weights.empty()) json.key("weights").value(model.weights);
   if (!model.quantization.empty()) json.key("quantization").value(model.quantization);
+  writeTexts(json, "written_buffers", model.writtenBuffers);
+  writeTexts(json, "freeze", model.freezing.freeze);
+  writeTexts(json, "train_only", model.freezing.trainOnly);
   json.endObject();
 }
 

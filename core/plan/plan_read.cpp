@@ -82,6 +82,16 @@ class PlanReader {
       CLEAVE_TRY(m_plan.model.cachePositions, model.integer("cache_positions", {1, program::kMaxSize}));
     }
     CLEAVE_TRY(m_plan.model.hasWeights, model.flag("has_weights"));
+    graph::Freezing& freezing = m_plan.model.freezing;
+    if (model.has("written_buffers")) {
+      CLEAVE_TRY(m_plan.model.writtenBuffers, model.texts("written_buffers", kMaxTexts));
+    }
+    if (model.has("freeze")) {
+      CLEAVE_TRY(freezing.freeze, model.texts("freeze", kMaxTexts));
+    }
+    if (model.has("train_only")) {
+      CLEAVE_TRY(freezing.trainOnly, model.texts("train_only", kMaxTexts));
+    }
     CLEAVE_TRY(m_plan.engine, m_root.word("engine", solve::parseEngine));
     CLEAVE_TRY(m_plan.candidateSet, m_root.word("menu", rules::parseCandidateSet));
     CLEAVE_TRY(m_plan.sequenceParallel, m_root.word("sequence_parallel", rules::parseSequenceParallel));

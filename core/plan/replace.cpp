@@ -64,6 +64,7 @@ class ProgramBuilder {
       if (tied == m_graph.tiedNames.end()) continue;
       for (const std::string& other : tied->second) m_builder.addTiedName(value.name, other);
     }
+    for (const std::string& name : m_graph.frozen) m_builder.freeze(name);
     CLEAVE_TRY(Graph program, std::move(m_builder).finish());
     Replaced replaced;
     replaced.program = std::make_shared<const Graph>(std::move(program));

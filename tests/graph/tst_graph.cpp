@@ -1,4 +1,6 @@
 #include "graph/blocks.h"
+#include "graph/freezing.h"
+#include "graph/gradients.h"
 #include "graph/graph.h"
 #include "graph/json.h"
 #include "graph/layers.h"
@@ -19,6 +21,7 @@ constexpr const char* kSmall =
     "scope model\n"
     "scope model.fc Linear\n"
     "tied fc.weight head.weight\n"
+    "frozen fc.weight\n"
     "x: f32[2,8] = input\n"
     "fc.weight: bf16[16,8] = parameter @model.fc\n"
     "scale: f32[1] = constant\n"
@@ -62,6 +65,29 @@ class TestGraph : public QObject {
   const test::Cases m_cases{"graph", {{"refusals", refusalOf}, {"layers", layerOf}}};
 
  private slots:
+  void whatIsFrozenHasNoGradient() {
+    Graph graph = parsed(
+        "a.weight: f32[8,8] = parameter\n"
+        "b.weight: f32[8,8] = parameter\n"
+        "x: f32[2,8] = input\n"
+        "linear_0: f32[2,8] = aten::linear(x, a.weight, None)\n"
+        "linear_1: f32[2,8] = aten::linear(linear_0, b.weight, None)\n"
+        "sum_0: f32[] = aten::sum(linear_1, None)\n"
+        "return loss=sum_0\n");
+    const ValueId a = graph.findValue("a.weight"), b = graph.findValue("b.weight"),
+                  between = graph.findValue("linear_0");
+    QVERIFY(findGradients(graph).of(a) && findGradients(graph).of(between));
+    QVERIFY(freezeParameters(graph, {.freeze = {"a.*"}, .trainOnly = {}}));
+    // Nothing before b.weight needs a gradient any more.
+    QVERIFY(!findGradients(graph).of(a) && !findGradients(graph).of(between) && findGradients(graph).of(b));
+    const auto nobody = freezeParameters(graph, {.freeze = {}, .trainOnly = {"a.*"}});
+    QVERIFY(!nobody);
+    QCOMPARE(nobody.error().message, "--freeze and --train-only leave no parameter to train.");
+    const auto unknown = freezeParameters(graph, {.freeze = {"c.*"}, .trainOnly = {}});
+    QVERIFY(!unknown);
+    QCOMPARE(unknown.error().message, "--freeze \"c.*\" matches no parameter of the model. Its first is a.weight.");
+  }
+
   void modulesOfAListAreInABlock_data() {
     QTest::addColumn<QString>("module");
     QTest::addColumn<QString>("block");
@@ -147,6 +173,8 @@ class TestGraph : public QObject {
     QTest::newRow("1,002 dimensions") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[1" +
                                              QString(",1").repeated(1001) + "]\"}]"
                                       << "must be a tensor type such as f32[2,8], of at most 64 dimensions";
+    QTest::newRow("what is frozen is no parameter") << "[{\"op\":\"add\",\"path\":\"/frozen\",\"value\":[\"x\"]}]"
+                                                    << "The graph freezes 1 parameters, of which it has 0.";
     QTest::newRow("tied is a number") << "[{\"op\":\"add\",\"path\":\"/tied\",\"value\":7}]"
                                       << "graph.tied must be an object, but it is 7";
     QTest::newRow("no nodes") << "[{\"op\":\"remove\",\"path\":\"/nodes\"}]"

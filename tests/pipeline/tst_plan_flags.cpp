@@ -59,6 +59,8 @@ torch_capture::CaptureOptions randomCapture(Dice& dice) {
   if (dice.coin())
     capture.dtype = dice.oneOf<graph::DType>(
         {graph::DType::Float32, graph::DType::BFloat16, graph::DType::Float16, graph::DType::Float64});
+  capture.freezing.freeze = dice.some({"model.embed_tokens.*", "*.bias"});
+  capture.freezing.trainOnly = dice.some({"*lora*", "lm_head.weight"});
   return capture;
 }
 
@@ -117,7 +119,8 @@ class TestPlanFlags : public QObject {
       QVERIFY2(captured->batch == capture.batch && captured->sequence == capture.sequence &&
                    captured->mask == capture.mask && captured->tokenTypes == capture.tokenTypes &&
                    captured->loss == capture.loss && captured->logitsToKeep == capture.logitsToKeep &&
-                   captured->dtype == capture.dtype && captured->dropout == solve.dropsOut(),
+                   captured->dtype == capture.dtype && captured->dropout == solve.dropsOut() &&
+                   captured->freezing == capture.freezing,
                line.c_str());
       QVERIFY2(solved->ranks == solve.ranks && solved->engine == solve.engine &&
                    solved->candidateSet == solve.candidateSet && solved->sequenceParallel == solve.sequenceParallel &&

@@ -8,6 +8,7 @@
 #include "base/progress.h"
 #include "formats/exported_sizes.h"
 #include "formats/model_folder.h"
+#include "graph/freezing.h"
 #include "graph/states.h"
 
 #include <memory>
@@ -32,6 +33,7 @@ struct CaptureOptions {
   formats::AskedSizes asked = {};  ///< of an exported program, in place of batch and sequence
   std::string weights = {};  ///< of an exported program: a safetensors file or a folder of them with what its archive
                              ///< lacks, absolute; empty: none
+  graph::Freezing freezing = {};  ///< beside what an exported program marks; see pipeline::openModel
   bool operator==(const CaptureOptions&) const = default;
 };
 
@@ -47,6 +49,7 @@ struct CapturedModel {
                                            ///< program have no such size
   std::string dropouts;                    ///< probabilities above 0 of a folder's config (families/dropouts.h)
   formats::SymbolSizes sizes;              ///< of an exported program
+  std::vector<std::string> writtenBuffers;  ///< of an exported program: stored tensors that a pass changes
   double captureMs = 0, decomposeMs = 0;
 };
 

@@ -6,6 +6,7 @@
 #include "libtorch/capture/picks.h"
 
 #include <map>
+#include <set>
 
 namespace cleave::torch_capture {
 namespace {
@@ -93,6 +94,9 @@ Result<CapturedModel> captureModel(const formats::ExportedProgram& program, cons
   const formats::SymbolSizes sizes = model.sizes;
   ExportedReplay replay(program, sizes);
   CLEAVE_TRY(CapturedModel recorded, record(replay, std::move(model), program.path.string(), progress));
+  std::set<std::string> written = replay.written();
+  written.insert(program.writtenBuffers.begin(), program.writtenBuffers.end());
+  recorded.writtenBuffers.assign(written.begin(), written.end());
   dropUnread(*recorded.aten);
   makeSlices(*recorded.aten);
   foldConstants(*recorded.aten);

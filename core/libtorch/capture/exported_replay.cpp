@@ -101,6 +101,12 @@ graph::Argument asArgument(const Number& number) {
   return std::visit([](auto value) { return graph::Argument(value); }, number);
 }
 
+/// Where the bytes of a tensor are, and how they are laid out.
+std::string bytesOf(const formats::WeightSource& source) {
+  return fmt::format("{} {} {}", source.offset, graph::toText(source.type),
+                     graph::toText(graph::Shape(source.strides)));
+}
+
 }  // namespace
 
 struct ExportedReplay::Operator {
@@ -122,6 +128,7 @@ void ExportedReplay::run(Recorder& recorder, const Progress& progress) {
   m_recorder = &recorder;
   addUserInputs();
   const Recorder::Recording recording(recorder);
+  addSharedParameters();
   int done = 0;
   for (const ExportedNode& node : m_program.nodes) {
     if (++done % kProgressEvery == 0 && progress.cancelled()) throw Stopped();
@@ -320,9 +327,9 @@ void ExportedReplay::callOperator(const Operator& op, std::vector<IValue>& stack
   m_copied.insert(storageOf(stack[0].toTensor()));
 }
 
-void ExportedReplay::checkWrites(const Operator& op, const std::vector<IValue>& stack) const {
+void ExportedReplay::checkWrites(const Operator& op, const std::vector<IValue>& stack) {
   const c10::FunctionSchema& schema = op.handle->schema();
-  if (m_copied.empty() || !schema.is_mutable()) return;
+  if (!schema.is_mutable()) return;
   for (std::size_t i = 0; i < stack.size(); ++i) {
     const auto* alias = schema.arguments()[i].alias_info();
     if (!alias || !alias->isWrite()) continue;
@@ -330,6 +337,8 @@ void ExportedReplay::checkWrites(const Operator& op, const std::vector<IValue>& 
       TORCH_CHECK(!m_copied.contains(storageOf(tensor)),
                   "it writes to a tensor that others are views of in a way that LibTorch's shapes alone do not allow: "
                   "call program.run_decompositions() before it is saved, which writes such calls out");
+      if (const auto stored = m_storages.find(storageOf(tensor)); stored != m_storages.end())
+        m_written.insert(stored->second);
     });
   }
 }
@@ -463,6 +472,33 @@ Number ExportedReplay::numberOf(const ExportedArgument& argument) {
   TORCH_CHECK(false, "it takes a number, and is given none that is known before a run");
 }
 
+bool ExportedReplay::isTrained(const ExportedInput& input) const {
+  return input.kind == ExportedInputKind::Parameter && m_program.value(input.value).tensor->requiresGrad;
+}
+
+at::Tensor ExportedReplay::addParameter(const ExportedInput& input, const TensorType& type) {
+  const at::Tensor made = m_recorder->addParameter(input.name, type);
+  if (!isTrained(input)) m_recorder->freeze(input.name);
+  return made;
+}
+
+/// A parameter that is trained gives its name to memory that a buffer shares with it.
+void ExportedReplay::addSharedParameters() {
+  std::unordered_set<std::string> ofOthers;
+  const auto place = [&](const ExportedInput& input) {
+    const auto stored = m_program.tensors.find(input.name);
+    const bool isStored = input.kind != ExportedInputKind::User && stored != m_program.tensors.end();
+    return isStored && stored->second.bytes > 0 ? bytesOf(stored->second) : std::string();
+  };
+  for (const ExportedInput& input : m_program.inputs) {
+    if (std::string at = place(input); !at.empty() && !isTrained(input)) ofOthers.insert(std::move(at));
+  }
+  if (ofOthers.empty()) return;
+  for (const ExportedInput& input : m_program.inputs) {
+    if (isTrained(input) && ofOthers.contains(place(input))) slotOf(input.value);
+  }
+}
+
 at::Tensor ExportedReplay::makeStored(const ExportedInput& input) {
   const auto shape = m_program.value(input.value).tensor->shapeFor(m_sizes);
   TORCH_CHECK(shape, "the size of ", quotedText(input.name), " cannot be computed");
@@ -474,20 +510,19 @@ at::Tensor ExportedReplay::makeStored(const ExportedInput& input) {
   if (const auto constant = smallConstant(input)) {
     made = m_recorder->addConstant(input.name, *constant);
   } else if (stored == m_program.tensors.end() || stored->second.bytes == 0) {
-    made = m_recorder->addParameter(input.name, type);
+    made = addParameter(input, type);
   } else {
-    const formats::WeightSource& source = stored->second;
-    const std::string bytes =
-        fmt::format("{} {} {}", source.offset, graph::toText(source.type), graph::toText(graph::Shape(source.strides)));
-    const auto [known, isNew] = m_byBytes.try_emplace(bytes);
-    if (isNew) {
-      known->second = {input.name, m_recorder->addParameter(input.name, type)};
-    } else {
-      m_recorder->addTiedName(known->second.first, input.name);
-    }
+    const auto [known, isNew] = m_byBytes.try_emplace(bytesOf(stored->second));
+    if (isNew)
+      known->second = {&input, addParameter(input, type)};
+    else
+      m_recorder->addTiedName(known->second.first->name, input.name);
     made = known->second.second;
+    // Another name for the memory of a trained parameter, by which no gradient comes to it.
+    if (isTrained(*known->second.first) && !isTrained(input)) made = made.detach();
   }
   m_recorder->leaveModule();
+  m_storages.emplace(storageOf(made), input.name);
   return made;
 }
 

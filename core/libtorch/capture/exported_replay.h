@@ -12,6 +12,7 @@
 #include "libtorch/capture/number_operators.h"
 
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -25,6 +26,8 @@ class ExportedReplay final : public ForwardSource {
   ~ExportedReplay() override;
   void run(Recorder& recorder, const Progress& progress) override;
   std::string placeOf(const Recorder& recorder) const override;
+  /// Names of buffers and parameters that calls have written to.
+  const std::set<std::string>& written() const { return m_written; }
 
  private:
   /// What a value of the program is while it runs; monostate: not there (yet).
@@ -39,7 +42,7 @@ class ExportedReplay final : public ForwardSource {
   void checkReal(const formats::ExportedNode& node) const;
   void runOperator(const formats::ExportedNode& node);
   void callOperator(const Operator& op, std::vector<c10::IValue>& stack);
-  void checkWrites(const Operator& op, const std::vector<c10::IValue>& stack) const;
+  void checkWrites(const Operator& op, const std::vector<c10::IValue>& stack);
   void takeResults(const formats::ExportedNode& node, const std::vector<c10::IValue>& stack);
   void put(formats::ExportedId id, const c10::IValue& value);
   void checkDeclared(const formats::ExportedValue& value, const at::Tensor& tensor) const;
@@ -53,19 +56,24 @@ class ExportedReplay final : public ForwardSource {
   const at::Tensor& tensorOf(formats::ExportedId id);
   Number numberOf(const formats::ExportedArgument& argument);
   at::Tensor makeStored(const formats::ExportedInput& input);
+  at::Tensor addParameter(const formats::ExportedInput& input, const graph::TensorType& type);
+  void addSharedParameters();
+  bool isTrained(const formats::ExportedInput& input) const;
   std::optional<at::Tensor> smallConstant(const formats::ExportedInput& input) const;
 
   const formats::ExportedProgram& m_program;
   const formats::SymbolSizes& m_sizes;
   Recorder* m_recorder = nullptr;
-  std::vector<Slot> m_slots;                                                      ///< by ExportedId
-  std::unordered_map<std::uint32_t, const formats::ExportedInput*> m_stored;      ///< by ExportedId, what is no user's
-                                                                                  ///< input
-  std::unordered_map<std::string, std::pair<std::string, at::Tensor>> m_byBytes;  ///< where a parameter's bytes lie →
-                                                                                  ///< its name
-  std::unordered_map<std::string, Operator> m_operators;                          ///< by target
-  std::unordered_set<const void*> m_copied;  ///< storages of which a view became a copy
-  std::vector<bool> m_knowsModules;          ///< by index into the program's modules
+  std::vector<Slot> m_slots;                                                  ///< by ExportedId
+  std::unordered_map<std::uint32_t, const formats::ExportedInput*> m_stored;  ///< by ExportedId, what is no user's
+                                                                              ///< input
+  /// Where the bytes of a parameter are → the first of its names, and the tensor.
+  std::unordered_map<std::string, std::pair<const formats::ExportedInput*, at::Tensor>> m_byBytes;
+  std::unordered_map<std::string, Operator> m_operators;    ///< by target
+  std::unordered_map<const void*, std::string> m_storages;  ///< of what is stored → its name
+  std::set<std::string> m_written;                          ///< what is stored, and calls write to
+  std::unordered_set<const void*> m_copied;                 ///< storages of which a view became a copy
+  std::vector<bool> m_knowsModules;                         ///< by index into the program's modules
   bool m_isInModule = false;
   const formats::ExportedNode* m_current = nullptr;
 };

@@ -221,6 +221,11 @@ void Recorder::addTiedName(const std::string& parameter, const std::string& othe
   m_aten->builder.addTiedName(parameter, otherName);
 }
 
+void Recorder::freeze(const std::string& parameter) {
+  m_captured->builder.freeze(parameter);
+  m_aten->builder.freeze(parameter);
+}
+
 void Recorder::setStackedName(const std::string& parameter, const graph::StackedName& stored) {
   m_captured->builder.setStackedName(parameter, stored);
   m_aten->builder.setStackedName(parameter, stored);

@@ -53,6 +53,8 @@ class Recorder {
   // Sources and outputs of both graphs; tensors are functional.
   at::Tensor addInput(const std::string& name, const graph::TensorType& type);
   at::Tensor addParameter(const std::string& name, const graph::TensorType& type);
+  /// Training does not change this parameter.
+  void freeze(const std::string& parameter);
   at::Tensor addConstant(const std::string& name, const at::Tensor& cpuValue);
   void addTiedName(const std::string& parameter, const std::string& otherName);
   void setStackedName(const std::string& parameter, const graph::StackedName& stored);

@@ -1,0 +1,238 @@
+"""Archives with frozen parameters, buffers, casts and weights that are computed train as PyTorch trains them.
+
+PyTorch is the judge: it exports each model and trains the very module with the same inputs, so that a role that Cleave
+misreads shows in the losses, in the parameters or in the number of trained ones.
+
+    tst_trained_archives.py              the seeds of CI
+    ARCHIVES=100 tst_trained_archives.py  more of them
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import tempfile
+import unittest
+import warnings
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+from torch import nn
+from torch.nn.utils.parametrizations import weight_norm
+
+warnings.filterwarnings("ignore")
+CLI = os.environ["CLEAVE_CLI"]
+SEEDS = int(os.environ.get("ARCHIVES", "10"))
+WIDTH, ROWS, VOCABULARY, STEPS, RATE = 16, 12, 48, 3, 0.1
+
+
+class Plain(nn.Linear):
+    pass
+
+
+class Adapted(nn.Module):
+    """A frozen base with a low-rank adapter, as peft makes it."""
+
+    def __init__(self, rows, columns):
+        super().__init__()
+        self.base = nn.Linear(rows, columns).requires_grad_(False)
+        self.a = nn.Linear(rows, 4, bias=False)
+        self.b = nn.Linear(4, columns, bias=False)
+
+    def forward(self, x):
+        return self.base(x) + self.b(self.a(x)) * 2.0
+
+
+class Cast(nn.Linear):
+    """A weight that is cast before it is used."""
+
+    def forward(self, x):
+        return F.linear(x.double(), self.weight.double(), self.bias.double()).float()
+
+
+class Transposed(nn.Module):
+    def __init__(self, rows, columns):
+        super().__init__()
+        self.kernel = nn.Parameter(torch.randn(rows, columns) / 4)
+
+    def forward(self, x):
+        return x @ self.kernel
+
+
+class Sliced(nn.Module):
+    """A part of a larger weight."""
+
+    def __init__(self, rows, columns):
+        super().__init__()
+        self.columns = columns
+        self.table = nn.Parameter(torch.randn(columns + 8, rows) / 4)
+
+    def forward(self, x):
+        return F.linear(x, self.table[: self.columns])
+
+
+class Scaled(nn.Linear):
+    """A buffer that multiplies the result, and one that multiplies the weight."""
+
+    def __init__(self, rows, columns):
+        super().__init__(rows, columns)
+        self.register_buffer("scale", torch.rand(columns) + 0.5)
+        self.register_buffer("mask", (torch.rand(columns, rows) > 0.3).float(), persistent=random.random() < 0.5)
+
+    def forward(self, x):
+        return F.linear(x, self.weight * self.mask, self.bias) * self.scale
+
+
+class Normed(nn.Module):
+    def __init__(self, rows, columns):
+        super().__init__()
+        self.inner = weight_norm(nn.Linear(rows, columns))
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+LAYERS = [Plain, Adapted, Cast, Transposed, Sliced, Scaled, Normed]
+
+
+class Net(nn.Module):
+    def __init__(self, choose):
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, WIDTH)
+        self.norm = nn.LayerNorm(WIDTH)
+        self.ups = nn.ModuleList(choose.choice(LAYERS)(WIDTH, 2 * WIDTH) for _ in range(choose.randint(1, 3)))
+        self.downs = nn.ModuleList(choose.choice(LAYERS)(2 * WIDTH, WIDTH) for _ in self.ups)
+        self.head = nn.Linear(WIDTH, VOCABULARY, bias=False)
+        if choose.random() < 0.3:
+            self.head.weight = self.embed.weight
+        weighted = choose.random() < 0.5
+        self.register_buffer("classes", torch.rand(VOCABULARY) + 0.5 if weighted else None)
+
+    def forward(self, ids, labels):
+        x = self.embed(ids)
+        for up, down in zip(self.ups, self.downs):
+            x = x + down(F.gelu(up(self.norm(x))))
+        return F.cross_entropy(self.head(x), labels, weight=self.classes)
+
+
+def model_of(seed):
+    choose = random.Random(seed)
+    random.seed(seed)
+    torch.manual_seed(seed)
+    model = Net(choose)
+    names = [name for name, _ in model.named_parameters()]
+    for name in choose.sample(names, choose.randint(0, len(names) // 2)):
+        dict(model.named_parameters())[name].requires_grad_(False)
+    if not any(p.requires_grad for p in model.parameters()):
+        model.norm.weight.requires_grad_(True)
+    return model, choose
+
+
+def trained(model, inputs):
+    """Losses and all parameters after plain SGD."""
+    parameters = [p for p in model.parameters() if p.requires_grad]
+    optimizer = torch.optim.SGD(parameters, lr=RATE)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        loss = model(*inputs)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, parameters
+
+
+class Remembers(nn.Module):
+    """A buffer that every pass changes and the next one reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, VOCABULARY)
+        self.register_buffer("mean", torch.zeros(VOCABULARY))
+
+    def forward(self, ids, labels):
+        x = self.embed(ids)
+        with torch.no_grad():
+            self.mean.mul_(0.5).add_(x.mean(0))
+        return F.cross_entropy(x - self.mean, labels)
+
+
+class Shares(nn.Module):
+    """A buffer in the memory of a parameter: it follows the parameter, and no gradient comes by it."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(VOCABULARY, VOCABULARY)
+        self.register_buffer("copy", self.embed.weight.detach())
+
+    def forward(self, ids, labels):
+        return F.cross_entropy(self.copy[ids] + self.embed(ids), labels)
+
+
+class TestTrainedArchives(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory()
+        self.folder = Path(self._folder.name)
+
+    def tearDown(self):
+        self._folder.cleanup()
+
+    def run_cli(self, *arguments):
+        return subprocess.run([CLI, *map(str, arguments)], capture_output=True, text=True, check=False)
+
+    def check(self, seed):
+        model, choose = model_of(seed)
+        inputs = self.archive_of(model)
+        losses, parameters = trained(model, inputs)
+        expected = {"losses": torch.tensor(losses)}
+        expected |= {f"param.{name}": p.detach().contiguous().clone() for name, p in model.named_parameters()}
+        save_file(expected, self.folder / "expected.safetensors")
+        ranks = choose.choice([1, 2, 4])
+        done = self.train(STEPS, "--expect", self.folder / "expected.safetensors", "--menu", "full", ranks=ranks)
+        said = f"seed {seed}, {ranks} ranks\n{model}\n{done.stderr}{done.stdout}"
+        self.assertEqual(done.returncode, 0, said)
+        self.assertIn("passed: ", done.stdout, said)
+        if told := re.search(r"(\d+) of \d+ parameters are trained", done.stdout):
+            self.assertEqual(int(told[1]), len(parameters), said)
+        else:
+            self.assertEqual(len(parameters), len(list(model.parameters())), said)
+
+    def archive_of(self, model):
+        inputs = (torch.randint(0, VOCABULARY, (ROWS,)), torch.randint(0, VOCABULARY, (ROWS,)))
+        torch.export.save(torch.export.export(model, inputs), self.folder / "model.pt2")
+        save_file({"ids": inputs[0], "labels": inputs[1]}, self.folder / "input.safetensors")
+        return inputs
+
+    def train(self, steps, *more, ranks=2):
+        arguments = ["--train-steps", steps, "--optimizer", "sgd", "--lr", RATE]
+        return self.run_cli("run", self.folder / "model.pt2", "--ranks", ranks, *arguments,
+                            "--input", self.folder / "input.safetensors", *more)
+
+    def test_a_buffer_that_the_next_pass_reads_is_refused(self):
+        torch.manual_seed(0)
+        self.archive_of(Remembers())
+        done = self.train(2)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("each pass of the program changes the buffer mean, which the next pass reads", done.stderr)
+        self.assertEqual(self.train(1).returncode, 0)
+
+    def test_a_buffer_in_the_memory_of_a_parameter_follows_it(self):
+        torch.manual_seed(0)
+        model = Shares()
+        losses, _ = trained(model, self.archive_of(model))
+        save_file({"losses": torch.tensor(losses)}, self.folder / "expected.safetensors")
+        done = self.train(STEPS, "--expect", self.folder / "expected.safetensors")
+        self.assertEqual(done.returncode, 0, done.stderr + done.stdout + str(losses))
+
+    def test_archives_train_as_pytorch_does(self):
+        for seed in range(SEEDS):
+            with self.subTest(seed=seed):
+                self.check(seed)
+
+
+if __name__ == "__main__":
+    unittest.main()
