@@ -28,4 +28,12 @@ bool hasCudaLibrary(const fs::path& libTorch) {
   return fs::exists(libTorch / "lib" / "libtorch_cuda.so", error);
 }
 
+std::string_view whyNcclIsMissing() {
+#ifdef CLEAVE_CUDA_VERSION
+  return ": the installation is incomplete";
+#else
+  return ", because Cleave was built without CUDA";
+#endif
+}
+
 }  // namespace cleave

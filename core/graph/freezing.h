@@ -12,13 +12,13 @@ namespace cleave::graph {
 /// `*` matches any characters. What a program marks as frozen stays so, whatever the patterns say.
 struct Freezing {
   std::vector<std::string> freeze;     ///< parameters that keep their values
-  std::vector<std::string> trainOnly;  ///< all others keep their values; empty: none is meant
+  std::vector<std::string> trainOnly;  ///< the only ones that may change; empty: any may
   bool isAsked() const { return !freeze.empty() || !trainOnly.empty(); }
   bool operator==(const Freezing&) const = default;
 };
 
 /// Freezes parameters of the graph by any of their names. BadUsage, a sentence, for a pattern that matches no
-/// parameter, and where none is left to train.
+/// parameter, or when no parameter is left to train.
 Result<void> freezeParameters(Graph& graph, const Freezing& asked);
 
 }  // namespace cleave::graph

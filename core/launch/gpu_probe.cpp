@@ -18,12 +18,6 @@ using Clock = std::chrono::steady_clock;
 // some tens of seconds.
 constexpr std::chrono::seconds kProbeLimit{120};
 
-#ifdef CLEAVE_CUDA_VERSION
-constexpr std::string_view kWhyMissing = ": the installation is incomplete";
-#else
-constexpr std::string_view kWhyMissing = ", because Cleave was built without CUDA";
-#endif
-
 /// Stops at a time limit, or when the caller's progress does.
 class LimitedStop {
  public:
@@ -58,7 +52,7 @@ GpuProbe failed(std::string why) {
 std::string whyNoLibrary(const std::filesystem::path& program) {
   std::error_code error;
   if (!std::filesystem::exists(program.parent_path() / kNcclLibrary, error))
-    return fmt::format("{} is not beside {}{}", kNcclLibrary, program.filename().string(), kWhyMissing);
+    return fmt::format("{} is not beside {}{}", kNcclLibrary, program.filename().string(), whyNcclIsMissing());
   // Ranks run with the LibTorch of the program that starts them.
   if (const auto libTorch = libTorchFolder(); libTorch && !hasCudaLibrary(*libTorch))
     return fmt::format(

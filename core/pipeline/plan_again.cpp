@@ -114,8 +114,12 @@ std::string textWithoutFrozen(graph::Graph graph) {
 }  // namespace
 
 std::optional<std::string> whatIsOther(const plan::Plan& plan, const Model& model) {
-  const std::string planned = textWithoutFrozen(*plan.graph), now = textWithoutFrozen(*model.aten);
-  if (plan.graph->frozen != model.aten->frozen && plan.costSettings.isTraining)
+  const bool isFrozenAlike = plan.graph->frozen == model.aten->frozen;
+  const auto textOf = [&](const graph::Graph& graph) {
+    return isFrozenAlike ? graph::toText(graph) : textWithoutFrozen(graph);
+  };
+  const std::string planned = textOf(*plan.graph), now = textOf(*model.aten);
+  if (!isFrozenAlike && plan.costSettings.isTraining)
     return fmt::format("training leaves {} of its parameters unchanged, and {} of the plan's",
                        model.aten->frozen.size(), plan.graph->frozen.size());
   if (planned == now) {

@@ -105,15 +105,16 @@ Result<void> explainNotANumber(RunReport& report, const RunRequest& request, con
   return {};
 }
 
+bool isHalf(graph::DType dtype) { return dtype == graph::DType::BFloat16 || dtype == graph::DType::Float16; }
+
 /// The largest difference that half precision alone explains grows with the model; nothing in the numbers tells it from
 /// a wrong split.
 void noteRounding(RunReport& report, const RunRequest& request) {
   const plan::ModelInfo& model = request.plan->model;
-  const bool isHalf = model.dtype == graph::DType::BFloat16 || model.dtype == graph::DType::Float16;
   const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& output) {
     return output.within() || output.notANumber > 0;
   });
-  if (!isHalf || isWithin) return;
+  if (!isHalf(model.dtype) || isWithin) return;
   if (report.generation) {
     report.notes.push_back(
         fmt::format("Rounding in {} may choose another token where two are about as likely: plan with --dtype float32 "
@@ -147,8 +148,7 @@ void noteKinks(RunReport& report, const RunRequest& request) {
 /// Why the tolerance is wider than on CPUs.
 void noteSumsOfNccl(RunReport& report, const RunRequest& request) {
   const graph::DType dtype = request.plan->model.dtype;
-  const bool isHalf = dtype == graph::DType::BFloat16 || dtype == graph::DType::Float16;
-  if (!isHalf || report.backend != launch::Backend::Nccl || request.mesh().ranks() <= 2) return;
+  if (!isHalf(dtype) || report.backend != launch::Backend::Nccl || request.mesh().ranks() <= 2) return;
   report.notes.push_back(fmt::format("NCCL sums {} in {}, with {} roundings per sum; Gloo sums it in float32.",
                                      graph::toText(dtype), graph::toText(dtype), request.mesh().ranks() - 1));
 }

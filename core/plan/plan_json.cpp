@@ -60,7 +60,7 @@
 namespace cleave::plan {
 namespace {
 
-/// Left out when there are none.
+/// Writes nothing for an empty list.
 void writeTexts(JsonWriter& json, std::string_view key, const std::vector<std::string>& texts) {
   if (texts.empty()) return;
   json.key(key).beginArray();

@@ -127,6 +127,17 @@ class BackendCollectives final : public Collectives {
   const ConnectGroup m_connect;
 };
 
+/// A call of c10d, for whose failure a peer is to blame unless it says otherwise.
+template <class Call>
+Result<void> calledOut(Call&& call) {
+  return bridge::translated(
+      [&]() -> Result<void> {
+        call();
+        return {};
+      },
+      ErrorCode::RankFailed);
+}
+
 }  // namespace
 
 Collectives::Collectives(int rank, int worldSize, DeviceQueue queue, std::chrono::milliseconds callTimeout)
@@ -166,14 +177,7 @@ Result<void> Collectives::carryOut(SpanKind span, const at::Tensor& whole, std::
   const auto start = Clock::now();
   const std::int64_t bytes = whole.numel() * static_cast<std::int64_t>(whole.element_size());
   const StepRecorder::Scope recorded(root().m_recorder, span, bytes, m_worldSize, m_stride);
-  const auto callOut = [&] {
-    return bridge::translated(
-        [&]() -> Result<void> {
-          call();
-          return {};
-        },
-        ErrorCode::RankFailed);
-  };
+  const auto callOut = [&] { return calledOut(call); };
   if (!m_queue.mark) noteCall(/*isBegun=*/true);
   // A device that fails is this rank's own fault, not that of a peer: only the call itself may blame one.
   auto result = !m_queue.mark ? callOut() : bridge::translated([&] { return enqueue(kind, bytes, callOut); });
@@ -301,14 +305,7 @@ Result<Collectives*> Collectives::part(const Part& wanted) {
 
 Result<void> Collectives::barrier(std::chrono::milliseconds limit) {
   if (!m_queue.mark) noteCall(/*isBegun=*/true);
-  const auto wait = [&] {
-    return bridge::translated(
-        [&]() -> Result<void> {
-          waitForAll();
-          return {};
-        },
-        ErrorCode::RankFailed);
-  };
+  const auto wait = [&] { return calledOut([&] { waitForAll(); }); };
   auto result = !m_queue.mark ? wait() : bridge::translated([&] { return enqueue(kBarrier, 0, wait); });
   if (!m_queue.mark) noteCall(/*isBegun=*/false);
   if (!result) {

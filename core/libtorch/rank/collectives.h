@@ -125,7 +125,7 @@ class Collectives {
   /// Puts a call into the device's queue.
   template <class Call>
   Result<void> enqueue(std::string_view kind, std::int64_t bytes, Call&& call);
-  /// Of the root; the first use begins the watch over its peers.
+  /// The root's. The first use starts the watch over the peers.
   DeviceCalls& deviceCalls();
   void shutDownQuietly();
   void noteCall(bool isBegun);

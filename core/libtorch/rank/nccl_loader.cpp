@@ -1,5 +1,6 @@
 #include "libtorch/rank/nccl_loader.h"
 
+#include "base/libtorch_folder.h"
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/within_time.h"
 
@@ -25,11 +26,6 @@ std::string wantedCudaText(std::string_view loaderSays) {
   return {};
 }
 
-#ifdef CLEAVE_CUDA_VERSION
-constexpr std::string_view kWhyMissing = ": the installation is incomplete";
-#else
-constexpr std::string_view kWhyMissing = ", because Cleave was built without CUDA";
-#endif
 constexpr std::string_view kOnCpus = "Use the backend gloo to run on CPUs.";
 
 /// NVIDIA's libraries read these when they are loaded, LibTorch when it is first asked: NGC's images set two of them so
@@ -44,7 +40,7 @@ void setVariablesOfLibraries() {
 template <class Function>
 Result<Function> exported(const std::string& library, const char* name) {
   if (!std::filesystem::exists(library)) {
-    return fail(ErrorCode::Environment, "{} is missing{}.", library, kWhyMissing);
+    return fail(ErrorCode::Environment, "{} is missing{}.", library, whyNcclIsMissing());
   }
   setVariablesOfLibraries();
   void* handle = ::dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -297,9 +297,8 @@ class RankRun {
     m_countsPeak = true;
   }
 
-  /// Ranks that hold the same parameter have to compute the same gradient: on GPUs the backward pass of attention, of
-  /// embeddings and of indexing adds up in another order each time unless it is told not to. Kernels without such a
-  /// variant are used all the same.
+  /// Ranks that hold the same parameter must compute the same gradient. On GPUs, the default backward kernels of
+  /// attention, embeddings and indexing sum in an order that varies. Kernels without a deterministic variant still run.
   void computeTheSameOnAllRanks() const {
     if (!m_gpu) return;
     at::globalContext().setDeterministicAlgorithms(/*b=*/true, /*warn_only=*/true);
