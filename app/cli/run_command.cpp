@@ -438,9 +438,13 @@ void addRunCommand(CLI::App& app, Chosen& chosen) {
   command->add_option("--backend", state->backend, "auto, nccl or gloo")
       ->type_name(option_types::oneOf({"auto", "nccl", "gloo"}))
       ->capture_default_str();
-  command->add_option("--rtol", state->rtol, "Relative tolerance (default: by dtype; float32 1e-4)")
+  command
+      ->add_option("--rtol", state->rtol,
+                   "Compare by atol + rtol × |expected| instead of by rounding (default: by rounding, docs/running.md)")
       ->check(finiteTolerance());
-  command->add_option("--atol", state->atol, "Absolute tolerance (default: by dtype; float32 1e-4)")
+  command
+      ->add_option("--atol", state->atol,
+                   "Compare by atol + rtol × |expected| instead of by rounding (default: by rounding, docs/running.md)")
       ->check(finiteTolerance());
   command->add_option("--output", state->output, "Write the outputs as safetensors")->type_name(option_types::kFile);
   command->add_option("--shapes", state->shapes,

@@ -6,6 +6,7 @@
 #include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
 
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -31,6 +32,13 @@ std::string collectivesText(const plan::Plan& plan) {
   return text.empty() ? "none" : text;
 }
 
+/// " (most of its tolerance at [0, 3, 17]: 12.3456, not 12.3462)"
+std::string placeText(const pipeline::OutputDifference& output) {
+  if (output.maxAbs == 0 || output.place.empty()) return {};
+  return fmt::format(" (farthest off at [{}]: {:.6g}, not {:.6g})", fmt::join(output.place, ", "), output.actual,
+                     output.expected);
+}
+
 std::string outputLine(const pipeline::OutputDifference& output, const std::string& comparedWith) {
   std::string text = output.name;
   if (output.rank > 0) text += fmt::format(" of rank {}", output.rank);
@@ -42,7 +50,7 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
     return text + ": DIFFERENT\n";
   }
   text +=
-      fmt::format(": largest difference {:.3g} from {}, {}: ", output.maxAbs, comparedWith,
+      fmt::format(": largest difference {:.3g} from {}{}, {}: ", output.maxAbs, comparedWith, placeText(output),
                   std::isfinite(output.ofTolerance) ? fmt::format("{:.3g} % of the tolerance", 100 * output.ofTolerance)
                                                     : std::string("beyond every tolerance"));
   if (output.within()) return text + "equal within it\n";
@@ -223,7 +231,8 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     text += fmt::format("loss {:.6f}\n", report.outcome.results[0]->loss);
   }
   text += outputLines(report);
-  if (!report.outputs.empty()) text += pipeline::toleranceText(report) + "\n";
+  if (const std::string allowed = pipeline::toleranceText(report); !report.outputs.empty() && !allowed.empty())
+    text += allowed + "\n";
   return text + closingText(report, plan);
 }
 

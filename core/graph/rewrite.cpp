@@ -73,10 +73,14 @@ std::string Rewrite::freshName(std::string_view op) {
 }
 
 void Rewrite::replace(NodeId call, std::string_view op, std::vector<Argument> args) {
+  complete(call, op, std::move(args));
+  m_graph.values[m_graph.node(call).results.front().index()].name = freshName(op);
+}
+
+void Rewrite::complete(NodeId call, std::string_view op, std::vector<Argument> args) {
   Node& node = m_graph.nodes[call.index()];
   node.op = opNamed(op);
   node.args = std::move(args);
-  m_graph.values[node.results.front().index()].name = freshName(op);
   m_isChanged = true;
 }
 

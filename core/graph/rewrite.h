@@ -19,6 +19,8 @@ class Rewrite {
 
   /// The call computes its one result otherwise; the operands come before it. The result is named after the operator.
   void replace(NodeId call, std::string_view op, std::vector<Argument> args);
+  /// The same, but the result keeps its name: it is the same value, computed otherwise.
+  void complete(NodeId call, std::string_view op, std::vector<Argument> args);
   /// The call's one result is known: its elements, row-major.
   void replaceByConstant(NodeId call, std::vector<std::byte> data);
   /// The call stands in this module from here on, and what is inserted in front of it.

@@ -19,8 +19,9 @@ namespace {
 
 using graph::ValueId;
 
-/// Of the tolerance: by so much digests may differ before a value is looked at in full.
-constexpr double kSuspicious = 0.05;
+/// Digests of a value say of all its elements together what each may differ by: it is looked at in full from this part
+/// of the unit and these many rulers on. Four random projections of a right value are rarely so far apart.
+constexpr double kSuspicious = 0.05, kSuspiciousRulers = 4;
 /// Values that are looked at in full at once, beside the operands of the nodes that compute them.
 constexpr std::size_t kAtOnce = 4, kMostRounds = 8, kMaybeNotNumbers = 16;
 
@@ -31,10 +32,12 @@ struct Side {
   launch::Backend backend = launch::Backend::Gloo;
 };
 
-/// A value that both runs hold.
+/// A value that all runs hold.
 struct Common {
-  ValueId value, other;  ///< of the ATen graphs of the two plans
+  ValueId value, other, unsplit, reordered;  ///< of the ATen graphs of the plans
 };
+/// Which of a Common's values.
+enum class Of : std::uint8_t { Split, Other, Unsplit, Reordered };
 
 bool isHeld(const plan::Plan& plan, ValueId value) {
   if (value.index() >= plan.programValueOf.size()) return false;
@@ -43,6 +46,24 @@ bool isHeld(const plan::Plan& plan, ValueId value) {
   const auto local = plan.solution->placements[value.index()].localShape(plan.graph->shapeOf(value), plan.ranks);
   return local && *local == plan.program->shapeOf(held);
 }
+
+/// The values of a plan's graph by name.
+class Names {
+ public:
+  explicit Names(const plan::Plan& plan) : m_plan(plan) {
+    for (const auto id : idRange<ValueId>(plan.graph->values.size())) m_byName.emplace(plan.graph->value(id).name, id);
+  }
+  /// The value of this name and type, as far as the plan's program holds it; invalid: it does not.
+  ValueId held(const graph::Value& value) const {
+    const auto found = m_byName.find(value.name);
+    if (found == m_byName.end() || m_plan.graph->value(found->second).type != value.type) return {};
+    return isHeld(m_plan, found->second) ? found->second : ValueId();
+  }
+
+ private:
+  const plan::Plan& m_plan;
+  std::unordered_map<std::string_view, ValueId> m_byName;
+};
 
 program::WatchedValue watched(const plan::Plan& plan, ValueId value, bool isKept) {
   const ValueId held = plan.programValueOf[value.index()];
@@ -84,54 +105,38 @@ class Bisector {
                launch::chooseBackend(m_request.backend, mostRanks(), gpuBytes(*m_request.plan), m_progress));
     m_split = {m_request.plan, "split", choice.backend};
     CLEAVE_TRY(const auto model, openSameModel(*m_request.plan, m_progress));
-    if (m_request.against) {
-      m_other = {m_request.against, "other", choice.backend};
-      m_found.comparedWith = fmt::format("the other plan on {}", counted(m_request.against->ranks, "rank"));
-    } else {
-      CLEAVE_TRY(auto plan, unsplitPlan(model, *m_request.plan, m_progress));
-      const UnsplitPlace place = unsplitPlace(*m_request.plan, {}, choice.backend);
-      m_other = {std::move(plan), "unsplit", place.backend};
-      m_found.comparedWith = place.text;
-    }
+    const UnsplitPlace place = unsplitPlace(*m_request.plan, {}, choice.backend);
+    CLEAVE_TRY(auto unsplit, unsplitPlan(model, *m_request.plan, m_progress));
+    CLEAVE_TRY(auto reordered, reorderedPlan(model, *m_request.plan, m_progress));
+    m_unsplit = {std::move(unsplit), "unsplit", place.backend};
+    m_reordered = {std::move(reordered), "reordered", place.backend};
+    m_other = m_request.against ? Side{m_request.against, "other", choice.backend} : m_unsplit;
+    m_found.comparedWith =
+        m_request.against ? fmt::format("the other plan on {}", counted(m_request.against->ranks, "rank")) : place.text;
     return {};
   }
 
   void findCommon() {
     const plan::Plan &plan = *m_split.plan, &other = *m_other.plan;
-    std::unordered_map<std::string_view, ValueId> byName;
-    for (const auto id : idRange<ValueId>(other.graph->values.size())) byName.emplace(other.graph->value(id).name, id);
     m_found.errors.assign(plan.graph->values.size(), -1);
+    const Names inOther(other), inUnsplit(*m_unsplit.plan), inReordered(*m_reordered.plan);
     for (const auto id : idRange<ValueId>(plan.graph->values.size())) {
-      const auto same = byName.find(plan.graph->value(id).name);
-      if (same == byName.end() || plan.graph->value(id).type != other.graph->value(same->second).type) continue;
-      if (!isHeld(plan, id) || !isHeld(other, same->second)) continue;
+      const graph::Value& value = plan.graph->value(id);
+      const Common common{id, inOther.held(value), inUnsplit.held(value), inReordered.held(value)};
+      if (!isHeld(plan, id) || !common.other.isValid() || !common.unsplit.isValid() || !common.reordered.isValid())
+        continue;
       m_places.emplace(id, m_common.size());
-      m_common.push_back({id, same->second});
+      m_common.push_back(common);
     }
     m_found.compared = m_common.size();
-    m_found.tolerances = tolerancesIn(*plan.graph);
-    const std::vector<double> there = tolerancesIn(*other.graph);
-    for (const auto& [value, same] : m_common) {
-      double& own = m_found.tolerances[value.index()];
-      own = std::max(own, there[same.index()]);
-      m_found.tolerance = std::max(m_found.tolerance, own);
+    m_units.assign(plan.graph->values.size(), 0);
+    const auto own = coarsestTypes(*plan.graph), there = coarsestTypes(*other.graph);
+    for (const Common& common : m_common) {
+      const auto unitOf = [&](graph::DType type) { return roundingUnit(type, m_split.backend, mostRanks()); };
+      m_units[common.value.index()] = m_request.tolerance.value_or(
+          std::max(unitOf(own[common.value.index()]), unitOf(there[common.other.index()])));
     }
-  }
-
-  /// By ValueId: of its type, or of a coarser one that it was computed from.
-  std::vector<double> tolerancesIn(const graph::Graph& graph) const {
-    std::vector<double> tolerances(graph.values.size());
-    const auto isFloating = [&](ValueId value) { return graph::isFloatingPoint(graph.value(value).type.dtype); };
-    for (const graph::Node& node : graph.nodes) {
-      double coarsest = 0;
-      for (const ValueId operand : graph::operandsOf(node)) coarsest = std::max(coarsest, tolerances[operand.index()]);
-      for (const ValueId result : node.results) {
-        if (!isFloating(result)) continue;
-        tolerances[result.index()] = m_request.tolerance.value_or(
-            std::max(coarsest, defaultTolerance(graph.value(result).type.dtype, m_split.backend, mostRanks())));
-      }
-    }
-    return tolerances;
+    m_found.tolerances = m_units;
   }
 
   /// Runs one side; what its ranks saw lies in files of the name that is answered, with ".r" behind it.
@@ -161,10 +166,19 @@ class Bisector {
     return fail(failure.code, "Rank {} of the {} run {}. {}", failure.rank, side.name, failure.what, failure.lastWords);
   }
 
-  Result<Digests> digestsOf(const Side& side, bool isOther) {
+  static ValueId valueOf(const Common& common, Of which) {
+    switch (which) {
+      case Of::Split: return common.value;
+      case Of::Other: return common.other;
+      case Of::Unsplit: return common.unsplit;
+      case Of::Reordered: break;
+    }
+    return common.reordered;
+  }
+
+  Result<Digests> digestsOf(const Side& side, Of which) {
     std::vector<program::WatchedValue> values;
-    for (const Common& common : m_common)
-      values.push_back(watched(*side.plan, isOther ? common.other : common.value, false));
+    for (const Common& common : m_common) values.push_back(watched(*side.plan, valueOf(common, which), false));
     CLEAVE_TRY(const fs::path seen, runSide(side, values));
     Digests digests;
     for (int rank = 0; rank < side.plan->ranks; ++rank) {
@@ -201,15 +215,28 @@ class Bisector {
     return apart == 0 ? 0 : apart / size;
   }
 
-  double toleranceOf(ValueId value) const { return m_found.tolerances[value.index()]; }
+  /// Of a value's size, as digests say; 0 where the request has a tolerance.
+  Result<std::vector<double>> rulersOfDigests(const Digests& unsplit) {
+    std::vector<double> rulers(m_common.size(), 0);
+    if (m_request.tolerance) return rulers;
+    CLEAVE_TRY(const Digests reordered, digestsOf(m_reordered, Of::Reordered));
+    for (std::size_t i = 0; i < m_common.size(); ++i)
+      rulers[i] = std::min(1.0, errorOf(reordered.byRank[0][i], unsplit.byRank[0][i]));
+    return rulers;
+  }
 
   /// In graph order.
   Result<std::vector<ValueId>> compareDigests() {
-    CLEAVE_TRY(const Digests actual, digestsOf(m_split, false));
-    CLEAVE_TRY(const Digests expected, digestsOf(m_other, true));
+    CLEAVE_TRY(const Digests actual, digestsOf(m_split, Of::Split));
+    CLEAVE_TRY(const Digests expected, digestsOf(m_other, Of::Other));
+    std::optional<Digests> unsplit;
+    if (m_request.against && !m_request.tolerance) {
+      CLEAVE_TRY(unsplit, digestsOf(m_unsplit, Of::Unsplit));
+    }
+    CLEAVE_TRY(const std::vector<double> rulers, rulersOfDigests(unsplit ? *unsplit : expected));
     std::vector<ValueId> suspects;
     for (std::size_t i = 0; i < m_common.size(); ++i) {
-      const auto& [value, other] = m_common[i];
+      const ValueId value = m_common[i].value, other = m_common[i].other;
       const rules::Placement &held = m_split.plan->solution->placements[value.index()],
                              &heldThere = m_other.plan->solution->placements[other.index()];
       const Digest whole = wholeOf(expected, i, heldThere, 0);
@@ -219,7 +246,9 @@ class Bisector {
       const std::size_t copies = held.isReplicated() ? actual.byRank.size() : 1;
       for (std::size_t rank = 0; rank < copies; ++rank)
         error = std::max(error, errorOf(wholeOf(actual, i, held, rank), whole));
-      if (error > kSuspicious * toleranceOf(value)) suspects.push_back(value);
+      m_found.tolerances[value.index()] +=
+          rulersFor(graph::elementCount(m_split.plan->graph->shapeOf(value))) * rulers[i];
+      if (error > kSuspicious * m_units[value.index()] + kSuspiciousRulers * rulers[i]) suspects.push_back(value);
     }
     m_found.apart = suspects.size();
     return suspects;
@@ -241,21 +270,38 @@ class Bisector {
       for (const ValueId operand : operandsOf(suspect)) wanted.insert(operand);
     }
     const std::vector<ValueId> kept(wanted.begin(), wanted.end());
-    std::vector<program::WatchedValue> own, others;
+    std::vector<program::WatchedValue> own, others, alone;
     for (const ValueId value : kept) {
+      const Common& common = m_common[m_places.at(value)];
       own.push_back(watched(*m_split.plan, value, true));
-      others.push_back(watched(*m_other.plan, m_common[m_places.at(value)].other, true));
+      others.push_back(watched(*m_other.plan, common.other, true));
+      alone.push_back(watched(*m_unsplit.plan, common.unsplit, true));
     }
     CLEAVE_TRY(const fs::path actual, runSide(m_split, own));
     CLEAVE_TRY(const fs::path expected, runSide(m_other, others));
+    fs::path unsplit = expected, reordered;
+    if (!m_request.tolerance) {
+      if (m_request.against) {
+        CLEAVE_TRY(unsplit, runSide(m_unsplit, alone));
+      }
+      std::vector<program::WatchedValue> again;
+      for (const ValueId value : kept)
+        again.push_back(watched(*m_reordered.plan, m_common[m_places.at(value)].reordered, true));
+      CLEAVE_TRY(reordered, runSide(m_reordered, again));
+    }
     const auto differenceOfKept = [&](ValueId value) -> Result<ValueDifference> {
       const auto number = static_cast<std::size_t>(std::find(kept.begin(), kept.end(), value) - kept.begin());
       const auto heldOn = [&](const fs::path& files, const program::WatchedValue& held, int ranks) {
         return HeldValue{files, fmt::format("value.{}", number), held.shape, held.placement, ranks};
       };
+      Rounding rounding{.unit = m_units[value.index()],
+                        .elements = graph::elementCount(m_split.plan->graph->shapeOf(value))};
+      if (!m_request.tolerance) {
+        CLEAVE_TRY(rounding.ruler, rulerOf(heldOn(reordered, alone[number], 1), heldOn(unsplit, alone[number], 1)));
+      }
       CLEAVE_TRY(ValueDifference difference,
                  differenceOf(heldOn(actual, own[number], m_split.plan->ranks),
-                              heldOn(expected, others[number], m_other.plan->ranks), toleranceOf(value)));
+                              heldOn(expected, others[number], m_other.plan->ranks), rounding));
       difference.value = value;
       return difference;
     };
@@ -293,7 +339,8 @@ class Bisector {
   const BisectRequest& m_request;
   const Progress& m_progress;
   const TemporaryFolder& m_folder;
-  Side m_split, m_other;
+  Side m_split, m_other, m_unsplit, m_reordered;
+  std::vector<double> m_units;                        ///< by ValueId of the split plan's graph: Rounding::unit
   std::vector<Common> m_common;                       ///< in the order of the split plan's graph
   std::unordered_map<ValueId, std::size_t> m_places;  ///< in m_common
   std::vector<ValueId> m_notFinite;                   ///< in graph order: masks hold infinities, and are no fault

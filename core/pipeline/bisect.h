@@ -3,9 +3,9 @@
 /// of the same model.
 ///
 /// Both runs answer digests of every value that both hold (program/watch.h): what differs there by more than rounding
-/// explains is looked at in full, first in the order of the graph, until one is found that differs by more than the
-/// tolerance. A difference that began in a parameter is found in that parameter. A value is held to the tolerance of
-/// the coarsest type that it was computed in: a float32 copy of a bfloat16 value has its rounding.
+/// explains is looked at in full, first in the order of the graph, until one is found that differs by more than
+/// rounding allows (rounding.h). The ruler of each value is how far the unsplit run moves it with its sums in another
+/// order. A difference that began in a parameter is found in that parameter.
 ///
 ///     CLEAVE_TRY(const Bisection found, bisect({.plan = plan, .input = "inputs.safetensors"}, progress));
 ///     if (found.first) fmt::print("{}\n", bisectionText(found, *plan));
@@ -25,7 +25,7 @@ struct BisectRequest {
   std::shared_ptr<const plan::Plan> against;        ///< of the same model with the same inputs; null: an unsplit run
   launch::Backend backend = launch::Backend::Auto;  ///< of the split run; the other one: unsplit_place.h
   std::optional<std::filesystem::path> input;
-  std::optional<double> tolerance;                ///< default: by the values' type (defaultTolerance)
+  std::optional<double> tolerance;                ///< in place of rounding: of an element and of its tensor's size
   bool skipWeights = false, initMissing = false;  ///< see cleave-rank
   std::filesystem::path rankProgram;              ///< empty: the one installed with this program
 };
@@ -35,10 +35,11 @@ struct ElementDifference {
   std::vector<std::int64_t> index;  ///< in the whole tensor
   int rank = 0;                     ///< that holds it; of several the first
   double actual = 0, expected = 0;
+  double allowed = 0;  ///< they may differ by so much
 };
 
-/// A value, element by element. An element differs when |actual - expected| > tolerance · (|expected| + the value's
-/// root mean square), or one of them alone is no finite number.
+/// A value, element by element. An element differs by more than rounding.h allows of it, or where one of the two alone
+/// is no finite number.
 struct ValueDifference {
   graph::ValueId value;                      ///< of the ATen graph
   std::int64_t elements = 0;                 ///< of the whole
@@ -47,8 +48,7 @@ struct ValueDifference {
 };
 
 struct Bisection {
-  double tolerance = 0;            ///< the widest
-  std::vector<double> tolerances;  ///< by ValueId of the ATen graph
+  std::vector<double> tolerances;  ///< by ValueId of the ATen graph: of its size, as far as digests say
   std::string comparedWith;        ///< "an unsplit run on GPU 0 (...)", "another plan on 4 ranks"
   std::size_t compared = 0;        ///< values whose digests were compared
   std::size_t apart = 0;           ///< of these, whose digests differ by more than rounding

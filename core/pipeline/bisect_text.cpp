@@ -32,7 +32,8 @@ std::string elementText(const ValueDifference& difference, int ranks) {
   std::string text = fmt::format("{} of {} differ", difference.outside, counted(difference.elements, "element"));
   text += ranks > 1 ? fmt::format(", farthest on rank {}: ", element.rank) : ", farthest: ";
   if (!element.index.empty()) text += fmt::format("[{}] ", fmt::join(element.index, ", "));
-  return text + fmt::format("is {:.6g}, not {:.6g}", element.actual, element.expected);
+  return text + fmt::format("is {:.6g}, not {:.6g} (rounding explains {:.3g})", element.actual, element.expected,
+                            element.allowed);
 }
 
 std::string inputsText(const Bisection& found, const plan::Plan& plan) {
@@ -65,7 +66,8 @@ nlohmann::ordered_json jsonOf(const ValueDifference& difference, const plan::Pla
     json["largest"] = {{"index", difference.largest->index},
                        {"rank", difference.largest->rank},
                        {"actual", difference.largest->actual},
-                       {"expected", difference.largest->expected}};
+                       {"expected", difference.largest->expected},
+                       {"allowed", difference.largest->allowed}};
   }
   return json;
 }
@@ -76,8 +78,8 @@ std::string bisectionText(const Bisection& found, const plan::Plan& plan) {
   const std::string counts = fmt::format(
       "{} compared with {}", counted(static_cast<std::int64_t>(found.compared), "value"), found.comparedWith);
   if (!found.first) {
-    std::string text = fmt::format("No difference: {}, each element within {} of its own and its tensor's size{}.\n",
-                                   counts, found.tolerance, found.firstNotANumber ? ", or not a number in both" : "");
+    std::string text = fmt::format("No difference: {}, each element within what rounding explains{}.\n", counts,
+                                   found.firstNotANumber ? ", or not a number in both" : "");
     if (!found.firstNotANumber) return text;
     const ValueDifference& first = *found.firstNotANumber;
     return text + fmt::format("The first value with elements that are not a number: {}: {} of {}, first [{}].\n",
@@ -87,8 +89,10 @@ std::string bisectionText(const Bisection& found, const plan::Plan& plan) {
   std::string text = fmt::format("First difference: {}: {}.\n", nameOf(plan, found.first->value),
                                  elementText(*found.first, plan.ranks));
   text += inputsText(found, plan);
-  return text + fmt::format("{}; {} further apart than rounding explains (by tolerances of up to {}).\n", counts,
-                            counted(static_cast<std::int64_t>(found.apart), "is", "are"), found.tolerance);
+  return text + fmt::format(
+                    "{}; {} further apart than the unsplit run is from itself with its sums in another "
+                    "order.\n",
+                    counts, counted(static_cast<std::int64_t>(found.apart), "is", "are"));
 }
 
 std::string toJson(const Bisection& found, const plan::Plan& plan) {
@@ -96,7 +100,6 @@ std::string toJson(const Bisection& found, const plan::Plan& plan) {
   Json json{{"schema", "cleave.bisect/1"},
             {"agrees", !found.first.has_value()},
             {"compared_with", found.comparedWith},
-            {"tolerance", found.tolerance},
             {"compared", found.compared},
             {"apart", found.apart},
             {"first", nullptr},

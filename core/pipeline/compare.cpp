@@ -46,13 +46,15 @@ struct Stored {
   double at(std::int64_t i) const { return loader(chunk.data() + i * graph::itemSize(source.type.dtype)); }
 };
 
-void addElement(OutputDifference& difference, double actual, double expected, double rtol, double atol) {
+/// `allowed`: of two finite numbers.
+bool addElement(OutputDifference& difference, double actual, double expected, double allowed) {
+  const double before = difference.ofTolerance;
   if (std::isnan(actual) || std::isnan(expected)) {
     ++difference.notANumber;
     difference.maxAbs = difference.maxRel = difference.ofTolerance = HUGE_VAL;
   } else if (std::isinf(actual) || std::isinf(expected)) {
     // No tolerance reaches from an infinity to anything else.
-    if (actual == expected) return;
+    if (actual == expected) return false;
     ++difference.outside;
     difference.maxAbs = difference.maxRel = difference.ofTolerance = HUGE_VAL;
   } else {
@@ -60,11 +62,35 @@ void addElement(OutputDifference& difference, double actual, double expected, do
     difference.maxAbs = std::max(difference.maxAbs, absolute);
     if (absolute > 0)
       difference.maxRel = std::max(difference.maxRel, expected == 0 ? HUGE_VAL : absolute / std::abs(expected));
-    const double allowed = atol + rtol * std::abs(expected);
     if (absolute > 0)
       difference.ofTolerance = std::max(difference.ofTolerance, allowed > 0 ? absolute / allowed : HUGE_VAL);
     difference.outside += !(absolute <= allowed);
   }
+  return difference.ofTolerance > before;
+}
+
+std::vector<std::int64_t> indexOf(std::int64_t flat, const graph::Shape& shape) {
+  std::vector<std::int64_t> index(shape.size());
+  for (std::size_t dim = shape.size(); dim-- > 0; flat /= shape[dim]) index[dim] = flat % shape[dim];
+  return index;
+}
+
+/// Root mean square of what is finite and not left out.
+Result<double> sizeOf(Stored stored, const std::function<bool(std::int64_t)>& isLeftOut) {
+  const std::int64_t total = graph::elementCount(stored.source.type.shape);
+  double squares = 0;
+  std::int64_t counted = 0;
+  for (std::int64_t first = 0; first < total; first += kChunkElements) {
+    const std::int64_t count = std::min(kChunkElements, total - first);
+    CLEAVE_TRY_VOID(stored.read(first, count));
+    for (std::int64_t i = 0; i < count; ++i) {
+      const double value = stored.at(i);
+      if (!std::isfinite(value) || isLeftOut(first + i)) continue;
+      squares += value * value;
+      ++counted;
+    }
+  }
+  return counted == 0 ? 0 : std::sqrt(squares / static_cast<double>(counted));
 }
 
 /// The padding, if this output has its positions.
@@ -85,19 +111,38 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
     difference.positions = std::ssize(*isPadding);
     difference.padding = std::count(isPadding->begin(), isPadding->end(), true);
   }
+  const auto isLeftOut = [&](std::int64_t at) {
+    return isPadding && (*isPadding)[static_cast<std::size_t>(at / shape.back())];
+  };
+  const auto own = comparison.roundings.find(name);
+  difference.rounding = own == comparison.roundings.end() ? comparison.rounding : own->second;
+  difference.rounding.elements = total;
+  const bool isByRounding = !comparison.rtol && !comparison.atol;
+  double size = 0;
+  if (isByRounding) {
+    CLEAVE_TRY(size, sizeOf(expected, isLeftOut));
+  }
+  const auto allowedOf = [&](double value) {
+    return isByRounding ? difference.rounding.allowed(value, size)
+                        : comparison.atol.value_or(0) + comparison.rtol.value_or(0) * std::abs(value);
+  };
   for (std::int64_t first = 0; first < total; first += kChunkElements) {
     const std::int64_t count = std::min(kChunkElements, total - first);
     CLEAVE_TRY_VOID(actual.read(first, count));
     CLEAVE_TRY_VOID(expected.read(first, count));
     for (Stored& mask : masks) CLEAVE_TRY_VOID(mask.read(first, count));
     for (std::int64_t i = 0; i < count; ++i) {
-      if (isPadding && (*isPadding)[static_cast<std::size_t>((first + i) / shape.back())]) continue;
+      if (isLeftOut(first + i)) continue;
       const bool areNumbers = std::isfinite(actual.at(i)) && std::isfinite(expected.at(i));
       const bool isByChance = !masks.empty() && areNumbers &&
                               std::all_of(masks.begin(), masks.end(), [i](const Stored& m) { return m.at(i) != 0; });
       difference.undetermined += isByChance && actual.at(i) != expected.at(i);
-      addElement(difference, actual.at(i), expected.at(i), comparison.rtol,
-                 comparison.atol + (isByChance ? comparison.moves : 0));
+      const double allowed = allowedOf(expected.at(i)) + (isByChance ? comparison.moves : 0);
+      if (!addElement(difference, actual.at(i), expected.at(i), allowed)) continue;
+      difference.place = indexOf(first + i, shape);
+      difference.actual = actual.at(i);
+      difference.expected = expected.at(i);
+      difference.allowed = allowed;
     }
   }
   return difference;
@@ -305,6 +350,30 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
     differences.push_back(std::move(difference));
   }
   return differences;
+}
+
+Result<std::map<std::string, double>> rulersOf(const fs::path& unsplit, const fs::path& reordered) {
+  CLEAVE_TRY(const auto one, formats::SafetensorsFile::open(unsplit));
+  CLEAVE_TRY(const auto other, formats::SafetensorsFile::open(reordered));
+  std::map<std::string, double> rulers;
+  for (const auto& [name, tensor] : one.tensors()) {
+    const formats::WeightSource* same = other.find(name);
+    if (!same || !isSameShape(same->type.shape, tensor.type.shape)) continue;
+    Stored left = Stored::of(one, tensor), right = Stored::of(other, *same);
+    if (!left.loader || !right.loader) continue;
+    const std::int64_t total = graph::elementCount(tensor.type.shape);
+    double& ruler = rulers[name];
+    for (std::int64_t first = 0; first < total; first += kChunkElements) {
+      const std::int64_t count = std::min(kChunkElements, total - first);
+      CLEAVE_TRY_VOID(left.read(first, count));
+      CLEAVE_TRY_VOID(right.read(first, count));
+      for (std::int64_t i = 0; i < count; ++i) {
+        const double apart = std::abs(left.at(i) - right.at(i));
+        if (std::isfinite(apart)) ruler = std::max(ruler, apart);
+      }
+    }
+  }
+  return rulers;
 }
 
 Result<std::string> weightThatIsNotFinite(const plan::ModelInfo& model, const Progress& progress) {

@@ -39,9 +39,15 @@ struct Padding {
 /// What the `attention_mask` of the inputs of a run of this model masks out. BadInput where no position is left.
 Result<Padding> paddingOf(const plan::ModelInfo& model, const std::filesystem::path& inputs);
 
+/// How far the tensors of two files are from each other: the ruler, by name. What only one of them has is left out.
+Result<std::map<std::string, double>> rulersOf(const std::filesystem::path& unsplit,
+                                               const std::filesystem::path& reordered);
+
 /// What of the outputs is compared, and how closely.
 struct Comparison {
-  double rtol = 1e-4, atol = 1e-4;
+  std::optional<double> rtol, atol;  ///< both: an element may differ by atol + rtol·|expected|. Else by rounding
+  std::map<std::string, Rounding> roundings = {};  ///< by tensor of `actual`; others: `rounding`
+  Rounding rounding = {};
   Padding padding = {};  ///< of `logits` [batch, kept positions, ...]: left out
   /// Of training. What `expected` has not is left out; elements that are "undetermined" (libtorch/rank/training.h) may
   /// differ by `moves` more: twice what AdamW moves a parameter in all steps. Of a run that `expected` is, both have to
@@ -53,7 +59,7 @@ struct Comparison {
 };
 
 /// One row for each tensor of `actual`, in name order. An element is within when it equals what is expected, infinities
-/// too, or both are finite and |actual - expected| ≤ atol + rtol·|expected|; NaN equals nothing. BadInput for a tensor
+/// too, or both are finite and |actual - expected| is no more than allowed; NaN equals nothing. BadInput for a tensor
 /// that `expected` lacks or has in another shape.
 Result<std::vector<OutputDifference>> compareTensors(const std::filesystem::path& actual,
                                                      const std::filesystem::path& expected,

@@ -80,9 +80,14 @@ Result<GenerationReport> generationReport(const std::filesystem::path& outputs, 
                                           const std::vector<protocol::Generated>& byRank);
 /// One sentence for each rank whose cache takes other bytes than predicted.
 std::vector<std::string> cacheViolations(const GenerationReport& report);
-/// Token by token: they are equal or they are not. `first`: see GenerationReport::firstDifference.
+/// By row: the first position at which two files of tokens differ; their length where they do not.
+Result<std::vector<std::int64_t>> firstDifferences(const std::filesystem::path& one,
+                                                   const std::filesystem::path& other);
+/// Token by token: they are equal or they are not. `undecidedFrom`: by row, the position from which rounding alone
+/// changes the choice (of a ruler, rounding.h); from there on a token that differs is undetermined. `first`: see
+/// GenerationReport::firstDifference.
 Result<OutputDifference> compareTokens(const std::filesystem::path& actual, const std::filesystem::path& expected,
-                                       std::string& first);
+                                       std::span<const std::int64_t> undecidedFrom, std::string& first);
 /// BadInput where `expected` has no tokens, or some behind another prompt.
 Result<void> checkExpectedTokens(const TokenRows& prompt, const std::filesystem::path& expected);
 

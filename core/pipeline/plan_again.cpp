@@ -1,5 +1,6 @@
 #include "pipeline/plan_again.h"
 
+#include "graph/reordered_sums.h"
 #include "pipeline/solve.h"
 
 #include "base/version.h"
@@ -216,6 +217,13 @@ Result<std::shared_ptr<const plan::Plan>> planOnSameWeights(const plan::Plan& pl
   }
   CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
   return planModel(model, solved, progress);
+}
+
+Result<std::shared_ptr<const plan::Plan>> reorderedPlan(const std::shared_ptr<const Model>& model,
+                                                        const plan::Plan& split, const Progress& progress) {
+  auto reordered = std::make_shared<Model>(*model);
+  reordered->aten = std::make_shared<const graph::Graph>(graph::withReorderedSums(*model->aten, split.ranks));
+  return unsplitPlan(reordered, split, progress);
 }
 
 Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,

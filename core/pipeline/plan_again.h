@@ -32,6 +32,10 @@ Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, cons
 Result<std::shared_ptr<const plan::Plan>> planOnSameWeights(const plan::Plan& plan,
                                                             const std::shared_ptr<const Model>& model,
                                                             const Progress& progress = {});
+/// The model on one rank with its sums in another order (graph/reordered_sums.h), in as many parts as `split` has
+/// ranks, and at least 2: the ruler for a comparison with `unsplitPlan`.
+Result<std::shared_ptr<const plan::Plan>> reorderedPlan(const std::shared_ptr<const Model>& model,
+                                                        const plan::Plan& split, const Progress& progress = {});
 /// The model on one rank: what a split run is compared with.
 Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,
                                                       const plan::Plan& split, const Progress& progress = {});

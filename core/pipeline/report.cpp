@@ -4,21 +4,30 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 namespace cleave::pipeline {
 namespace {
 
 nlohmann::ordered_json jsonOf(const OutputDifference& output) {
-  return {{"name", output.name},
-          {"rank", output.rank},
-          {"max_abs_diff", output.maxAbs},
-          {"max_rel_diff", output.maxRel},
-          {"of_tolerance", output.ofTolerance},
-          {"outside", output.outside},
-          {"not_a_number", output.notANumber},
-          {"positions", output.positions},
-          {"padding", output.padding},
-          {"undetermined", output.undetermined},
-          {"within", output.within()}};
+  nlohmann::ordered_json json{{"name", output.name},
+                              {"rank", output.rank},
+                              {"max_abs_diff", output.maxAbs},
+                              {"max_rel_diff", output.maxRel},
+                              {"of_tolerance", output.ofTolerance},
+                              {"outside", output.outside},
+                              {"not_a_number", output.notANumber},
+                              {"positions", output.positions},
+                              {"padding", output.padding},
+                              {"undetermined", output.undetermined},
+                              {"within", output.within()},
+                              {"unit", output.rounding.unit},
+                              {"ruler", nullptr}};
+  if (output.rounding.ruler) json["ruler"] = *output.rounding.ruler;
+  if (output.place.empty() && output.ofTolerance == 0) return json;
+  json["farthest"] = {
+      {"place", output.place}, {"actual", output.actual}, {"expected", output.expected}, {"allowed", output.allowed}};
+  return json;
 }
 
 nlohmann::ordered_json jsonOf(const protocol::RankResult& result, std::size_t rank) {
@@ -172,7 +181,28 @@ std::int64_t predictedMemory(const plan::Plan& plan, const Workload& workload) {
 }
 
 std::string toleranceText(const RunReport& report) {
-  return fmt::format("tolerance {} + {} × the expected value", report.atol, report.rtol);
+  if (report.rtol || report.atol)
+    return fmt::format("tolerance {} + {} × the expected value", report.atol.value_or(0), report.rtol.value_or(0));
+  const auto unit = [](double value) {
+    return value > 0 && std::log2(value) == std::round(std::log2(value)) ? fmt::format("2^{:.0f}", std::log2(value))
+                                                                         : fmt::format("{:.3g}", value);
+  };
+  double most = 0;
+  const OutputDifference* farthest = nullptr;
+  for (const OutputDifference& output : report.outputs) {
+    most = std::max(most, output.rounding.unit);
+    if (!farthest || output.ofTolerance > farthest->ofTolerance) farthest = &output;
+  }
+  if (report.generation || !farthest) return {};
+  std::string text = fmt::format("tolerance: {} of an element and of its tensor's root mean square ({})", unit(most),
+                                 report.rulerParts > 0 || most < unitWithoutRuler(report.coarsest)
+                                     ? fmt::format("rounding in {}", graph::toText(report.coarsest))
+                                     : "no ruler");
+  if (report.rulerParts == 0) return text;
+  text += fmt::format(", plus {:.2g} × the ruler: how far the unsplit run moves with its sums in {} parts",
+                      rulersFor(farthest->rounding.elements), report.rulerParts);
+  if (farthest->rounding.ruler) text += fmt::format(" ({}: {:.3g})", farthest->name, *farthest->rounding.ruler);
+  return text;
 }
 
 std::string toJson(const RunReport& report, const plan::Plan& plan) {
@@ -189,8 +219,10 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   json["backend"] = launch::toText(report.backend);
   if (!report.precision.empty()) json["precision"] = report.precision;
   json["compared_with"] = report.comparedWith.empty() ? Json() : Json(report.comparedWith);
-  json["rtol"] = report.rtol;
-  json["atol"] = report.atol;
+  json["rtol"] = report.rtol ? nlohmann::ordered_json(*report.rtol) : nlohmann::ordered_json();
+  json["atol"] = report.atol ? nlohmann::ordered_json(*report.atol) : nlohmann::ordered_json();
+  json["coarsest_dtype"] = graph::toText(report.coarsest);
+  json["ruler_parts"] = report.rulerParts;
   if (report.training.isAsked()) json["training"] = jsonOf(report.training, report.steps);
   if (report.generation) {
     json["tokens"] = jsonOf(report.generation->tokens);

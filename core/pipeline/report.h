@@ -5,6 +5,7 @@
 #include "pipeline/generation.h"
 #include "pipeline/memory_account.h"
 #include "pipeline/replica_sum.h"
+#include "pipeline/rounding.h"
 #include "pipeline/timeline.h"
 #include "plan/plan.h"
 #include "program/mesh.h"
@@ -23,12 +24,16 @@ struct OutputDifference {
   double maxAbs = 0,
          maxRel = 0;       ///< infinite where an element is NaN, or infinite on one side only; JSON writes that as null
   double ofTolerance = 0;  ///< what decides: the most that an element differs, as a part of what is allowed of it
-  std::int64_t outside = 0;       ///< elements that differ by more than the tolerance, or are finite on one side only
-  std::int64_t notANumber = 0;    ///< elements that are NaN on either side: equal to nothing
-  std::int64_t positions = 0;     ///< of tokens, where there is a mask to say which are padding
-  std::int64_t padding = 0;       ///< of these: left out, their logits mean nothing
-  std::int64_t undetermined = 0;  ///< elements of a trained parameter whose gradient is nothing but rounding: allowed
-                                  ///< to differ as far as AdamW moves anything
+  std::vector<std::int64_t> place;  ///< index of the element that differs most, as a part of what is allowed
+  double actual = 0, expected = 0;  ///< there
+  double allowed = 0;               ///< there: it may differ by so much
+  Rounding rounding;                ///< what is allowed of this tensor; without meaning where rtol and atol decide
+  std::int64_t outside = 0;         ///< elements that differ by more than the tolerance, or are finite on one side only
+  std::int64_t notANumber = 0;      ///< elements that are NaN on either side: equal to nothing
+  std::int64_t positions = 0;       ///< of tokens, where there is a mask to say which are padding
+  std::int64_t padding = 0;         ///< of these: left out, their logits mean nothing
+  std::int64_t undetermined = 0;    ///< elements of a trained parameter whose gradient is nothing but rounding: allowed
+                                    ///< to differ as far as AdamW moves anything
   bool within() const { return outside == 0 && notANumber == 0; }
 };
 
@@ -44,9 +49,11 @@ struct Workload {
 struct RunReport {
   RunVerdict verdict = RunVerdict::Failed;
   launch::Backend backend = launch::Backend::Gloo;
-  std::string precision;      ///< of float32 products on GPUs: "IEEE float32 (TF32 off)"; "" on CPUs
-  std::string comparedWith;   ///< "expected.safetensors", "an unsplit run", "" (nothing)
-  double rtol = 0, atol = 0;  ///< what a comparison allows: atol + rtol·|expected|
+  std::string precision;             ///< of float32 products on GPUs: "IEEE float32 (TF32 off)"; "" on CPUs
+  std::string comparedWith;          ///< "expected.safetensors", "an unsplit run", "" (nothing)
+  std::optional<double> rtol, atol;  ///< the user's tolerance, atol + rtol·|expected|; nullopt: rounding.h decides
+  graph::DType coarsest = graph::DType::Float32;  ///< in which any of the outputs was computed
+  int rulerParts = 0;  ///< in so many parts the ruler's sums were added; 0: no difference asked for a ruler
   std::vector<OutputDifference> outputs;
   program::Mesh mesh;                          ///< of the ranks
   ReplicaSum replicaSum;                       ///< of a step that replicas train; of one replica nothing
@@ -68,7 +75,7 @@ struct RunReport {
 /// up.
 std::int64_t predictedMemory(const plan::Plan& plan, const Workload& workload);
 
-/// "tolerance 0.0001 + 0.0001 × the expected value"
+/// "tolerance 0.0001 + 0.0001 × the expected value" for a user's; else what rounding allows, and the ruler.
 std::string toleranceText(const RunReport& report);
 
 /// Schema "cleave.run/1"; `passed` is true, false, or null where nothing was compared.

@@ -97,8 +97,15 @@ class ReportReader {
     CLEAVE_TRY(report.backend, m_root.word<launch::Backend>("backend", launch::parseBackend));
     CLEAVE_TRY(report.precision, m_root.text("precision", ""));
     CLEAVE_TRY(report.comparedWith, m_root.text("compared_with", ""));
-    CLEAVE_TRY(report.rtol, numberOr(m_root, "rtol", 0));
-    CLEAVE_TRY(report.atol, numberOr(m_root, "atol", 0));
+    if (m_root.has("rtol") && m_root.has("atol")) {
+      CLEAVE_TRY(report.rtol, numberOr(m_root, "rtol", 0));
+      CLEAVE_TRY(report.atol, numberOr(m_root, "atol", 0));
+    }
+    if (m_root.has("coarsest_dtype")) {
+      CLEAVE_TRY(report.coarsest, m_root.word("coarsest_dtype", graph::parseDType));
+    }
+    CLEAVE_TRY(const std::int64_t parts, m_root.integer("ruler_parts", {.min = 0, .max = program::kMaxRanks}, 0));
+    report.rulerParts = static_cast<int>(parts);
     return {};
   }
 
@@ -145,6 +152,17 @@ class ReportReader {
                                   {"padding", &output.padding},
                                   {"undetermined", &output.undetermined}}) {
       CLEAVE_TRY(*to, countOf(json, key));
+    }
+    CLEAVE_TRY(output.rounding.unit, numberOr(json, "unit", 0));
+    if (json.has("ruler")) {
+      CLEAVE_TRY(output.rounding.ruler, numberOr(json, "ruler", HUGE_VAL));
+    }
+    if (json.has("farthest")) {
+      CLEAVE_TRY(const JsonObject farthest, json.object("farthest"));
+      CLEAVE_TRY(output.place, farthest.integers("place"));
+      CLEAVE_TRY(output.actual, numberOr(farthest, "actual", HUGE_VAL));
+      CLEAVE_TRY(output.expected, numberOr(farthest, "expected", HUGE_VAL));
+      CLEAVE_TRY(output.allowed, numberOr(farthest, "allowed", HUGE_VAL));
     }
     m_run.report.outputs.push_back(std::move(output));
     return {};

@@ -11,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace cleave::pipeline {
 namespace {
@@ -56,28 +55,87 @@ Result<std::shared_ptr<const Model>> withAllRows(const std::shared_ptr<const Mod
   return openModelOf(withRowsOf(request.plan->model, request.replicas), progress);
 }
 
+/// The runs of the whole model in one process that the ranks are compared with.
+class UnsplitRuns {
+ public:
+  /// All must outlive it. `model` may be null.
+  UnsplitRuns(const RunRequest& request, const RunReport& report, std::shared_ptr<const Model> model,
+              const ModelFiles& modelFiles, const RankFiles& files, const TemporaryFolder& folder,
+              const Progress& progress)
+      : m_request(request),
+        m_place(unsplitPlace(*request.plan, request.workload(), report.backend)),
+        m_model(std::move(model)),
+        m_modelFiles(modelFiles),
+        m_files(files),
+        m_folder(folder),
+        m_progress(progress) {}
+
+  const UnsplitPlace& place() const { return m_place; }
+
+  /// Its outputs.
+  Result<fs::path> run() {
+    m_progress.report("unsplit run");
+    CLEAVE_TRY(const auto whole, wholeModel());
+    CLEAVE_TRY(const auto plan, unsplitPlan(whole, *m_request.plan, m_progress));
+    CLEAVE_TRY(m_output, launched(*plan, "unsplit"));
+    return *m_output;
+  }
+
+  Result<std::optional<RulerFiles>> ruler(std::vector<std::string>& notes) {
+    const bool isOnCpus = m_place.backend == launch::Backend::Gloo;
+    if (!m_output && isOnCpus && !m_request.ignoreMemory) {
+      const MemoryCheck memory = checkUnsplitMemory(*m_request.plan, m_request.workload());
+      if (!memory.fits()) {
+        notes.push_back(fmt::format("How far rounding alone moves the outputs is not known. {}", memory.text));
+        return std::nullopt;
+      }
+    }
+    if (!m_output) CLEAVE_TRY_VOID(run());
+    CLEAVE_TRY(const auto whole, wholeModel());
+    CLEAVE_TRY(const auto plan, reorderedPlan(whole, *m_request.plan, m_progress));
+    m_progress.report("ruler");
+    CLEAVE_TRY(fs::path reordered, launched(*plan, "reordered"));
+    return RulerFiles{*m_output, std::move(reordered)};
+  }
+
+ private:
+  Result<std::shared_ptr<const Model>> wholeModel() {
+    if (!m_model) {
+      CLEAVE_TRY(m_model, openSameModel(*m_request.plan, m_progress));
+    }
+    return withAllRows(m_model, m_request, m_progress);
+  }
+
+  Result<fs::path> launched(const plan::Plan& plan, const std::string& name) {
+    const RankFiles files{.plan = m_folder / (name + "-plan.json"),
+                          .output = m_folder / (name + ".safetensors"),
+                          .deviation = m_folder / (name + ".rank"),
+                          .input = m_files.input,
+                          .step = m_folder / (name + "-step.json")};
+    CLEAVE_TRY_VOID(launchUnsplit(plan, m_place, files, m_request, m_modelFiles, m_progress));
+    return files.output;
+  }
+
+  const RunRequest& m_request;
+  const UnsplitPlace m_place;
+  std::shared_ptr<const Model> m_model;
+  const ModelFiles& m_modelFiles;
+  const RankFiles& m_files;
+  const TemporaryFolder& m_folder;
+  const Progress& m_progress;
+  std::optional<fs::path> m_output;  ///< of the unsplit run, once it was made
+};
+
 /// The file to compare with; empty: nothing is asked for.
-Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, const std::shared_ptr<const Model>& model,
-                              const ModelFiles& modelFiles, const RankFiles& files, const TemporaryFolder& folder,
-                              const Progress& progress) {
+Result<fs::path> expectedFile(RunReport& report, const RunRequest& request, UnsplitRuns& unsplit) {
   if (request.expect) {
     report.comparedWith = request.expect->filename().string();
     return *request.expect;
   }
   if (!request.comparesUnsplit()) return fs::path();
-  progress.report("unsplit run");
-  CLEAVE_TRY(const auto whole, withAllRows(model, request, progress));
-  CLEAVE_TRY(const auto plan, unsplitPlan(whole, *request.plan, progress));
-  const RankFiles unsplit{.plan = folder / "unsplit-plan.json",
-                          .output = folder / "unsplit.safetensors",
-                          .deviation = folder / "unsplit.rank",
-                          .input = files.input,
-                          .step = folder / "unsplit-step.json"};
-  const UnsplitPlace place = unsplitPlace(*request.plan, request.workload(), report.backend);
-  CLEAVE_TRY_VOID(launchUnsplit(*plan, place, unsplit, request, modelFiles, progress));
-  report.comparedWith = place.text;
-  if (!place.note.empty()) report.notes.push_back(place.note);
-  return unsplit.output;
+  report.comparedWith = unsplit.place().text;
+  if (!unsplit.place().note.empty()) report.notes.push_back(unsplit.place().note);
+  return unsplit.run();
 }
 
 /// What the run generated, and what its ranks told of it.
@@ -108,17 +166,6 @@ Result<std::vector<std::string>> checkExpectation(const RunRequest& request) {
 }
 
 }  // namespace
-
-double defaultTolerance(graph::DType dtype, launch::Backend backend, int ranks) {
-  const bool isRoundedEach = backend == launch::Backend::Nccl && ranks > 2;
-  const double roundings = isRoundedEach ? std::sqrt(ranks - 1) : 1;
-  switch (dtype) {
-    case graph::DType::BFloat16: return 6e-2 * roundings;
-    case graph::DType::Float16: return 1e-2 * roundings;
-    case graph::DType::Float64: return 1e-8;
-    default: return 1e-4;
-  }
-}
 
 std::vector<std::string> rankArguments(const RunRequest& request) {
   std::vector<std::string> words;
@@ -177,9 +224,11 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (!report.outcome.succeeded) return report;
   follower.tell(report);
   if (request.step) CLEAVE_TRY_VOID(takeGenerated(report, request, files, follower.generated()));
-  CLEAVE_TRY(const fs::path expected, expectedFile(report, request, model, modelFiles, files, folder, progress));
+  UnsplitRuns unsplit(request, report, model, modelFiles, files, folder, progress);
+  CLEAVE_TRY(const fs::path expected, expectedFile(report, request, unsplit));
+  const auto measure = [&] { return unsplit.ruler(report.notes); };
   if (!expected.empty())
-    CLEAVE_TRY_VOID(compareWith(expected, report, request, files, request.training.steps, progress));
+    CLEAVE_TRY_VOID(compareWith(expected, report, request, files, request.training.steps, measure, progress));
   // Last: whatever `output` is a second name of has been read by now.
   if (output) {
     CLEAVE_TRY(const auto written, RandomAccessFile::open(files.output));

@@ -24,7 +24,7 @@ struct RunRequest {
   int replicas = 1;  ///< data parallelism: the plan's ranks so many times over, each on its rows (program/mesh.h)
   launch::Backend backend = launch::Backend::Auto;
   std::optional<std::filesystem::path> input, expect, output;
-  std::optional<double> rtol, atol;  ///< nullopt: defaultTolerance of the model's type
+  std::optional<double> rtol, atol;  ///< one that is missing is 0; nullopt both: by rounding (rounding.h)
   program::Training training;        ///< steps instead of one forward pass; the plan's optimizer
   /// Tokens behind `input`, a prompt that `plan` is for, instead of one forward pass: see generation.h.
   program::Generation generation;
@@ -67,11 +67,6 @@ Result<launch::BackendChoice> backendFor(const RunRequest& request, const Progre
 /// The same for the run that the ranks are compared with, when they have ended: one process on CPUs that holds the
 /// model whole, and computes the rows of all replicas.
 MemoryCheck checkUnsplitMemory(const plan::Plan& plan, const Workload& workload = {});
-
-/// Absolute and relative tolerance of a comparison in this element type: float32 1e-4, float16 1e-2, bfloat16 6e-2 (8
-/// bits of mantissa, and sums in another order), float64 1e-8. Gloo sums half precision in float32 and rounds once;
-/// NCCL sums n ranks in the type itself and rounds n - 1 times, whose errors grow by √(n - 1).
-double defaultTolerance(graph::DType dtype, launch::Backend backend = launch::Backend::Gloo, int ranks = 1);
 
 /// Starts the ranks, or waits for them (and, where asked, starts the unsplit run), waits, compares: outputs with what
 /// is expected, and what each rank read, allocated and sent with the plan. Of training the outputs are the losses of

@@ -187,15 +187,35 @@ class ShapesRun {
     const UnsplitPlace place = unsplitPlace(largest(), m_request.run.workload(), m_reports.front().backend);
     CLEAVE_TRY_VOID(
         launchUnsplit(*planOf(0), place, filesOf(folder, "unsplit", 0), m_request.run, m_files, m_progress, then));
+    bool isMeasured = false;
+    const auto measure = [&](std::size_t shape) -> Result<std::optional<RulerFiles>> {
+      if (!std::exchange(isMeasured, true)) CLEAVE_TRY_VOID(runReordered(folder, place));
+      return RulerFiles{filesOf(folder, "unsplit", shape).output, filesOf(folder, "reordered", shape).output};
+    };
     for (std::size_t shape = 0; shape < m_reports.size(); ++shape) {
       RunReport& report = m_reports[shape];
       report.comparedWith = place.text;
       if (!place.note.empty()) report.notes.push_back(place.note);
       const auto steps = m_request.run.training.steps * static_cast<std::int64_t>(shape + 1);
-      CLEAVE_TRY_VOID(compareWith(filesOf(folder, "unsplit", shape).output, report, m_requests[shape],
-                                  filesOf(folder, "outputs", shape), steps, m_progress));
+      CLEAVE_TRY_VOID(compareWith(
+          filesOf(folder, "unsplit", shape).output, report, m_requests[shape], filesOf(folder, "outputs", shape), steps,
+          [&] { return measure(shape); }, m_progress));
     }
     return {};
+  }
+
+  /// All shapes with their sums in another order: rulers.
+  Result<void> runReordered(const TemporaryFolder& folder, const UnsplitPlace& place) {
+    std::map<const Model*, std::shared_ptr<const plan::Plan>> plans;
+    for (const ShapeRun& run : m_request.shapes) {
+      std::shared_ptr<const plan::Plan>& plan = plans[run.model.get()];
+      if (plan) continue;
+      CLEAVE_TRY(plan, reorderedPlan(run.model, *run.plan, m_progress));
+    }
+    const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
+    CLEAVE_TRY(const auto then, writeOthers(folder, "reordered", planOf, [](std::size_t) { return std::string(); }));
+    m_progress.report("ruler");
+    return launchUnsplit(*planOf(0), place, filesOf(folder, "reordered", 0), m_request.run, m_files, m_progress, then);
   }
 
   const ShapesRequest& m_request;

@@ -17,19 +17,44 @@
 namespace cleave::pipeline {
 namespace {
 
+/// By output, or of all parameters and losses: what rounding is in the coarsest type that they were computed in.
+std::map<std::string, Rounding> roundingsOf(const RunReport& report, const RunRequest& request) {
+  std::map<std::string, Rounding> roundings;
+  const graph::Graph& graph = *request.plan->graph;
+  const std::vector<graph::DType> coarsest = coarsestTypes(graph);
+  for (const graph::Output& output : graph.outputs)
+    roundings[output.name].unit = roundingUnit(coarsest[output.value.index()], report.backend, request.mesh().ranks());
+  return roundings;
+}
+
+/// What the ruler says, once it is measured.
+struct Ruler {
+  std::map<std::string, double> apart = {};      ///< by tensor
+  std::vector<std::int64_t> undecidedFrom = {};  ///< of generation, by row: see compareTokens
+  bool isMissing = false;                        ///< it does not fit into memory
+};
+
 /// Every rank holds all outputs whole. Those of rank 0 are compared, and with them the ranks that computed the same bit
 /// for bit; any other rank has written its own.
 Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files,
-                            const fs::path& expected, std::int64_t steps) {
+                            const fs::path& expected, std::int64_t steps, const Ruler& ruler) {
   const program::Training& training = request.training;
   Comparison comparison{.rtol = report.rtol,
                         .atol = report.atol,
+                        .roundings = roundingsOf(report, request),
+                        .rounding = {.unit = roundingUnit(report.coarsest, report.backend, request.mesh().ranks())},
                         .isTraining = training.isAsked(),
                         .isExpectedOfRun = !request.expect,
                         .moves = 2 * training.learningRate * static_cast<double>(steps)};
   if (training.isAsked()) {
     CLEAVE_TRY(comparison.otherNames, otherNamesIn(*request.plan, expected));
   }
+  if (ruler.isMissing) {
+    comparison.roundings.clear();
+    comparison.rounding.unit = unitWithoutRuler(report.coarsest, report.backend, request.mesh().ranks());
+  }
+  for (const auto& [name, apart] : ruler.apart)
+    comparison.roundings.try_emplace(name, comparison.rounding).first->second.ruler = apart;
   // An unsplit run of the same program has the same where there is padding.
   if (request.expect && files.input && !training.isAsked()) {
     CLEAVE_TRY(comparison.padding, paddingOf(withRowsOf(request.plan->model, request.replicas), *files.input));
@@ -39,11 +64,9 @@ Result<void> compareOutputs(RunReport& report, const RunRequest& request, const 
     const bool isSame = results[static_cast<std::size_t>(rank)]->outputDigests == results.front()->outputDigests;
     if (rank > 0 && isSame) continue;
     const fs::path file = rank == 0 ? files.output : fs::path(fmt::format("{}.{}", files.deviation.string(), rank));
-    if (rank > 0)
-      report.notes.push_back(
-          fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", rank));
     if (report.generation) {
-      CLEAVE_TRY(OutputDifference tokens, compareTokens(file, expected, report.generation->firstDifference));
+      CLEAVE_TRY(OutputDifference tokens,
+                 compareTokens(file, expected, ruler.undecidedFrom, report.generation->firstDifference));
       tokens.rank = rank;
       report.outputs.push_back(std::move(tokens));
       continue;
@@ -105,27 +128,50 @@ Result<void> explainNotANumber(RunReport& report, const RunRequest& request, con
   return {};
 }
 
+void noteDeviations(RunReport& report) {
+  int last = 0;
+  for (const OutputDifference& output : report.outputs) {
+    if (output.rank == std::exchange(last, output.rank) || output.rank == 0) continue;
+    report.notes.push_back(
+        fmt::format("Rank {} did not compute the very bits of rank 0: its outputs are compared too.", output.rank));
+  }
+}
+
+/// Whether the ruler can tell a difference that was found from rounding.
+bool asksForRuler(const RunReport& report) {
+  if (report.rtol || report.atol) return false;
+  bool isOutside = false;
+  for (const OutputDifference& output : report.outputs) {
+    if (output.notANumber > 0) return false;
+    isOutside = isOutside || !output.within();
+  }
+  return isOutside;
+}
+
+Result<Ruler> readRuler(const std::optional<RulerFiles>& files, const RunReport& report) {
+  Ruler ruler;
+  if (!files) {
+    ruler.isMissing = true;
+  } else if (report.generation) {
+    CLEAVE_TRY(ruler.undecidedFrom, firstDifferences(files->unsplit, files->reordered));
+  } else {
+    CLEAVE_TRY(ruler.apart, rulersOf(files->unsplit, files->reordered));
+  }
+  return ruler;
+}
+
 bool isHalf(graph::DType dtype) { return dtype == graph::DType::BFloat16 || dtype == graph::DType::Float16; }
 
-/// The largest difference that half precision alone explains grows with the model; nothing in the numbers tells it from
-/// a wrong split.
+/// Without a ruler nothing in the numbers tells rounding in half precision from a wrong split.
 void noteRounding(RunReport& report, const RunRequest& request) {
   const plan::ModelInfo& model = request.plan->model;
   const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& output) {
     return output.within() || output.notANumber > 0;
   });
-  if (!isHalf(model.dtype) || isWithin) return;
-  if (report.generation) {
-    report.notes.push_back(
-        fmt::format("Rounding in {} may choose another token where two are about as likely: plan with --dtype float32 "
-                    "to tell a wrong split.",
-                    graph::toText(model.dtype)));
-    return;
-  }
-  const std::string advice = model.isExported ? "export the model in float32" : "plan it with --dtype float32";
+  if (!isHalf(model.dtype) || isWithin || report.rulerParts > 0) return;
+  const std::string advice = model.isExported ? "Export the model in float32" : "Plan it with --dtype float32";
   report.notes.push_back(
-      fmt::format("Rounding in {} may differ by more than the tolerance: {}, where it is {}, to tell a wrong split.",
-                  graph::toText(model.dtype), advice, defaultTolerance(graph::DType::Float32)));
+      fmt::format("{} to tell rounding in {} from a wrong split.", advice, graph::toText(model.dtype)));
 }
 
 /// AdamW divides a gradient by its own size: where rounding decides which side of a kink a unit is on, or what a sum
@@ -243,9 +289,11 @@ Result<launch::BackendChoice> backendFor(const RunRequest& request, const Progre
 Result<RunReport> beginReport(const RunRequest& request, const launch::BackendChoice& choice) {
   RunReport report;
   report.backend = choice.backend;
-  const double tolerance = defaultTolerance(request.plan->model.dtype, choice.backend, request.mesh().ranks());
-  report.rtol = request.rtol.value_or(tolerance);
-  report.atol = request.atol.value_or(tolerance);
+  report.coarsest = coarsestType(*request.plan->graph);
+  if (request.rtol || request.atol) {
+    report.rtol = request.rtol.value_or(0);
+    report.atol = request.atol.value_or(0);
+  }
   report.warnings = request.plan->warnings;
   report.mesh = request.mesh();
   report.training = request.training;
@@ -357,9 +405,18 @@ void Follower::tell(RunReport& report) const {
 }
 
 Result<void> compareWith(const fs::path& expected, RunReport& report, const RunRequest& request, const RankFiles& files,
-                         std::int64_t steps, const Progress& progress) {
+                         std::int64_t steps, const MeasureRuler& measure, const Progress& progress) {
   progress.report("compare");
-  CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected, steps));
+  CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected, steps, {}));
+  if (asksForRuler(report)) {
+    progress.report("ruler");
+    CLEAVE_TRY(const auto made, measure());
+    CLEAVE_TRY(const Ruler ruler, readRuler(made, report));
+    if (made) report.rulerParts = std::max(2, request.plan->ranks);
+    report.outputs.clear();
+    CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected, steps, ruler));
+  }
+  noteDeviations(report);
   notePadding(report);
   noteKinks(report, request);
   CLEAVE_TRY_VOID(explainNotANumber(report, request, files, progress));

@@ -59,10 +59,18 @@ class Follower {
   std::string m_precision;  ///< of rank 0
 };
 
+/// The outputs of the unsplit run, and of the same with its sums in another order (rounding.h).
+struct RulerFiles {
+  fs::path unsplit, reordered;
+};
+/// Makes them: for the comparison that finds a difference which rounding in one sum does not explain. Nullopt: the
+/// unsplit run does not fit into memory, which is a note then.
+using MeasureRuler = std::function<Result<std::optional<RulerFiles>>()>;
+
 /// Compares what the ranks wrote with what is expected, and explains what is not equal. The report has their outcome.
 /// `steps`: that the parameters went through, of training.
 Result<void> compareWith(const fs::path& expected, RunReport& report, const RunRequest& request, const RankFiles& files,
-                         std::int64_t steps, const Progress& progress);
+                         std::int64_t steps, const MeasureRuler& measure, const Progress& progress);
 
 RunVerdict verdictOf(const RunReport& report);
 

@@ -3,6 +3,7 @@
 #include "formats/element.h"
 #include "formats/safetensors.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace cleave::pipeline {
@@ -79,16 +80,16 @@ std::vector<std::int64_t> indexOf(std::int64_t flat, const graph::Shape& shape) 
 }
 
 /// How far apart, as a part of what is allowed; above 1: they differ.
-double apart(double actual, double expected, double tolerance, double scale) {
+double apart(double actual, double expected, const Rounding& rounding, double scale) {
   if (std::isnan(actual) && std::isnan(expected)) return 0;
   if (!std::isfinite(actual) || !std::isfinite(expected)) return actual == expected ? 0 : HUGE_VAL;
   const double difference = std::abs(actual - expected);
-  return difference == 0 ? 0 : difference / (tolerance * (std::abs(expected) + scale));
+  return difference == 0 ? 0 : difference / rounding.allowed(expected, scale);
 }
 
 }  // namespace
 
-Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& expected, double tolerance) {
+Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& expected, const Rounding& rounding) {
   ValueDifference difference;
   CLEAVE_TRY(const std::vector<double> whole, readWhole(expected));
   difference.elements = std::ssize(whole);
@@ -99,15 +100,27 @@ Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& e
     std::int64_t outside = 0;
     forEachElement(actual, rank, [&](std::int64_t own, std::int64_t at) {
       const double is = part[static_cast<std::size_t>(own)], shouldBe = whole[static_cast<std::size_t>(at)];
-      const double far = apart(is, shouldBe, tolerance, scale);
+      const double far = apart(is, shouldBe, rounding, scale);
       outside += far > 1;
       if (far <= farthest) return;
       farthest = far;
-      difference.largest = ElementDifference{indexOf(at, actual.shape), rank, is, shouldBe};
+      difference.largest =
+          ElementDifference{indexOf(at, actual.shape), rank, is, shouldBe, rounding.allowed(shouldBe, scale)};
     });
     difference.outside = std::max(difference.outside, outside);
   }
   return difference;
+}
+
+Result<double> rulerOf(const HeldValue& reordered, const HeldValue& unsplit) {
+  CLEAVE_TRY(const std::vector<double> left, readWhole(reordered));
+  CLEAVE_TRY(const std::vector<double> right, readWhole(unsplit));
+  double largest = 0;
+  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
+    const double apart = std::abs(left[i] - right[i]);
+    if (std::isfinite(apart)) largest = std::max(largest, apart);
+  }
+  return largest;
 }
 
 Result<ValueDifference> notNumbersIn(const HeldValue& value) {

@@ -20,7 +20,9 @@ struct HeldValue {
 
 /// Every rank of `actual` against the whole that the ranks of `expected` make up. Leaves ValueDifference::value as it
 /// is. BadInput for a part that has not the shape that its placement makes.
-Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& expected, double tolerance);
+Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& expected, const Rounding& rounding);
+/// The largest difference of two finite elements: a ruler.
+Result<double> rulerOf(const HeldValue& reordered, const HeldValue& unsplit);
 /// How many elements are not a number (`outside`), and the first of them. Otherwise the same.
 Result<ValueDifference> notNumbersIn(const HeldValue& value);
 

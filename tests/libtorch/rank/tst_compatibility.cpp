@@ -200,7 +200,7 @@ Cell half(const std::string& family) {
   Cell cell{true, ""};
   for (const auto dtype : {graph::DType::BFloat16, graph::DType::Float16}) {
     const ModelPtr model = openedFor(folderOf(family), inputsOf(family), dtype);
-    const double tolerance = pipeline::defaultTolerance(dtype);
+    const double tolerance = pipeline::unitWithoutRuler(dtype);
     const Tensors whole = computed(*planned(model, {.ranks = 1}), inputsOf(family));
     const Tensors split = computed(*planned(model, {.ranks = 2}), inputsOf(family));
     const bool isSame = ofTolerance(split, whole, tolerance) <= 1;
