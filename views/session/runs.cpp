@@ -43,6 +43,12 @@ QString inWindowWords(QString sentence) {
   return capitalized(sentence);
 }
 
+/// "2 ranks and one forward pass", "4 ranks and training with adamw"
+QString purposeText(int ranks, bool isTraining, program::Optimizer optimizer) {
+  return isTraining ? Runs::tr("%1 and training with %2").arg(ranksText(ranks), toQ(program::toText(optimizer)))
+                    : Runs::tr("%1 and one forward pass").arg(ranksText(ranks));
+}
+
 /// What running a plan here asks for; how is the user's to say.
 pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan) {
   pipeline::RunRequest request;
@@ -107,9 +113,16 @@ QString Runs::whyNot(const RunSettings& settings) const {
   if (const auto& model = m_opened.model(); model && !model->info.quantization.empty())
     return toQ(program::whyNotRun(model->info.source, model->info.quantization));
   if (!m_plans.whyOpenedCannotRun().isEmpty()) return m_plans.whyOpenedCannotRun();
+  // What was opened is what runs: a plan from a file gives way to another one only where its user asks for that.
+  const bool isOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan();
+  if (isOpened && !solvesFirst(settings)) return {};
+  if (isOpened && !m_opened.model()->folder.path.empty())
+    return tr("The opened plan is for %1, not for %2. Run it as it is, or choose %2 in Solve ▸ Settings and solve.")
+        .arg(purposeText(m_plans.plan()->ranks, m_plans.plan()->costSettings.isTraining,
+                         m_plans.plan()->costSettings.optimizer),
+             purposeText(settings.ranks, settings.training.isAsked(), settings.training.optimizer));
   // Without its model, all that can be run is the plan that names the weights.
-  const bool isAsOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan() && !solvesFirst(settings);
-  if (isAsOpened || !m_opened.model()->folder.path.empty()) return {};
+  if (!m_opened.model()->folder.path.empty()) return {};
   return m_plans.openedPlan()
              ? tr("The plan is open without its model, so it can only be run as it is, on %1%2: open its model folder "
                   "for another plan.")

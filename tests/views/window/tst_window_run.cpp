@@ -112,6 +112,27 @@ class TestWindowRun : public QObject {
     }
   }
 
+  /// What was opened is what runs: another plan in its place would pass under its title.
+  void anOpenedPlanGivesWayToNoOther() {
+    const QTemporaryDir folder;
+    SessionWindow window;
+    window.openPath(alteredPlan(folder));
+    QTRY_VERIFY_WITH_TIMEOUT(window.isSettled() && window.session().plans().openedPlan(), kPatience);
+    Runs& runs = window.session().runs();
+    const auto opened = window.session().plans().plan();
+    for (const RunSettings& other : {RunSettings{.ranks = 2, .training = {.steps = 2}}, RunSettings{.ranks = 4}}) {
+      const QString why = runs.whyNot(other);
+      QVERIFY2(why.startsWith(QStringLiteral("The opened plan is for 2 ranks and one forward pass, not for ")),
+               qPrintable(why));
+      runs.run(other);
+      QVERIFY(window.isSettled() && !runs.state());
+      QCOMPARE(window.session().plans().plan(), opened);
+    }
+    run(window, {.ranks = 2, .backend = launch::Backend::Gloo});
+    QCOMPARE(runs.state()->plan, opened);
+    QCOMPARE(verdict(window).word, QStringLiteral("failed"));
+  }
+
   /// Steps, optimizer and all else from the controls; the plan is solved again for training first.
   void trainingIsAskedForInTheView() {
     SessionWindow window;
