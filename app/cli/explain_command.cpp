@@ -173,12 +173,11 @@ struct ExplainCommand {
   /// How much of the model is split, then what is not and why: first what a user should know (where heads do not
   /// divide, that), last what is replicated because that is best.
   static std::string replicatedText(const plan::Plan& plan) {
-    const auto& layers = plan.shares.layers;
     const bool headsDivide = plan::indivisibleHeads(plan.shares).empty();
-    const bool isAllSplit = headsDivide && layers.layers > 0 && layers.split == layers.layers;
-    std::string text =
-        isAllSplit ? "There is a plan, and every layer that has weights is split.\n" : "There is a plan.\n";
-    const std::string shares = fmt::format("  {}\n", plan::toText(plan.shares));
+    std::string text = "There is a plan.\n";
+    std::string shares = fmt::format("  {}\n", plan::toText(plan.shares));
+    if (const std::string largest = plan::largestWholeText(plan.shares); !largest.empty())
+      shares += fmt::format("  {}\n", largest);
     if (headsDivide) text += shares;
     for (const std::string& warning : plan.warnings) text += fmt::format("  {}\n", warning);
     if (!headsDivide) text += shares;

@@ -122,6 +122,7 @@ std::string planSummary(const plan::Plan& plan) {
   text += fmt::format("\n{}\n", plan::toText(plan.shares));
   if (const std::string whole = plan::replicatedText(plan::replicatedLayers(plan)); !whole.empty())
     text += whole + ".\n";
+  if (const std::string largest = plan::largestWholeText(plan.shares); !largest.empty()) text += largest + "\n";
   bool asks = std::any_of(plan.layers.begin(), plan.layers.end(),
                           [](const auto& layer) { return mayRedistribute(layer.standing); });
   for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) {

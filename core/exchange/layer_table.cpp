@@ -4,6 +4,7 @@
 #include "exchange/styles.h"
 #include "graph/attention.h"
 #include "graph/operators.h"
+#include "graph/weights.h"
 #include "solve/problem/strategy_text.h"
 
 #include <algorithm>
@@ -46,6 +47,7 @@ class TableMaker {
  public:
   explicit TableMaker(const plan::Plan& plan) : m_plan(plan), m_graph(*plan.graph), m_parents(m_graph.values.size()) {
     std::iota(m_parents.begin(), m_parents.end(), std::size_t{0});
+    findWeights();
   }
 
   LayerTable make() && {
@@ -77,7 +79,19 @@ class TableMaker {
   bool isSplit(ValueId value) const { return !m_plan.solution->of(value).isReplicatedOn(m_plan.ranks); }
   /// An activation that a rank has its part of.
   bool isPart(ValueId value) const {
-    return m_graph.node(m_graph.value(value).producer).kind == NodeKind::Call && isSplit(value);
+    return m_graph.node(m_graph.value(value).producer).kind == NodeKind::Call && !m_isOfSources[value.index()] &&
+           isSplit(value);
+  }
+
+  /// What is computed from sources alone: weights before they are multiplied.
+  void findWeights() {
+    m_isOfSources.resize(m_graph.values.size());
+    for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
+      const Node& node = m_graph.node(id);
+      bool isOfSources = node.kind != NodeKind::Input && !m_plan.solution->strategies[id.index()];
+      graph::forEachOperand(node, [&](ValueId v) { isOfSources = isOfSources && m_isOfSources[v.index()]; });
+      for (const ValueId result : node.results) m_isOfSources[result.index()] = isOfSources;
+    }
   }
 
   std::size_t rootOf(std::size_t value) {
@@ -138,11 +152,13 @@ class TableMaker {
     layer.node = id;
     layer.kind = shape.kind;
     layer.strategy = solve::effectiveStrategy(option, m_plan.ranks);
-    layer.weight = m_graph.value(shape.weight).name;
-    layer.shape = m_graph.shapeOf(shape.weight);
-    layer.placement = option.weight;
-    layer.localShape = option.weight.localShape(layer.shape, m_plan.ranks).value_or(layer.shape);
-    layer.cut = cutOf(option.weight, m_plan.ranks);
+    const ValueId parameter = graph::mainParameter(m_graph, shape.weight);
+    layer.weight = m_graph.value(parameter).name;
+    layer.shape = m_graph.shapeOf(parameter);
+    layer.placement = m_plan.solution->of(parameter);
+    layer.localShape = layer.placement.localShape(layer.shape, m_plan.ranks).value_or(layer.shape);
+    layer.cut = cutOf(layer.placement, m_plan.ranks);
+    layer.isPrepared = !graph::isCastParameter(m_graph, shape.weight);
     layer.hasBias = shape.bias.isValid();
     layer.isTransposed = shape.kind == LayerKind::Linear && shape.outAxis > shape.inAxis;
     layer.isInTurn = shape.kind == LayerKind::Experts && graph::areInTurn(shape);
@@ -304,6 +320,7 @@ class TableMaker {
   const plan::Plan& m_plan;
   const Graph& m_graph;
   LayerTable m_table;
+  std::vector<bool> m_isOfSources;                ///< by ValueId
   std::vector<std::size_t> m_parents;             ///< by ValueId: union-find
   Region m_sequence;                              ///< for what it collects
   std::set<std::size_t> m_onSequence;             ///< roots

@@ -40,6 +40,7 @@ struct Layer {
   Cut cut = Cut::Whole;
   bool isTransposed = false;  ///< of Linear: the weight lies [in, out], as in transformers' Conv1D
   bool isInTurn = false;      ///< of Experts: gate and up lie in turn
+  bool isPrepared = false;    ///< its weight is computed from the parameter, by more than a cast
   bool hasBias = false;
   bool isHead = false;                       ///< the one layer from whose result the model's output or loss is computed
   bool isRouter = false;                     ///< of Linear: beside experts, it chooses among them

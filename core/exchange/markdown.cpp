@@ -72,6 +72,8 @@ Result<Exported> writeMarkdown(const plan::Plan& plan, const Options&) {
   std::string text = fmt::format("# {} on {}\n\n", name, counted(plan.ranks, "rank"));
   text += fmt::format("{}, {}.\n\n", inCode(plan.model.source), sizesOf(plan.model));
   text += fmt::format("**Split**: {}\n\n", plan::toText(plan.shares));
+  if (const std::string largest = plan::largestWholeText(plan.shares); !largest.empty())
+    text += fmt::format("{}\n\n", largest);
   text += fmt::format("**Predicted**: {}", plan::predictedText(plan));
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("; {}", words);
   if (const std::string proof = plan::proofInWords(plan); !proof.empty()) text += fmt::format(" ({})", proof);

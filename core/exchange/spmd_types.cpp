@@ -31,23 +31,7 @@ using graph::NodeKind;
 using graph::ParallelOp;
 using graph::ValueId;
 
-std::string_view torchName(DType dtype) {
-  switch (dtype) {
-    case DType::Float64: return "torch.float64";
-    case DType::Float32: return "torch.float32";
-    case DType::Float16: return "torch.float16";
-    case DType::BFloat16: return "torch.bfloat16";
-    case DType::Float8E4M3: return "torch.float8_e4m3fn";
-    case DType::Float8E5M2: return "torch.float8_e5m2";
-    case DType::Int64: return "torch.int64";
-    case DType::Int32: return "torch.int32";
-    case DType::Int16: return "torch.int16";
-    case DType::Int8: return "torch.int8";
-    case DType::UInt8: return "torch.uint8";
-    case DType::Bool: return "torch.bool";
-  }
-  return "torch.float32";
-}
+std::string inTorch(DType dtype) { return fmt::format("torch.{}", graph::torchName(dtype)); }
 
 /// JSON's texts are Python's.
 std::string quoted(const std::string& text) { return jsonText(nlohmann::ordered_json(text)); }
@@ -109,7 +93,7 @@ class ProgramWriter {
       const bool isPart = node.kind == NodeKind::Parameter && parts.contains(value.name);
       m_isPart[node.results[0].index()] = isPart;
       const std::string entry = fmt::format("    {}: ({}, {}, {}),\n", quoted(value.name), shapeText(value.type.shape),
-                                            torchName(value.type.dtype), isPart ? "V" : "R");
+                                            inTorch(value.type.dtype), isPart ? "V" : "R");
       if (node.kind == NodeKind::Parameter) m_parameters += entry;
       if (node.kind == NodeKind::Input) m_inputs += entry;
     }
@@ -128,7 +112,7 @@ class ProgramWriter {
       case NodeKind::Parameter: line(fmt::format("{} = p[{}]", name(result), quoted(value.name))); return {};
       case NodeKind::Constant:
         line(fmt::format("{} = spmd.assert_type(torch.zeros({}, dtype={}, device=device), {{tp: R}})", name(result),
-                         shapeText(value.type.shape), torchName(value.type.dtype)));
+                         shapeText(value.type.shape), inTorch(value.type.dtype)));
         return {};
       case NodeKind::Call: break;
     }
@@ -268,7 +252,7 @@ class ProgramWriter {
         for (const bool truth : truths) texts.emplace_back(truth ? "True" : "False");
         return fmt::format("[{}]", fmt::join(texts, ", "));
       }
-      std::string operator()(DType dtype) const { return std::string(torchName(dtype)); }
+      std::string operator()(DType dtype) const { return inTorch(dtype); }
       std::string operator()(graph::DeviceArgument) const { return "device"; }
     };
     return std::visit(Visitor(), argument);

@@ -74,6 +74,9 @@ class Styler {
   }
 
   std::string whyNotLayer(const Layer& layer) const {
+    if (layer.isPrepared)
+      return fmt::format("its weight is computed from `{}`, and {} splits the weights that modules hold",
+                         wildcardName(layer.weight), m_vocabulary.library);
     if (layer.isTransposed && !m_vocabulary.saysTransposed)
       return fmt::format("it is a Conv1D, whose weight lies [in, out], and {} splits Linear", m_vocabulary.library);
     if (m_vocabulary.hasOwnModules) return {};

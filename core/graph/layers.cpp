@@ -2,6 +2,7 @@
 
 #include "graph/arguments.h"
 #include "graph/operators.h"
+#include "graph/weights.h"
 
 #include <vector>
 
@@ -26,10 +27,6 @@ const LayerArguments* layerOf(std::string_view op) {
 
 constexpr std::size_t kActivation = 5;  ///< argument of experts
 
-bool isParameter(const Graph& graph, ValueId value) {
-  return value.isValid() && graph.node(graph.value(value).producer).kind == NodeKind::Parameter;
-}
-
 std::size_t rankOf(const Graph& graph, ValueId value) { return graph.shapeOf(value).size(); }
 
 /// addmm scales bias and product by beta and alpha; only the plain form is a layer.
@@ -42,11 +39,40 @@ bool isScaled(const Node& node, int factor) {
 /// Linear, with a matrix for each item of a batch: [batch, in, out].
 bool isOfMatrices(const LayerShape& layer) { return layer.outAxis == 2; }
 
-bool isProduct(const Graph& graph, const LayerShape& layer) {
-  if (!layer.input.isValid() || !isParameter(graph, layer.weight) || isParameter(graph, layer.input)) return false;
+/// True for [.., heads, tokens, e]: a view has cut the last dimension out of features. What heads are multiplied by is
+/// part of an attention, whose rules follow the split of the heads.
+bool isOfHeads(const Graph& graph, ValueId input) {
+  constexpr int kLongestWay = 8;
+  if (rankOf(graph, input) < 4) return false;
+  for (int steps = 0; steps < kLongestWay; ++steps) {
+    const Node& node = graph.node(graph.value(input).producer);
+    if (node.kind != NodeKind::Call || layerOf(graph.opName(node))) return false;
+    const ValueId before = operandAt(node, 0);
+    if (!before.isValid()) return false;
+    const Shape &from = graph.shapeOf(before), &to = graph.shapeOf(input);
+    if (graph.opName(node) == "aten::view" && !from.empty() && to.size() > from.size() && to.back() < from.back())
+      return true;
+    input = before;
+  }
+  return false;
+}
+
+/// A weight that is computed before it is used counts where an activation is multiplied by it: not one computed weight
+/// by another, not the table of an attention's positions, not a row of numbers by a column.
+bool isPreparedFor(const Graph& graph, const LayerShape& layer) {
+  if (!isWeight(graph, layer.weight) || isComputedFromSources(graph, layer.input)) return false;
+  const Shape& weight = graph.shapeOf(layer.weight);
+  if (weight[static_cast<std::size_t>(layer.inAxis)] <= 1 || isOfHeads(graph, layer.input)) return false;
+  const ValueId parameter = mainParameter(graph, layer.weight);
+  return !isOfMatrices(layer) || elementCount(weight) <= elementCount(graph.shapeOf(parameter));
+}
+
+bool isProduct(const Graph& graph, NodeId node, const LayerShape& layer) {
+  if (!layer.input.isValid() || !layer.weight.isValid()) return false;
   const std::size_t rank = isOfMatrices(layer) ? 3 : 2;
   if (rankOf(graph, layer.weight) != rank || rankOf(graph, layer.input) == 0) return false;
-  return !layer.bias.isValid() || (isParameter(graph, layer.bias) && rankOf(graph, layer.bias) == 1);
+  if (layer.bias.isValid() && (!isWeight(graph, layer.bias) || rankOf(graph, layer.bias) != 1)) return false;
+  return isParameter(graph, layer.weight) ? !makesWeight(graph, node) : isPreparedFor(graph, layer);
 }
 
 /// An embedding with scale_grad_by_freq: a row's gradient goes by how often its id occurs, which a rank that has other
@@ -57,7 +83,7 @@ bool countsItsIds(const Node& node, LayerKind kind) {
 }
 
 bool isEmbedding(const Graph& graph, const LayerShape& layer) {
-  return isParameter(graph, layer.weight) && layer.input.isValid() && rankOf(graph, layer.weight) == 2;
+  return isWeight(graph, layer.weight) && layer.input.isValid() && rankOf(graph, layer.weight) == 2;
 }
 
 bool areExperts(const Graph& graph, const LayerShape& layer) {
@@ -73,9 +99,9 @@ bool areExperts(const Graph& graph, const LayerShape& layer) {
   return isParameter(graph, layer.bias) && graph.shapeOf(layer.bias) == Shape{gateUp[0], gateUp[out]};
 }
 
-bool isLayer(const Graph& graph, const LayerShape& layer) {
+bool isLayer(const Graph& graph, NodeId node, const LayerShape& layer) {
   switch (layer.kind) {
-    case LayerKind::Linear: return isProduct(graph, layer);
+    case LayerKind::Linear: return isProduct(graph, node, layer);
     case LayerKind::Embedding: return isEmbedding(graph, layer);
     case LayerKind::CrossEntropy: return layer.input.isValid() && layer.target.isValid();
     case LayerKind::Experts: return areExperts(graph, layer);
@@ -118,7 +144,7 @@ std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
   // A graph from a file may say so of a product.
   const bool hasDimensions = !node.results.empty() && !graph.shapeOf(node.results.front()).empty();
   if (layer.kind != LayerKind::CrossEntropy && !hasDimensions) return std::nullopt;
-  return isLayer(graph, layer) ? std::optional(layer) : std::nullopt;
+  return isLayer(graph, id, layer) ? std::optional(layer) : std::nullopt;
 }
 
 std::string layerName(const Graph& graph, NodeId id) {
@@ -129,9 +155,13 @@ std::string layerName(const Graph& graph, NodeId id) {
     if (!scope.empty()) return scope;
     return node.results.empty() ? std::string() : graph.value(node.results[0]).name;
   }
-  const std::string& weight = graph.value(layer->weight).name;
-  const auto dot = weight.rfind('.');
-  const std::string owner = dot == std::string::npos ? weight : weight.substr(0, dot);
+  const std::string weight = weightName(graph, layer->weight);
+  const std::string& parameter = graph.value(mainParameter(graph, layer->weight)).name;
+  // A piece of a packed parameter is named after it: its module has several such layers.
+  if (weight != parameter) return weight;
+  std::string owner = parameter.substr(0, std::min(parameter.size(), parameter.rfind('.')));
+  // torch.nn.utils.parametrize keeps what a weight is computed from in modules of its own.
+  owner = owner.substr(0, owner.find(".parametrizations."));
   // A module may compute with the weights of one inside it, without calling that (torch.nn.MultiheadAttention).
   return scope.empty() || owner.starts_with(scope + '.') ? owner : scope;
 }

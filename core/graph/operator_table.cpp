@@ -222,6 +222,8 @@ constexpr Operator kOperators[] = {
     // Normalisations
     keeps("aten::batch_norm", Saves::Operands),
     keeps("aten::_fused_rms_norm", Saves::Operands),
+    keeps("aten::_weight_norm", Saves::Operands),
+    keeps("aten::_weight_norm_interface", Saves::Operands),
     keeps("aten::group_norm", Saves::Operands),
     keeps("aten::layer_norm", Saves::Operands),
     keeps("aten::native_batch_norm", Saves::Operands),

@@ -43,6 +43,7 @@ const DTypeRow& rowOf(DType dtype) {
 int itemSize(DType dtype) { return rowOf(dtype).bytes; }
 bool isFloatingPoint(DType dtype) { return rowOf(dtype).floating; }
 std::string_view toText(DType dtype) { return rowOf(dtype).shortName; }
+std::string_view torchName(DType dtype) { return rowOf(dtype).torchName; }
 
 std::optional<DType> parseDType(std::string_view text) {
   if (text.starts_with("torch.")) text.remove_prefix(6);

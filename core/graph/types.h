@@ -28,6 +28,8 @@ int itemSize(DType dtype);
 bool isFloatingPoint(DType dtype);
 /// Short text form: "f32", "bf16", "i64", "bool", "f8e4m3", ...
 std::string_view toText(DType dtype);
+/// PyTorch's: "float32", "bfloat16".
+std::string_view torchName(DType dtype);
 /// Accepts the short form, PyTorch's name ("float32", "torch.bfloat16") and safetensors' name ("F32", "BF16").
 std::optional<DType> parseDType(std::string_view text);
 

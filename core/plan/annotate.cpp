@@ -1,4 +1,5 @@
 #include "graph/layers.h"
+#include "graph/weights.h"
 #include "plan/steps.h"
 #include "solve/problem/strategy_text.h"
 
@@ -49,7 +50,7 @@ std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings
     layer.gatherOutput = option->strategy == Strategy::ColumnGather;
     layer.inputIsParallel = option->strategy == Strategy::Row || option->strategy == Strategy::RowScatter;
     layer.sequenceParallel = isSequenceParallel(option->strategy);
-    if (shape->weight.isValid()) layer.weight = graph.value(shape->weight).name;
+    if (shape->weight.isValid()) layer.weight = graph.value(graph::mainParameter(graph, shape->weight)).name;
     layer.node = node;
     if (regrets[i].kind == solve::SmallestRegret::Kind::Costs) layer.regretFs = regrets[i].extra;
     layer.isRegretKnown = regrets[i].kind != solve::SmallestRegret::Kind::NotKnown;

@@ -20,11 +20,13 @@ namespace cleave::plan {
 inline constexpr std::array<std::string_view, 1> kMeasuredFields{"plan.timings_ms"};
 /// What another version of Cleave may word or count otherwise though its plan is the same: sentences, and how much was
 /// searched.
-inline constexpr std::array<std::string_view, 6> kFieldsOfTheVersion{"plan.made_by",
+inline constexpr std::array<std::string_view, 8> kFieldsOfTheVersion{"plan.made_by",
                                                                      "plan.warnings",
                                                                      "plan.search",
                                                                      "plan.layers[*].reason",
                                                                      "plan.layers[*].standing.why",
+                                                                     "plan.shares.gathered_layers",
+                                                                     "plan.shares.largest_replicated",
                                                                      "plan.shares.replicated[*].standing.why"};
 
 struct FieldDifference {

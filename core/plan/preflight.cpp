@@ -1,6 +1,7 @@
 #include "plan/preflight.h"
 
 #include "graph/layers.h"
+#include "graph/weights.h"
 #include "plan/steps.h"
 #include "solve/explain/remedy.h"
 #include "solve/problem/variables.h"
@@ -223,8 +224,8 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
   const auto options = rules::layerStrategies(graph, node, layer, problem.context).offered;
   const auto splits = [&](const LayerStrategy& o) { return isSplitStrategy(o, problem.context.worldSize); };
   const bool hasSplitStrategy = std::any_of(options.begin(), options.end(), splits);
-  const std::int64_t bytes = (layer.weight.isValid() ? graph.heldBytes(layer.weight) : 0) +
-                             (layer.down.isValid() ? graph.heldBytes(layer.down) : 0);
+  const std::int64_t bytes =
+      graph::parameterBytes(graph, layer.weight) + (layer.down.isValid() ? graph.heldBytes(layer.down) : 0);
   found.unsplitLayers += !why.empty() || !hasSplitStrategy;
   if (!why.empty()) {
     IndivisibleLayers& group = groupFor(found.indivisible, pattern, node);

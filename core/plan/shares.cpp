@@ -2,7 +2,9 @@
 
 #include "base/checked.h"
 #include "base/quantities.h"
+#include "graph/layers.h"
 #include "graph/operators.h"
+#include "graph/weights.h"
 #include "plan/plan.h"
 #include "solve/problem/wording.h"
 
@@ -20,6 +22,10 @@ using graph::NodeId;
 using graph::NodeKind;
 
 constexpr std::size_t kMostOpsNamed = 3;
+
+double partOf(Wide part, Wide whole) {
+  return whole <= 0 ? 1 : std::clamp(static_cast<double>(part) / static_cast<double>(whole), 0.0, 1.0);
+}
 
 /// What a plan saves of what it could: all but one part in `ranks`.
 double shareOf(Wide whole, Wide onRank, int ranks) {
@@ -86,16 +92,58 @@ class Replicated {
   std::vector<Group> m_groups;
 };
 
-void addWeights(const solve::Problem& problem, const solve::Solution& solution, Shares& shares) {
-  for (const graph::Node& node : problem.graph->nodes) {
-    if (node.kind != NodeKind::Parameter) continue;
-    const graph::TensorType& type = problem.graph->value(node.results[0]).type;
-    const rules::Placement& placement = solution.of(node.results[0]);
-    const std::int64_t whole = problem.graph->heldBytes(node.results[0]);
-    const std::int64_t held = problem.graph->heldBytes(node.results[0], placement.localCount(type.shape, shares.ranks));
-    shares.weightBytes = saturatingAdd(shares.weightBytes, whole);
-    shares.rankWeightBytes = saturatingAdd(shares.rankWeightBytes, held);
+/// The first layer that multiplies by the parameter, however it is prepared; else the first operator that reads it.
+NodeId readerOf(const Graph& graph, graph::ValueId parameter) {
+  constexpr std::size_t kLongestWay = 16;
+  std::vector<graph::ValueId> way{parameter};
+  for (std::size_t at = 0; at < way.size() && at < kLongestWay; ++at) {
+    for (const NodeId user : graph.value(way[at]).users) {
+      if (graph::layerShape(graph, user)) return user;
+      for (const graph::ValueId made : graph.node(user).results) {
+        if (graph::isWeight(graph, made) && std::find(way.begin(), way.end(), made) == way.end()) way.push_back(made);
+      }
+    }
   }
+  const auto& users = graph.value(parameter).users;
+  return users.empty() ? NodeId() : users.front();
+}
+
+Standing whyWhole(const Graph& graph, graph::ValueId parameter, Standings& standings) {
+  const NodeId reader = readerOf(graph, parameter);
+  if (!reader.isValid()) return NotKnown{};
+  const bool isLayer = graph::layerShape(graph, reader).has_value();
+  Standing why = isLayer ? standings.weight(reader) : standings.work(reader);
+  if (!std::holds_alternative<Split>(why)) return why;
+  return Cannot{fmt::format(
+      "each rank needs all of it for its part of {}",
+      solve::ticked(isLayer ? graph::layerName(graph, reader) : graph.value(graph.node(reader).results.front()).name))};
+}
+
+void addWeights(const solve::Problem& problem, const solve::Solution& solution, Standings* standings, Shares& shares) {
+  const Graph& graph = *problem.graph;
+  std::map<std::string, WholeWeights> wholeOf;
+  for (const graph::Node& node : graph.nodes) {
+    if (node.kind != NodeKind::Parameter) continue;
+    const graph::ValueId parameter = node.results[0];
+    const rules::Placement& placement = solution.of(parameter);
+    const std::int64_t all = graph.heldBytes(parameter);
+    const std::int64_t held = graph.heldBytes(parameter, placement.localCount(graph.shapeOf(parameter), shares.ranks));
+    shares.weightBytes = saturatingAdd(shares.weightBytes, all);
+    shares.rankWeightBytes = saturatingAdd(shares.rankWeightBytes, held);
+    if (shares.ranks == 1 || held < all) continue;
+    const std::string& name = graph.value(parameter).name;
+    const std::string pattern = solve::withoutIndices(name.substr(0, std::min(name.size(), name.rfind('.'))));
+    WholeWeights& whole = wholeOf[pattern];
+    whole.pattern = pattern;
+    ++whole.count;
+    whole.bytes = saturatingAdd(whole.bytes, all);
+    if (!whole.first.isValid() || all > graph.heldBytes(whole.first)) whole.first = parameter;
+  }
+  const auto largest = std::max_element(wholeOf.begin(), wholeOf.end(),
+                                        [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; });
+  if (largest == wholeOf.end() || largest->second.bytes == 0) return;
+  shares.largestWhole = largest->second;
+  if (standings) shares.largestWhole->why = whyWhole(graph, shares.largestWhole->first, *standings);
 }
 
 bool hasHeads(const ReplicatedWork& work) {
@@ -106,6 +154,8 @@ bool hasHeads(const ReplicatedWork& work) {
 
 }  // namespace
 
+double Shares::heldWeights() const { return partOf(rankWeightBytes, weightBytes); }
+double Shares::computedFlops() const { return partOf(rankFlops, flops); }
 double Shares::flopsShare() const { return shareOf(flops, rankFlops, ranks); }
 double Shares::weightShare() const { return shareOf(weightBytes, rankWeightBytes, ranks); }
 
@@ -140,7 +190,7 @@ Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, 
   shares.ranks = problem.context.worldSize;
   shares.layers = solve::countLayers(graph, &solution, shares.ranks);
   shares.flops = costOfReplicated(problem).sum.flops;
-  addWeights(problem, solution, shares);
+  addWeights(problem, solution, standings, shares);
   const solve::Variables variables(problem);
   const auto costs = solve::CostModel(problem, variables).byNode(solution);
   Replicated replicated(graph, standings);
@@ -171,13 +221,27 @@ std::string percentText(double share) {
 
 std::string toText(const Shares& shares) {
   if (shares.ranks == 1) return "There is one rank, so there is nothing to split.";
-  if (shares.layers.layers == 0)
-    return fmt::format("No layer has a weight; {} of the FLOPs are split.", percentText(shares.flopsShare()));
-  return fmt::format(
-      "{} of {} {} split: {} of the FLOPs and {} of the weight bytes.", shares.layers.split,
-      counted(static_cast<std::int64_t>(shares.layers.layers), "layer with weights", "layers with weights"),
-      shares.layers.split == 1 || shares.layers.layers == 1 ? "is" : "are", percentText(shares.flopsShare()),
-      percentText(shares.weightShare()));
+  const solve::LayerCount& count = shares.layers;
+  std::string text = fmt::format(
+      "Each rank holds {} of the weights and computes {} of the FLOPs (even shares are {}). ",
+      percentText(shares.heldWeights()), percentText(shares.computedFlops()), percentText(1.0 / shares.ranks));
+  if (count.layers == 0) return text + "No layer has a weight.";
+  text += fmt::format("{} of {} {} split", count.split,
+                      counted(static_cast<std::int64_t>(count.layers), "layer with weights", "layers with weights"),
+                      count.split == 1 || count.layers == 1 ? "is" : "are");
+  if (count.gathered > 0)
+    text += fmt::format(", {} {} gathered after the product", count.gathered, count.gathered == 1 ? "is" : "are");
+  return text + ".";
+}
+
+std::string largestWholeText(const Shares& shares) {
+  constexpr double kLeastNamed = 0.01;
+  if (!shares.largestWhole) return {};
+  const WholeWeights& whole = *shares.largestWhole;
+  const double share = partOf(whole.bytes, shares.weightBytes);
+  if (share < kLeastNamed) return {};
+  return fmt::format("Largest part on every rank: {}, {}, {} of the weights: it {}.", solve::ticked(whole.pattern),
+                     bytesText(whole.bytes), percentText(share), toText(whole.why));
 }
 
 std::string modulesText(const ReplicatedWork& work) {

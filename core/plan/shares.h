@@ -4,7 +4,8 @@
 ///
 ///     Standings standings(problem, solution, engine, optimum);
 ///     const Shares shares = sharesOf(problem, solution, &standings);
-///     fmt::print("{}\n", toText(shares));   // "splits 99.9 % of the weight bytes, but 91.2 % of the FLOPs"
+///     fmt::print("{}\n", toText(shares));   // "Each rank holds 50.1 % of the weights and computes 51.4 % of the
+///     FLOPs."
 #include "plan/standing.h"
 #include "solve/problem/layer_count.h"
 
@@ -29,6 +30,15 @@ struct ReplicatedWork {
   Standing why = NotKnown{};    ///< of the dearest
 };
 
+/// Parameters of one kind of module that every rank holds in full.
+struct WholeWeights {
+  std::string pattern;        ///< "features.*.block.0"; a parameter's name where it belongs to no module
+  std::size_t count = 0;      ///< of parameters
+  std::int64_t bytes = 0;     ///< on each rank
+  graph::ValueId first;       ///< the largest
+  Standing why = NotKnown{};  ///< of the layer that has the largest, or of the first operator that reads it
+};
+
 struct Shares {
   int ranks = 1;
   solve::LayerCount layers;
@@ -37,7 +47,11 @@ struct Shares {
   Femtoseconds computeFs;                             ///< of one rank's step, without collectives
   Femtoseconds replicatedFs;                          ///< of these: on what every rank computes in full
   std::vector<ReplicatedWork> replicated;             ///< the dearest first
+  std::optional<WholeWeights> largestWhole;           ///< nullopt: no parameter is on every rank, or there is one rank
 
+  /// What a rank holds of the weights and computes of the FLOPs, of 1.
+  double heldWeights() const;
+  double computedFlops() const;
   /// 1: each rank does its even share and no more; 0: each does all. Copies on some ranks count in part.
   double flopsShare() const;
   double weightShare() const;
@@ -56,8 +70,12 @@ Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, 
 std::string percentText(double share);
 /// The number that `percentText` shows.
 double shownPercent(double share);
-/// "It splits 226 of 226 layers: 91.2 % of the FLOPs and 99.9 % of the weight bytes."
+/// "Each rank holds 50.1 % of the weights and computes 51.4 % of the FLOPs (even shares are 50 %). 224 of 226 layers
+/// with weights are split, 2 are gathered after the product."
 std::string toText(const Shares& shares);
+/// "Largest part on every rank: `features.*.block.0`, 21 MiB, 75.2 % of the weights: cannot be split: …"; empty where
+/// that is less than a hundredth of the weights.
+std::string largestWholeText(const Shares& shares);
 /// "`model.layers.*.self_attn`", "`model.layers.*.self_attn` (1 of 2)": which modules.
 std::string modulesText(const ReplicatedWork& work);
 /// "`model.layers.*.self_attn` is computed replicated (28 × scaled_dot_product_attention …): it cannot be

@@ -149,6 +149,7 @@ Result<Standing> readStanding(const JsonObject& fields) {
 void writeShares(JsonWriter& json, const Shares& shares, const graph::Graph& graph) {
   json.key("shares").beginObject();
   json.key("split_layers").value(shares.layers.split);
+  json.key("gathered_layers").value(shares.layers.gathered);
   json.key("layers").value(shares.layers.layers);
   json.key("flops").value(shares.flops);
   json.key("rank_flops").value(shares.rankFlops);
@@ -156,6 +157,17 @@ void writeShares(JsonWriter& json, const Shares& shares, const graph::Graph& gra
   json.key("weight_bytes").value(shares.weightBytes);
   json.key("rank_weight_bytes").value(shares.rankWeightBytes);
   json.key("weight_share").real(shares.weightShare());
+  if (const auto& whole = shares.largestWhole) {
+    json.key("largest_replicated").beginObject();
+    json.key("modules").value(whole->pattern);
+    json.key("parameters").value(whole->count);
+    json.key("bytes").value(whole->bytes);
+    json.key("first").value(graph.value(whole->first).name);
+    json.key("standing");
+    writeStanding(json, whole->why);
+    json.key("why").value(toText(whole->why));
+    json.endObject();
+  }
   json.key("compute_fs").value(shares.computeFs);
   json.key("replicated_fs").value(shares.replicatedFs);
   json.key("replicated").beginArray();
@@ -182,6 +194,10 @@ void writeShares(JsonWriter& json, const Shares& shares, const graph::Graph& gra
 Result<void> readReplicated(const JsonObject& root, const graph::Graph& graph, Shares& shares) {
   if (!root.has("shares")) return {};
   CLEAVE_TRY(const JsonObject fields, root.object("shares"));
+  if (shares.largestWhole && fields.has("largest_replicated")) {
+    CLEAVE_TRY(const JsonObject whole, fields.object("largest_replicated"));
+    CLEAVE_TRY(shares.largestWhole->why, readStanding(whole));
+  }
   CLEAVE_TRY(const JsonArray list, fields.array("replicated"));
   std::vector<ReplicatedWork> known;
   for (std::size_t i = 0; i < list.size(); ++i) {

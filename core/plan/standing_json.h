@@ -7,7 +7,8 @@
 ///             fast_enough, over_budget, proved} or
 ///             {kind: "not_asked_for", changes [{kind, argument}], extra_fs, why,
 ///             budget: "fits" | "over" | "not_known"}
-///   shares    {split_layers, layers, flops, rank_flops, flops_share, weight_bytes, rank_weight_bytes, weight_share,
+///   shares    {split_layers, gathered_layers, layers, largest_replicated, flops, rank_flops, flops_share,
+///             weight_bytes, rank_weight_bytes, weight_share,
 ///             compute_fs,
 ///              replicated_fs, replicated [{modules, module_count, modules_like, ops [text], count, flops,
 ///              femtoseconds, first, standing}]}

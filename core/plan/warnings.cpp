@@ -1,6 +1,7 @@
 #include "base/quantities.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
+#include "graph/weights.h"
 #include "plan/steps.h"
 #include "solve/problem/wording.h"
 
@@ -35,7 +36,7 @@ std::vector<std::string> replicatedLayers(const Plan& plan, bool byChoice) {
     if (isNew) groups.push_back({pattern, toText(layer.standing), layer.name});
     Group& group = groups[entry->second];
     ++group.count;
-    group.bytes += plan.graph->heldBytes(shape->weight);
+    group.bytes += graph::parameterBytes(*plan.graph, shape->weight);
   }
   std::vector<std::string> sentences;
   for (const Group& group : groups) {

@@ -1,6 +1,8 @@
 #include "plan/why_replicated.h"
 
 #include "graph/layers.h"
+#include "graph/weights.h"
+#include "rules/source_splits.h"
 
 #include <fmt/format.h>
 
@@ -80,7 +82,17 @@ class Consequences {
   bool readsOnlyWhatFollows(const graph::Node& node) const {
     const auto operands = graph::operandsOf(node);
     return std::all_of(operands.begin(), operands.end(), [&](ValueId operand) {
-      return m_changed.contains(operand) || m_graph.node(m_graph.value(operand).producer).kind != graph::NodeKind::Call;
+      return m_changed.contains(operand) ||
+             m_graph.node(m_graph.value(operand).producer).kind != graph::NodeKind::Call || isReplicatedAnyhow(operand);
+    });
+  }
+
+  /// Computed from sources of which none can be split.
+  bool isReplicatedAnyhow(ValueId value) const {
+    if (!graph::isComputedFromSources(m_graph, value)) return false;
+    const auto parameters = graph::parametersOf(m_graph, value);
+    return std::all_of(parameters.begin(), parameters.end(), [&](ValueId parameter) {
+      return rules::sourceSplits(m_graph, m_graph.value(parameter).producer, m_problem.context).empty();
     });
   }
 
@@ -108,6 +120,40 @@ class Consequences {
 std::string withoutFullStop(std::string text) {
   while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
   return text;
+}
+
+/// What refuses the splits of parameters from which a weight is computed; empty: nothing does.
+std::string refusedOnTheWay(const solve::Problem& problem, const solve::Solution& solution,
+                            const std::vector<ValueId>& parameters) {
+  const Graph& graph = *problem.graph;
+  for (const ValueId parameter : parameters) {
+    for (const auto& split : rules::sourceSplits(graph, graph.value(parameter).producer, problem.context)) {
+      const std::string refusal = Consequences(problem, solution).ofPlacing(parameter, split.placement);
+      if (!refusal.empty())
+        return withoutFullStop(fmt::format("its weight is computed from `{}`: if that is {}, {}",
+                                           graph.value(parameter).name, split.placement.text(), refusal));
+    }
+  }
+  return {};
+}
+
+/// Why no split of its parameters becomes a split of a weight that is computed from them; empty: one does, or the
+/// weight is a parameter.
+std::string whyNotPrepared(const solve::Problem& problem, const solve::Solution& solution, ValueId weight) {
+  const Graph& graph = *problem.graph;
+  if (!weight.isValid() || graph::isParameter(graph, weight)) return {};
+  const std::vector<ValueId> parameters = graph::parametersOf(graph, weight);
+  const auto hasSplit = [&](ValueId parameter) {
+    return !rules::sourceSplits(graph, graph.value(parameter).producer, problem.context).empty();
+  };
+  if (parameters.empty() || std::any_of(parameters.begin(), parameters.end(), hasSplit))
+    return refusedOnTheWay(problem, solution, parameters);
+  const std::string from = fmt::format("its weight is computed from `{}`", graph.value(parameters.front()).name);
+  for (const NodeId user : graph.value(parameters.front()).users) {
+    if (!rules::hasRule(graph.opName(graph.node(user))))
+      return fmt::format("{}, and there is {}", from, rules::noRule(graph, user));
+  }
+  return from + ", and no split of that makes a split of the weight";
 }
 
 }  // namespace
@@ -152,6 +198,7 @@ std::string WhyReplicated::ofLayer(NodeId node) const {
       reason += (reason.empty() ? "" : "; ") + withoutFullStop(refusal.reason);
   }
   if (!reason.empty()) return reason;
+  if (std::string why = whyNotPrepared(m_problem, m_solution, layer->weight); !why.empty()) return why;
   const Placement& input = m_solution.of(layer->input);
   if (input.isReplicated() && layer->kind == graph::LayerKind::CrossEntropy) return "its logits are replicated";
   return fmt::format("its input is {}, and no strategy that splits it and takes that is compatible with what follows",

@@ -1,6 +1,7 @@
 #include "plan/work.h"
 
 #include "graph/layers.h"
+#include "graph/weights.h"
 #include "solve/cost/flops.h"
 
 namespace cleave::plan {
@@ -62,12 +63,13 @@ std::vector<NodeWork> workOf(const Graph& graph) {
     const auto layer = graph::layerShape(graph, id);
     if (!layer) continue;
     node.isLayer = true;
-    for (const ValueId parameter : {layer->weight, layer->bias, layer->down}) {
-      if (!parameter.isValid()) continue;
-      node.isCounted = true;
-      if (isTaken[parameter.index()]) continue;
-      isTaken[parameter.index()] = true;
-      node.weightBytes += graph.heldBytes(parameter);
+    for (const ValueId weight : {layer->weight, layer->bias, layer->down}) {
+      node.isCounted = node.isCounted || weight.isValid();
+      for (const ValueId parameter : graph::parametersOf(graph, weight)) {
+        if (isTaken[parameter.index()]) continue;
+        isTaken[parameter.index()] = true;
+        node.weightBytes += graph.heldBytes(parameter);
+      }
     }
   }
   return work;

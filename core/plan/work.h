@@ -34,9 +34,11 @@ std::string_view toText(LayerSplit split);  ///< "column", "column+gather", "row
 LayerSplit layerSplit(std::optional<rules::Strategy> strategy, const Placement& weight, int ranks);
 /// True when a rank computes less than the whole layer.
 constexpr bool isSplit(LayerSplit split) { return split < LayerSplit::Replicated; }
-/// True when no rank holds all of the layer's weight: what solve::countLayers counts. A layer on the sequence is
-/// replicated there.
-constexpr bool splitsWeight(LayerSplit split) { return split < LayerSplit::Sequence; }
+/// True when no rank holds all of the layer's weight, and the parts that the ranks compute are used as parts: what
+/// solve::LayerCount::split counts. A layer on the sequence is replicated there.
+constexpr bool splitsWeight(LayerSplit split) {
+  return split < LayerSplit::Sequence && split != LayerSplit::ColumnGather;
+}
 
 /// What a node brings to the counts, whatever is split.
 struct NodeWork {

@@ -386,6 +386,9 @@ constexpr std::string_view kOthers[] = {
     "scaled_dot_product_attention(f32[a,b,c,d], f32[a,b,c,d], f32[a,b,c,2*d])",
     "scaled_dot_product_attention(f32[a,c,d], f32[a,e,d], f32[a,e,d])",
     // normalisation
+    "_weight_norm(f32[a,b], f32[a,1], 0)",
+    "_weight_norm(f32[a,b,c], f32[1,b,1], 1)",
+    "_weight_norm_interface(f32[a,b], f32[a,1], 0)",
     "native_layer_norm(f32[a,b,c], [c], f32[c], f32[c], 1e-5)",
     "native_layer_norm(f32[a,b,c], [b,c], None, None, 1e-5)",
     "layer_norm(f32[a,b,c], [c], f32[c], f32[c])",

@@ -118,9 +118,31 @@ Verdict batchNorm(Call& call, bool isTraining) {
   return axes.follow();
 }
 
+/// v, g, dim: v of each index along `dim` is divided by its norm over all others and multiplied by its g, whose other
+/// sizes are 1.
+Verdict weightNorm(Call& call) {
+  const int v = call.operand(0), g = call.operand(1);
+  const int rank = call.rank(v);
+  if (g < 0 || call.rank(g) != rank)
+    return call.complain("the scale has other dimensions than the weight"), claimOf({}, {});
+  const int kept = call.dim(2, rank, 0);
+  Axes axes(call);
+  axes.name(v, "the weight").name(g, "its scale");
+  const int features = axes.kept();
+  for (int d = 0; d < rank; ++d) {
+    const int axis = d == kept ? features : axes.whole(kNormalises);
+    axes.operand(v, d, axis).result(0, d, axis);
+    if (d == kept) axes.operand(g, d, axis);
+  }
+  if (call.resultCount() > 1) axes.result(1, kept, features);
+  return axes.follow();
+}
+
 constexpr Entry kEntries[] = {
     {"aten::_fused_rms_norm", rmsNorm},
     {"aten::_native_batch_norm_legit_no_training", [](Call& c) { return batchNorm(c, false); }},
+    {"aten::_weight_norm", weightNorm},
+    {"aten::_weight_norm_interface", weightNorm},
     {"aten::batch_norm", [](Call& c) { return batchNorm(c, c.flag(5, false)); }},
     {"aten::group_norm", groupNorm, localiseGroupNorm},
     {"aten::layer_norm", layerNorm},

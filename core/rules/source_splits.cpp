@@ -225,16 +225,18 @@ std::vector<SourceSplit> sourceSplits(const Graph& graph, NodeId source, const S
       graph::isPast(graph.value(node.results.front()).name))
     return cacheSplits(graph.shapeOf(node.results.front()), context.worldSize);
   const bool isSource = node.kind == graph::NodeKind::Parameter || node.kind == graph::NodeKind::Constant;
-  if (!isSource || context.candidateSet != CandidateSet::Full || context.worldSize == 1) return {};
+  if (!isSource || context.worldSize == 1) return {};
   const ValueId value = node.results.front();
   const auto isOutput = [&](const graph::Output& output) { return output.value == value; };
   if (std::any_of(graph.outputs.begin(), graph.outputs.end(), isOutput)) return {};
   const Shape& shape = graph.shapeOf(value);
   std::vector<SourceSplit> splits;
   if (node.kind == graph::NodeKind::Parameter) {
-    if (auto columns = columnsOfPieces(graph, value, context.worldSize))
-      splits.push_back({*std::move(columns), "each rank holds its columns of the projections that read pieces of it"});
+    for (Placement& placement : weightSplits(graph, value, context))
+      splits.push_back(
+          {std::move(placement), "each rank holds its part of a layer's weight, which is computed from it"});
   }
+  if (context.candidateSet != CandidateSet::Full) return splits;
   for (int dim = 0; dim < static_cast<int>(shape.size()); ++dim) {
     const std::int64_t size = sizeAt(shape, dim);
     if (size < context.worldSize) continue;

@@ -1,17 +1,21 @@
 #pragma once
-/// Parameters that no layer owns because what a projection reads of them is a piece: torch.nn.MultiheadAttention has
-/// the weights of query, key and value in one, which attention to something else cuts into [query | key and value], or
-/// their biases alone. Where the projection's columns may be split, so may the piece that makes them. Inside this room
-/// only.
+/// Parameters that layers read through other operators: a weight that is cast, sliced, transposed or normalised before
+/// it is multiplied (graph/weights.h). Such a parameter may be split so that each rank computes its part of the layer's
+/// weight from its part of the parameter. Inside this room only.
+///
+/// torch.nn.MultiheadAttention packs query, key and value into one parameter, of which attention to something else
+/// reads slices: each slice is split like the columns of its projection.
 #include "graph/graph.h"
-#include "rules/placement.h"
+#include "rules/strategies.h"
 
-#include <optional>
+#include <vector>
 
 namespace cleave::rules {
 
-/// The split of the parameter's first dimension in which each rank holds its columns of every projection that reads a
-/// piece of it, or all of it, as weight or bias; nullopt: something else reads it too, or the columns do not divide.
-std::optional<Placement> columnsOfPieces(const graph::Graph& graph, graph::ValueId parameter, int worldSize);
+/// The placements of `parameter` from which the operators between compute a placement that a strategy of a layer wants
+/// of its weight, in the order of the layers' strategies; other sources on the way are placed alike. Empty where layers
+/// read it as it is, or not at all.
+std::vector<Placement> weightSplits(const graph::Graph& graph, graph::ValueId parameter,
+                                    const StrategyContext& context);
 
 }  // namespace cleave::rules

@@ -98,7 +98,8 @@ constexpr std::string_view kTableHead =
 What Cleave plans of the published models in `tests/data/configs`, from their configurations alone: 8 ranks on
 NVIDIA H100 SXM5 80 GB (`h100`), batch 1, a sequence of 128 and its KV cache, the engine `optimal` without a
 memory budget. A step is one forward pass with its loss. Billions of parameters; what they are stored as, and so
-what they weigh, is the configuration's (`quantization_config`). *Layers split*: of those with weights. *What
+what they weigh, is the configuration's (`quantization_config`). *Layers split*: of those with weights, without
+those that are gathered right after the product. *What
 stays whole*: on every rank, and why; what does not pay to split costs more time, or saves no memory, for the
 1% of slack.
 

@@ -108,11 +108,13 @@ class TestSentences : public QObject {
     plan.ranks = 2;
     plan.shares.ranks = 2;
     plan.shares.layers = {.split = 1, .layers = 1};
-    QVERIFY(toText(plan.shares).starts_with("1 of 1 layer with weights is split: "));
+    QVERIFY(toText(plan.shares).ends_with(" 1 of 1 layer with weights is split."));
     plan.shares.layers = {.split = 1, .layers = 2};
-    QVERIFY(toText(plan.shares).starts_with("1 of 2 layers with weights is split: "));
+    QVERIFY(toText(plan.shares).ends_with(" 1 of 2 layers with weights is split."));
     plan.shares.layers = {.split = 0, .layers = 2};
-    QVERIFY(toText(plan.shares).starts_with("0 of 2 layers with weights are split: "));
+    QVERIFY(toText(plan.shares).ends_with(" 0 of 2 layers with weights are split."));
+    plan.shares.layers = {.split = 1, .layers = 3, .gathered = 1};
+    QVERIFY(toText(plan.shares).ends_with(" 1 of 3 layers with weights is split, 1 is gathered after the product."));
     QCOMPARE(headsText({.query = 1, .keyValue = 1}, 2), std::string("1 head does not divide by 2 ranks"));
     plan.sequenceParallel = rules::SequenceParallel::On;
     plan.model.sequence = 1;

@@ -114,7 +114,7 @@ class TestVerdictClaims : public QObject {
       weights += sizeInBytes(parameter.type);
       held += sizeInBytes(graph::TensorType{parameter.type.dtype, parameter.localShape});
     }
-    if (layers != shares.layers.layers || split != shares.layers.split)
+    if (layers != shares.layers.layers || split != shares.layers.split + shares.layers.gathered)
       return fmt::format("{}, but {} of {} are", toText(shares), split, layers);
     if (weights != shares.weightBytes || held != shares.rankWeightBytes)
       return fmt::format("{} of {} bytes on a rank, not {} of {}", held, weights, shares.rankWeightBytes,

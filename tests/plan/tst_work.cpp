@@ -29,17 +29,18 @@ WorkTally tallyOf(const solve::Problem& problem) {
   if (!result.solution) qFatal("no solution");
   const std::vector<NodeWork> work = workOf(*problem.graph);
   WorkTally tally;
-  std::size_t splitLayers = 0;
+  std::size_t splitLayers = 0, gathered = 0;
   for (const NodeId node : idRange<NodeId>(work.size())) {
     const auto& option = result.solution->strategies[node.index()];
     const LayerSplit split =
         option ? layerSplit(option->strategy, option->weight, problem.context.worldSize) : LayerSplit::Open;
     splitLayers += work[node.index()].isCounted && splitsWeight(split);
+    gathered += work[node.index()].isCounted && split == LayerSplit::ColumnGather;
     tally.add(work[node.index()], split);
   }
   // Sentences and pictures count alike.
   const solve::LayerCount told = solve::countLayers(*problem.graph, &*result.solution, problem.context.worldSize);
-  if (told != solve::LayerCount{splitLayers, tally.total().layers})
+  if (told != solve::LayerCount{splitLayers, tally.total().layers, gathered})
     qFatal("%zu of %zu layers, not %zu", told.split, told.layers, splitLayers);
   return tally;
 }

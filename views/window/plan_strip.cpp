@@ -5,6 +5,7 @@
 #include "base/quantities.h"
 #include "plan/headline.h"
 #include "solve/cost/memory_parts.h"
+#include "solve/problem/wording.h"
 #include "views/base/rich_text.h"
 #include "views/base/text.h"
 #include "views/panels/figures.h"
@@ -15,10 +16,20 @@ namespace cleave::views {
 namespace {
 QString splitText(const plan::Shares& shares) {
   if (shares.ranks == 1 || shares.layers.layers == 0) return toQ(plan::toText(shares)).chopped(1);
-  return QObject::tr("<b>%1 of %2 layers</b> split: %3 of FLOPs, %4 of weight bytes")
-      .arg(shares.layers.split)
-      .arg(shares.layers.layers)
-      .arg(toQ(plan::percentText(shares.flopsShare())), toQ(plan::percentText(shares.weightShare())));
+  QString text = QObject::tr("each rank holds <b>%1 of the weights</b> and computes %2 of the FLOPs")
+                     .arg(toQ(plan::percentText(shares.heldWeights())), toQ(plan::percentText(shares.computedFlops())));
+  text += QObject::tr(" · %1 of %2 layers split").arg(shares.layers.split).arg(shares.layers.layers);
+  if (shares.layers.gathered > 0) text += QObject::tr(", %1 gathered").arg(shares.layers.gathered);
+  return text;
+}
+
+/// What of the weights is on every rank, most of it, with a link to it.
+QString largestHtml(const plan::Plan& plan) {
+  const std::string text = plan::largestWholeText(plan.shares);
+  if (text.empty()) return {};
+  const plan::WholeWeights& whole = *plan.shares.largestWhole;
+  return toQ(text).toHtmlEscaped().replace(toQ(solve::ticked(whole.pattern)).toHtmlEscaped(),
+                                           link(plan.graph->value(whole.first).producer, toQ(whole.pattern)));
 }
 
 /// "3 layers are replicated on every rank: 2 cannot be split, 1 does not pay to split", each with a link to its first.
@@ -90,7 +101,9 @@ void PlanStrip::refresh() {
   if (!model) return;
   const TextColors colors = TextColors::of(palette());
   QStringList second;
-  if (plan) second << wholeHtml(plan::replicatedLayers(*plan)) << toQ(plan::idleSequenceText(*plan)).toHtmlEscaped();
+  if (plan)
+    second << wholeHtml(plan::replicatedLayers(*plan)) << largestHtml(*plan)
+           << toQ(plan::idleSequenceText(*plan)).toHtmlEscaped();
   if (!model->info.architecture.empty()) second << quiet(modelText(plan ? plan->model : model->info), colors);
   second.removeAll({});
   const QString first = plan ? planHtml(*plan, colors) : quiet(m_plans.whyNone().toHtmlEscaped(), colors);

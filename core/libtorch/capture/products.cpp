@@ -2,6 +2,7 @@
 
 #include "graph/arguments.h"
 #include "graph/rewrite.h"
+#include "graph/weights.h"
 #include "libtorch/capture/spelling.h"
 
 namespace cleave::torch_capture {
@@ -13,9 +14,9 @@ using graph::Node;
 using graph::NodeId;
 using graph::ValueId;
 
-/// What a product's second factor is: a parameter [in, out], or one [out, in] that was transposed.
+/// What a product's second factor is: a weight [in, out], or one [out, in] that was transposed.
 struct Matrix {
-  ValueId parameter;
+  ValueId weight;
   bool isTransposed = false;
 };
 
@@ -28,30 +29,53 @@ class Products {
     ValueId input;
     Matrix matrix;
     ValueId bias;
+    bool isMirrored = false;  ///< the product is weight × input
   };
   std::optional<Layer> layerOf(const Node& node) const {
     const std::string& op = m_graph.opName(node);
-    if (op == "aten::bmm") return ofBatch(node);
-    if (op == "aten::mm") return linear(graph::operandAt(node, 0), graph::operandAt(node, 1), {});
+    const ValueId first = graph::operandAt(node, 0), second = graph::operandAt(node, 1);
+    if (op == "aten::bmm") {
+      auto layer = ofBatch(node);
+      return layer ? layer : mirrored(first, second);
+    }
+    if (op == "aten::mv") return mirrored(first, second);
+    if (op == "aten::mm") {
+      if (auto layer = linear(first, second, {})) return layer;
+      return isLayer(second) ? std::nullopt : mirrored(first, second);
+    }
     const auto isOne = [&](std::size_t at) { return graph::numberAt(node, at).value_or(1) == 1; };
     if (op != "aten::addmm" || !isOne(3) || !isOne(4)) return {};
     return linear(graph::operandAt(node, 1), graph::operandAt(node, 2), graph::operandAt(node, 0));
   }
 
  private:
+  /// As a second factor it makes a layer as it is.
+  bool isLayer(ValueId weight) const { return graph::isWeight(m_graph, weight); }
+
   std::optional<Matrix> matrixOf(ValueId value) const {
     const Node* turned = m_spelling.call(value, "aten::permute");
     const auto* order = turned ? graph::integersAt(*turned, 1) : nullptr;
     const bool isTransposed = order && *order == std::vector<std::int64_t>{1, 0};
-    const ValueId parameter = m_spelling.behindAliases(isTransposed ? graph::operandAt(*turned, 0) : value);
-    if (!m_spelling.isParameter(parameter) || m_graph.shapeOf(parameter).size() != 2) return {};
-    return Matrix{parameter, isTransposed};
+    const ValueId weight = m_spelling.behindAliases(isTransposed ? graph::operandAt(*turned, 0) : value);
+    if (!graph::isWeight(m_graph, weight) || m_graph.shapeOf(weight).size() != 2) return {};
+    return Matrix{weight, isTransposed};
+  }
+
+  /// The weight as first factor, [out, in] × [.., in, n]: the layer of the second one, transposed.
+  std::optional<Layer> mirrored(ValueId factor, ValueId input) const {
+    const auto view = m_spelling.viewed(factor);
+    if (view.isValid() && m_graph.shapeOf(view) == m_graph.shapeOf(factor)) factor = view;
+    const Node* expanded = m_spelling.call(factor, "aten::expand");
+    const ValueId weight = m_spelling.behindAliases(expanded ? graph::operandAt(*expanded, 0) : factor);
+    if (!graph::isWeight(m_graph, weight) || m_graph.shapeOf(weight).size() != 2) return {};
+    if (!input.isValid() || graph::isComputedFromSources(m_graph, input)) return {};
+    return Layer{input, {weight, true}, {}, true};
   }
 
   std::optional<Layer> linear(ValueId input, ValueId factor, ValueId bias) const {
     const auto matrix = matrixOf(factor);
     if (!matrix || !matrix->isTransposed) return {};
-    if (bias.isValid() && m_graph.shapeOf(bias) != graph::Shape{m_graph.shapeOf(matrix->parameter)[0]}) return {};
+    if (bias.isValid() && m_graph.shapeOf(bias) != graph::Shape{m_graph.shapeOf(matrix->weight)[0]}) return {};
     return Layer{input, *matrix, bias};
   }
 
@@ -76,8 +100,30 @@ void makeProduct(const Graph& graph, graph::Rewrite& rewrite, NodeId at, const P
   const graph::Shape &from = graph.shapeOf(layer.input), &to = type.shape;
   const graph::Shape rows{from[0] * from[1], from[2]}, columns{to[0] * to[1], to[2]};
   const ValueId flat = rewrite.insert(at, "aten::view", {layer.input, rows}, {type.dtype, rows});
-  const ValueId product = rewrite.insert(at, "aten::mm", {flat, layer.matrix.parameter}, {type.dtype, columns});
+  const ValueId product = rewrite.insert(at, "aten::mm", {flat, layer.matrix.weight}, {type.dtype, columns});
   rewrite.replace(at, "aten::view", {product, to});
+}
+
+/// (xᵀ · Wᵀ)ᵀ in place of W · x.
+void makeMirrored(const Graph& graph, graph::Rewrite& rewrite, NodeId at, const Products::Layer& layer) {
+  const graph::TensorType& type = graph.value(graph.node(at).results[0]).type;
+  const Argument weight = layer.matrix.weight;
+  if (type.shape.size() == 1) {
+    rewrite.replace(at, "aten::linear", {layer.input, weight, Argument()});
+    return;
+  }
+  std::vector<std::int64_t> order{0, 1, 2};
+  order.resize(type.shape.size());
+  std::swap(order.back(), order[order.size() - 2]);
+  const auto turned = [](graph::Shape shape) {
+    std::swap(shape.back(), shape[shape.size() - 2]);
+    return shape;
+  };
+  const ValueId input = rewrite.insert(at, "aten::permute", {layer.input, order},
+                                       {graph.value(layer.input).type.dtype, turned(graph.shapeOf(layer.input))});
+  const ValueId product =
+      rewrite.insert(at, "aten::linear", {input, weight, Argument()}, {type.dtype, turned(type.shape)});
+  rewrite.replace(at, "aten::permute", {product, order});
 }
 
 }  // namespace
@@ -88,12 +134,16 @@ void makeLinear(Graph& graph) {
   for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
     const auto layer = products.layerOf(graph.node(id));
     if (!layer) continue;
+    if (layer->isMirrored) {
+      makeMirrored(graph, rewrite, id, *layer);
+      continue;
+    }
     if (!layer->matrix.isTransposed) {
       makeProduct(graph, rewrite, id, *layer);
       continue;
     }
     const Argument bias = layer->bias.isValid() ? Argument(layer->bias) : Argument();
-    rewrite.replace(id, "aten::linear", {layer->input, layer->matrix.parameter, bias});
+    rewrite.replace(id, "aten::linear", {layer->input, layer->matrix.weight, bias});
   }
   std::move(rewrite).apply();
 }

@@ -95,7 +95,7 @@ Result<Problem> applied(const Problem& problem, const Change& what) {
 
 Figures figuresOf(const Problem& problem, const Solution* solution) {
   const LayerCount count = countLayers(*problem.graph, solution, problem.context.worldSize);
-  Figures figures{.splitLayers = count.split, .layers = count.layers};
+  Figures figures{.splitLayers = count.split + count.gathered, .layers = count.layers, .gathered = count.gathered};
   if (!solution) return figures;
   const PlanCost cost = costOf(problem, *solution);
   figures.hasPlan = true;

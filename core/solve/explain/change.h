@@ -18,9 +18,10 @@ Result<Problem> applied(const Problem& problem, const Change& change);
 /// A plan in three figures, for a card that shows before and after.
 struct Figures {
   bool hasPlan = false;
-  std::size_t splitLayers = 0, layers = 0;  ///< layers with a parameter
+  std::size_t splitLayers = 0, layers = 0;  ///< layers with a weight; split: no rank holds all of it
   std::int64_t rankBytes = 0;               ///< PlanCost::bytes
   Femtoseconds femtoseconds;                ///< PlanCost::femtoseconds
+  std::size_t gathered = 0;                 ///< of the split layers: the result is gathered after the product
 };
 Figures figuresOf(const Problem& problem, const Solution* solution);
 

@@ -243,21 +243,25 @@ class Remedies {
     return after < now ? fmt::format("{} ({} less than now)", text(after), text(now - after)) : text(after);
   }
 
+  static std::string gatheredText(const Figures& figures) {
+    return figures.gathered == 0 ? std::string() : fmt::format(" ({} gathered after the product)", figures.gathered);
+  }
+
   std::string textOf(const Change& change, const Figures& after, std::uint64_t conflicts) const {
     std::string what = toText(change);
     what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
     if (!m_before.hasPlan) {
       return fmt::format(
-          "{}: then there is a plan, which splits {} of {}; each rank holds {}, and the time per step is {}.{}", what,
-          after.splitLayers, counted(static_cast<std::int64_t>(after.layers), "layer"), bytesText(after.rankBytes),
-          timeText(after.femtoseconds), overBudgetText(after));
+          "{}: then there is a plan, which splits {} of {}{}; each rank holds {}, and the time per step is {}.{}", what,
+          after.splitLayers, counted(static_cast<std::int64_t>(after.layers), "layer"), gatheredText(after),
+          bytesText(after.rankBytes), timeText(after.femtoseconds), overBudgetText(after));
     }
     const std::string layers =
         after.splitLayers == m_before.splitLayers
-            ? fmt::format("as many layers are split ({} of {})", after.splitLayers, after.layers)
-            : fmt::format("{} of {} split instead of {}", after.splitLayers,
+            ? fmt::format("as many layers are split ({} of {}){}", after.splitLayers, after.layers, gatheredText(after))
+            : fmt::format("{} of {} split instead of {}{}", after.splitLayers,
                           counted(static_cast<std::int64_t>(after.layers), "layer is", "layers are"),
-                          m_before.splitLayers);
+                          m_before.splitLayers, gatheredText(after));
     std::string price;
     if (after.femtoseconds > m_before.femtoseconds)
       price = fmt::format(" The price: {} more per step.", timeText(after.femtoseconds - m_before.femtoseconds));

@@ -9,7 +9,11 @@ LayerCount countLayers(const Graph& graph, const Solution* solution, int worldSi
     if (!layer || !layer->weight.isValid()) continue;
     ++count.layers;
     const auto* taken = solution ? &solution->strategies[node.index()] : nullptr;
-    count.split += taken && *taken && rules::isSplit(**taken, worldSize);
+    if (!taken || !*taken || !rules::isSplit(**taken, worldSize)) continue;
+    const ValueId result = graph.node(node).results.front();
+    const bool isGathered = (*taken)->strategy == rules::Strategy::ColumnGather ||
+                            (solution->computed(result).isSplit() && solution->of(result).isReplicated());
+    ++(isGathered ? count.gathered : count.split);
   }
   return count;
 }

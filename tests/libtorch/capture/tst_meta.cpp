@@ -163,6 +163,8 @@ class TestMeta : public QObject {
     const std::set<std::string> dependOnValues{"aten::index.Tensor", "aten::masked_select", "aten::nonzero",
                                                "aten::one_hot"};
     const std::set<std::string> without{
+        "aten::_weight_norm",
+        "aten::_weight_norm_interface",
         "aten::_native_batch_norm_legit_no_training",
         "aten::_safe_softmax",
         "aten::batch_norm",
