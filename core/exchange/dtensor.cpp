@@ -1,5 +1,6 @@
 #include "base/json_writer.h"
 #include "base/quantities.h"
+#include "exchange/dtensor_check.h"
 #include "exchange/formats.h"
 #include "exchange/modules.h"
 #include "exchange/notes.h"
@@ -144,6 +145,7 @@ struct DtensorPlan {
   std::vector<std::string> summed;    ///< modules whose gradients ranks add up
   std::vector<Note> notes;
   bool hasConv1D = false;
+  bool isForInference = false;  ///< gradients are not those of the model
 };
 
 /// One weight that two modules have, each of which `parallelize_module` makes a parameter of its own.
@@ -227,6 +229,7 @@ Result<DtensorPlan> dtensorPlan(const plan::Plan& plan) {
   made.notes = std::move(styled.notes);
   addTied(made, table, styled);
   addSummed(made, table, styled);
+  made.isForInference = !whyNoTraining(table.modelType).empty();
   if (std::string why = whyNoTraining(table.modelType); !why.empty())
     addNote(made.notes, {{}, "training", std::move(why), "this is for inference"});
   if (hasSequence)
@@ -264,12 +267,25 @@ std::string importsOf(const DtensorPlan& made) {
   if (hasSequence) styles.emplace_back("SequenceParallel");
   styles.emplace_back("parallelize_module");
   std::string text;
-  if (!made.summed.empty() || hasSequence) text += "import fnmatch\n\n";
-  if (!made.summed.empty()) text += "import torch.distributed as dist\n";
+  if (!made.summed.empty() || hasSequence) text += "import fnmatch\n";
+  text += "import inspect\n\nimport torch\nimport torch.distributed as dist\n";
   if (made.hasConv1D) text += "from torch import nn\n";
-  return text +
-         fmt::format("from torch.distributed.tensor import {}\nfrom torch.distributed.tensor.parallel import {}\n\n",
-                     fmt::join(tensors, ", "), fmt::join(styles, ", "));
+  return text + fmt::format(
+                    "from torch.distributed.tensor import {}\nfrom torch.distributed.tensor.parallel import {}\n"
+                    "from torch.utils._pytree import tree_leaves\n\n",
+                    fmt::join(tensors, ", "), fmt::join(styles, ", "));
+}
+
+/// The inputs of the plan's call, by name: {"input_ids": ("int64", [2, 16])}.
+std::string inputsOf(const plan::Plan& plan) {
+  std::string text = "_INPUTS = {\n";
+  for (const graph::Node& node : plan.graph->nodes) {
+    if (node.kind != graph::NodeKind::Input) continue;
+    const graph::Value& value = plan.graph->value(node.results[0]);
+    text += fmt::format("    {}: (\"{}\", [{}]),\n", quotedText(value.name), graph::torchName(value.type.dtype),
+                        fmt::join(value.type.shape, ", "));
+  }
+  return text + "}\n";
 }
 
 std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
@@ -285,14 +301,25 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
   if (!made.summed.empty()) text += kSumGradients;
   if (!made.cut.empty()) text += kSequence;
   const bool hasLoss = !made.lossParallel.empty();
-  text += fmt::format("\ndef parallelize(model, mesh{}):\n", hasLoss ? ", loss_parallel=False" : "");
-  if (hasLoss)
-    text +=
-        "    \"\"\"With loss_parallel logits stay parts, as DTensors: compute the loss within loss_parallel().\"\"\"\n";
+  text += "\n" + inputsOf(plan) + "\n" + std::string(kDtensorCheck);
+  text += fmt::format("\ndef parallelize(model, mesh{}, check=True):\n", hasLoss ? ", loss_parallel=False" : "");
+  text += "    \"\"\"With check the module is called before and after, and refused where it computes something else.";
+  text +=
+      hasLoss
+          ? "\n\n    With loss_parallel logits stay parts, as DTensors: compute the loss within loss_parallel().\n    "
+          : "";
+  text += "\"\"\"\n";
   text += fmt::format(
       "    if mesh.size() != {}:\n        raise ValueError(f\"This plan is for {}, but the mesh has "
       "{{mesh.size()}}.\")\n",
       plan.ranks, counted(plan.ranks, "rank"));
+  text += fmt::format(
+      "    check = check{} and not any(p.is_meta for p in model.parameters())\n"
+      "    for tensor in [*model.parameters(), *model.buffers()] if check else ():\n"
+      "        dist.broadcast(tensor.data, group=mesh.get_group(), group_src=0)  # all ranks begin alike\n"
+      "    call = _example(model, next(model.parameters()).device) if check else None\n"
+      "    whole = _observed(model, call, {}) if check else {{}}\n",
+      hasLoss ? " and not loss_parallel" : "", made.isForInference ? "False" : "True");
   text += "    styles = {\n";
   for (const Module& module : made.modules)
     text += fmt::format("        \"{}\": {},\n", module.name, callOf(module.style));
@@ -313,6 +340,15 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
   for (const auto& [later, earlier] : made.tied) {
     text += fmt::format("    model.{} = model.{}  # they are tied\n", later, earlier);
   }
+  text += fmt::format(
+      "    try:\n        difference = _difference(whole, _observed(model, call, {})) if check else None\n"
+      "    except Exception as error:  # whatever the module's own code raises\n"
+      "        difference = f\"{{type(error).__name__}}: {{error}}\"\n"
+      "    if difference:\n"
+      "        raise ValueError(f\"{{type(model).__name__}} computes something else when it is split so: "
+      "{{difference}}. "
+      "Code that reads a size of a part, or computes over the parts, does not know that they are parts.\")\n",
+      made.isForInference ? "False" : "True");
   return text + "    return model\n";
 }
 

@@ -37,7 +37,10 @@ Said foldedByNumber(const Said& said) {
   Said folded;
   for (const auto& [pattern, places] : byPattern(said)) {
     const std::string& first = said[places.front()].second;
-    if (std::all_of(places.begin(), places.end(), [&](std::size_t i) { return said[i].second == first; })) {
+    // "ff.net.*" is also an activation beside the layers: where the number is all of a name, it stands for any module.
+    const bool isAnyModule = pattern.ends_with('*') && places.size() > 1;
+    if (!isAnyModule &&
+        std::all_of(places.begin(), places.end(), [&](std::size_t i) { return said[i].second == first; })) {
       folded.emplace_back(pattern, first);
     } else {
       for (const std::size_t i : places) folded.push_back(said[i]);

@@ -25,6 +25,7 @@ import contextlib
 import copy
 import difflib
 import enum
+import functools
 import gc
 import hashlib
 import inspect
@@ -50,12 +51,15 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.fsdp import FullyShardedDataParallel
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
 from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils.weak import WeakIdKeyDictionary
 
 __all__ = ["CleaveError", "Plan", "clip_grad_norm_", "export", "gather", "open", "parallelize", "plan"]
 
@@ -144,6 +148,7 @@ class Plan:
             raise CleaveError("This answer of cleave-cli holds no plan: the search found none.")
         self.text = text
         self.fingerprint: str | None = None  # of the call that `plan` has exported; a file has none
+        self.example: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the arguments of that call
         self.settings = self._settings() if settings is None else settings
 
     @classmethod
@@ -200,17 +205,30 @@ class Plan:
         layers: dict[str, dict[str, Any]] = {}
         for layer in self.layers:
             layers.setdefault(re.sub(r"\d+", "*", layer["name"]), layer)
-        split = sum(layer["standing"]["kind"] == "split" for layer in self.layers)
-        cost = self.json["cost"]
+        shares, cost = self.json["shares"], self.json["cost"]
+        held = 100 * shares["rank_weight_bytes"] / max(1, shares["weight_bytes"])
+        count = shares["gathered_layers"]
+        gathered = f" ({count} more gathered after the product)" if count else ""
         head = (
             f"Plan of {self.json['model']['architecture']} for {_counted(self.ranks, 'rank')} by engine "
-            f"{self.json['engine']}: {split} of {_counted(len(self.layers), 'layer')} with weights split; "
+            f"{self.json['engine']}: each rank holds {held:.1f} % of the weights; {shares['split_layers']} of "
+            f"{_counted(shares['layers'], 'layer')} with weights split{gathered}; "
             f"{_counted(len(self.collectives), 'collective')} of {cost['collective_bytes']:,} bytes a forward pass; "
             f"each rank holds {cost['rank_bytes']:,} bytes"
         )
         width = max(map(len, layers), default=0)
-        rows = [f"  {name:<{width}}  {layer['strategy']:<8}  {layer['reason']}" for name, layer in layers.items()]
+        rows = [f"  {name:<{width}}  {_said(layer):<10}  {layer['reason']}" for name, layer in layers.items()]
+        if whole := shares.get("largest_replicated"):
+            share = 100 * whole["bytes"] / max(1, shares["weight_bytes"])
+            if share >= 1:
+                part = f"{whole['modules']}, {share:.1f} % of the weights"
+                rows.append(f"  largest part on every rank: {part}: {whole['why']}")
         return "\n".join([head, *rows])
+
+
+def _said(layer: dict[str, Any]) -> str:
+    """The strategy as the command line says it: files have a word of their own for what is replicated."""
+    return layer["axis"] if layer["axis"] == "replicated" else layer["strategy"]
 
 
 def _counted(count: int, noun: str) -> str:
@@ -282,12 +300,15 @@ def _capture(
     if _casts(model):
         raise CleaveError(f"Autocast is on, and a plan has the casts of the module alone: {_INSTEAD_OF_AUTOCAST}.")
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=dynamic_shapes is None)
+    attributes = _Attributes(model)
     try:
         with contextlib.ExitStack() as stack:
+            stack.callback(attributes.restore)  # what forward keeps has no memory
             stack.enter_context(_quiet())
             if not weights:
                 stack.enter_context(_without_memory(model, mode))
                 args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
+            stack.enter_context(_captures())
             stack.enter_context(_DataIsDetached())
             # Who keeps count of what a call saves for backward, as torch.utils.checkpoint, is not to count these.
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x))
@@ -298,6 +319,8 @@ def _capture(
                 args, kwargs = _unaliased(tuple(args), kwargs)
             hidden = stack.enter_context(_watched_gradients())
             program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=False)
+            if any(node.target is torch.ops.higher_order.wrap_with_autocast for node in program.graph.nodes):
+                program = program.run_decompositions({})  # writes the casts of the region out
         hidden += _other_gradients(model, program)
         program.cleave_hidden = next(iter(hidden), None)  # type: ignore[attr-defined]
         return program
@@ -490,6 +513,40 @@ def _without_memory(model: nn.Module, mode: FakeTensorMode) -> Iterator[None]:
             module.__dict__["forward"] = forward
 
 
+_capturing = 0
+
+
+@contextlib.contextmanager
+def _captures() -> Iterator[None]:
+    """Modules may be called that are parts of a split one: nothing is computed."""
+    global _capturing
+    _capturing += 1
+    try:
+        yield
+    finally:
+        _capturing -= 1
+
+
+def _refuse_uncompiled(module: nn.Module, args: Any) -> None:
+    """The pre-hook of modules whose parameters are parts because a compiled module split them. Dynamo traces it."""
+    if torch.compiler.is_compiling() or _capturing > 0:
+        return
+    if any(_shard_of(parameter) for parameter in module._parameters.values() if parameter is not None):
+        raise CleaveError(
+            f"{type(module).__name__} is called without torch.compile, and its parameters are this rank's parts: call "
+            "the compiled module."
+        )
+
+
+def _refuse_alone(module: nn.Module, args: Any) -> None:
+    """The pre-hook of modules inside of a split one, whose parameters are parts."""
+    if _capturing == 0 and any(_shard_of(parameter) for parameter in module.parameters()):
+        raise CleaveError(
+            f"{type(module).__name__} is called alone, and its parameters are this rank's parts: call the module that "
+            "parallelize was given, or call this one before parallelize."
+        )
+
+
 @contextlib.contextmanager
 def _without_hooks(model: nn.Module) -> Iterator[None]:
     names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
@@ -499,6 +556,76 @@ def _without_hooks(model: nn.Module) -> Iterator[None]:
         yield
     finally:
         model.__dict__.update(kept)
+
+
+class _Attributes:
+    """What modules keep in their attributes: to find what a call changes, and to undo it."""
+
+    def __init__(self, model: nn.Module):
+        self._modules = dict(model.named_modules())
+        self._kept = {name: dict(module.__dict__) for name, module in self._modules.items()}
+        containers = (value for kept in self._kept.values() for value in kept.values() if _is_container(value))
+        self._inside = [(value, copy.copy(value)) for value in containers]
+
+    def marks(self) -> dict[str, Any]:
+        """By name, of what the modules have now: another mark is another content."""
+        found: dict[str, Any] = {}
+        for path, module in self._modules.items():
+            prefix = f"{path}." if path else ""
+            for name, value in [*module.__dict__.items(), *module._buffers.items()]:
+                if name not in _INTERNAL or name in module._buffers:
+                    found[prefix + name] = _mark_of(value)
+        return found
+
+    def restore(self) -> None:
+        for name, module in self._modules.items():
+            for added in module.__dict__.keys() - self._kept[name].keys():
+                del module.__dict__[added]
+            module.__dict__.update(self._kept[name])
+        for value, before in self._inside:
+            value.clear()
+            value.extend(before) if isinstance(value, list) else value.update(before)
+
+
+def _is_container(value: Any) -> bool:
+    return type(value) in (list, dict, set, OrderedDict)
+
+
+def _mark_of(value: Any, depth: int = 0) -> Any:
+    if isinstance(value, Tensor):
+        return id(value), value._version
+    if type(value) in _IMMUTABLE:
+        return type(value), repr(value)
+    if (_is_container(value) or isinstance(value, tuple)) and depth < 3 and len(value) <= 1000:
+        items = value.items() if isinstance(value, dict) else value
+        return [_mark_of(each, depth + 1) for each in items]
+    return id(value)
+
+
+def _changed_by_calls(model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]) -> str | None:
+    """What of the module changes with each call: a counter, a list of losses, a tensor that is kept for later.
+
+    The module is called twice without memory. What the first call sets and the second one leaves, such as a cached
+    table of positions, is no change.
+    """
+    attributes = _Attributes(model)
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
+    try:
+        with _quiet(), _without_memory(model, mode), _without_hooks(model), _captures():
+            fakes = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
+            marks = []
+            alive = []  # an object that goes would give its identity to the next
+            for _ in range(2):
+                with mode:
+                    alive.append(model.forward(*fakes[0], **fakes[1]))
+                alive.append([dict(module.__dict__) for module in model.modules()])
+                marks.append(attributes.marks())
+    except Exception:  # what cannot run without memory is left to torch.export, which says why
+        return None
+    finally:
+        attributes.restore()
+    first, second = marks
+    return next((name for name in second if first.get(name) != second[name]), None)
 
 
 class _Signature:
@@ -578,6 +705,12 @@ def _written(program: torch.export.ExportedProgram) -> str | None:
         **signature.inputs_to_buffers,
         **{str(name): str(name) for name in signature.user_inputs},
     }
+    sources = {node: known.get(node.name) for node in program.graph.nodes if node.op == "placeholder"}
+    return next(iter(signature.buffers_to_mutate.values()), None) or _written_in(program.graph_module, sources)
+
+
+def _written_in(graph: torch.fx.GraphModule, sources: dict[torch.fx.Node, str | None]) -> str | None:
+    """The same of a graph, whose inputs share memory with `sources`; with those inside of it (torch.no_grad)."""
 
     def source(node: Any) -> str | None:
         while isinstance(node, torch.fx.Node) and node.op != "placeholder":
@@ -586,9 +719,22 @@ def _written(program: torch.export.ExportedProgram) -> str | None:
             if returned is None or not node.args:
                 return None  # a tensor of its own
             node = node.args[0]
-        return known.get(node.name) if isinstance(node, torch.fx.Node) else None
+        return sources.get(node) if isinstance(node, torch.fx.Node) else None
 
-    for node in program.graph.nodes:
+    for node in graph.graph.nodes:
+        inner = [
+            each
+            for each in node.args
+            if isinstance(each, torch.fx.Node)
+            and each.op == "get_attr"
+            and isinstance(getattr(graph, str(each.target), None), torch.fx.GraphModule)
+        ]
+        for each in inner:
+            called = getattr(graph, str(each.target))
+            given = node.args[node.args.index(each) + 1 :]
+            places = [place for place in called.graph.nodes if place.op == "placeholder"]
+            if found := _written_in(called, dict(zip(places, map(source, given)))):
+                return found
         schema = getattr(node.target, "_schema", None)
         if schema is None:
             continue
@@ -605,32 +751,62 @@ def _written(program: torch.export.ExportedProgram) -> str | None:
 
 
 def _fingerprint(program: torch.export.ExportedProgram) -> str:
-    """What a plan is made of: programs of the same computation have the same one, whatever else differs."""
-    lines: list[str] = []
-    values: dict[str, Any] = {}
-    for name, graph in program.graph_module.named_modules():
-        if not isinstance(graph, torch.fx.GraphModule):
-            continue
-        for node in graph.graph.nodes:
-            if node.op != "placeholder":
-                lines.append(f"{name}: {node.format_node()}")
-            elif name:
-                lines.append(f"{name}: {node.name}")
-            elif node.users:
-                values[node.name] = node.meta.get("val")
-    places: list[str] = []  # in no order: a program has its inputs by name
+    """What a plan is made of: programs of the same computation have the same one, whatever else differs.
+
+    Each value is known by the operator and the values that it is computed from. So neither names count nor the order
+    in which a module's code comes to independent operators, as where it goes through a set of strings.
+    """
+    inputs: dict[str, str] = {}
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     for spec in program.graph_signature.input_specs:
         value = values.get(spec.arg.name)
         if isinstance(value, Tensor):
             own = program.constants.get(spec.target) if spec.kind == InputKind.CONSTANT_TENSOR else None
-            places.append(
-                f"{spec.kind.name} {spec.arg.name} {spec.target if own is None else _digest(own)} {_type_text(value)} "
-                f"{value.device}"
+            place = spec.arg.name if spec.kind == InputKind.USER_INPUT else spec.target if own is None else _digest(own)
+            inputs[spec.arg.name] = f"{spec.kind.name} {place} {_type_text(value)} {value.device.type}"
+    lines = [
+        f"{spec.kind.name} {spec.target} {getattr(spec.arg, 'value', '')}"
+        for spec in program.graph_signature.output_specs
+    ]
+    lines += _contents(program.graph_module, lambda node, at: inputs.get(node.name, f"{node.name}"))
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+
+def _contents(graph: torch.fx.GraphModule, name_input: Callable[[torch.fx.Node, int], str]) -> list[str]:
+    """By output of a graph: what it is computed from, as a digest. What no output needs does not count."""
+    known: dict[torch.fx.Node, str] = {}
+
+    def text(argument: Any) -> str:
+        if isinstance(argument, torch.fx.Node):
+            return known[argument]
+        if isinstance(argument, dict):
+            return "{" + ", ".join(f"{key}: {text(each)}" for key, each in sorted(argument.items())) + "}"
+        if isinstance(argument, list | tuple):
+            return "[" + ", ".join(map(text, argument)) + "]"
+        return re.sub(r"0x[0-9a-f]+|(?<=cuda):\d+", "", repr(argument))
+
+    at = 0
+    for node in graph.graph.nodes:
+        if node.op == "placeholder":
+            line = f"input {name_input(node, at)}"
+            at += 1
+        elif node.op == "get_attr":
+            held: Any = graph
+            for each in str(node.target).split("."):
+                held = getattr(held, each)
+            inner = held if isinstance(held, torch.fx.GraphModule) else None
+            line = (
+                "graph " + "; ".join(_contents(inner, lambda _, at: str(at)))
+                if inner is not None
+                else _digest(held) if isinstance(held, Tensor) else repr(held)
             )
-    for spec in program.graph_signature.output_specs:
-        lines.append(f"{spec.kind.name} {spec.arg} {spec.target}")
-    text = "\n".join(sorted(places) + lines)
-    return hashlib.sha256(re.sub(r"0x[0-9a-f]+|(?<=cuda):\d+", "", text).encode()).hexdigest()
+        elif node.op == "output":
+            leaves = pytree.tree_leaves(node.args, is_leaf=lambda x: isinstance(x, torch.fx.Node))
+            return [text(each) for each in leaves]
+        else:
+            line = f"{node.target} {text(node.args)} {text(node.kwargs)}"
+        known[node] = hashlib.sha256(line.encode()).hexdigest()
+    return []
 
 
 def _digest(tensor: Tensor) -> str:
@@ -667,6 +843,7 @@ def plan(
     else:
         made = _Ranks.of(mesh).planned(program, type(model).__name__, settings)
     made.fingerprint = _fingerprint(program)
+    made.example = (tuple(args), dict(kwargs or {}))
     return made
 
 
@@ -750,6 +927,48 @@ class _Ranks:
     ) -> Plan:
         pinned = {**settings, "pins": [*_list(settings.get("pins")), *pins]}
         return Plan(self.share(lambda: _plan_text(program, title, self.count, pinned)), settings)
+
+    def gathered(self, value: Any) -> list[Any]:
+        """Of every rank."""
+        values: list[Any] = [value] * self.count
+        if self.count > 1:
+            dist.all_gather_object(values, value, group=self.group)
+        return values
+
+    def check_captures(
+        self, title: str, fingerprint: str, program: torch.export.ExportedProgram, signature: _Signature
+    ) -> None:
+        """That all ranks came to the same computation: one plan is for all of them."""
+        if self.count == 1:
+            return
+        captures = self.gathered((fingerprint, signature.types, [str(node.target) for node in program.graph.nodes]))
+        other = next((rank for rank, capture in enumerate(captures) if capture[0] != captures[0][0]), None)
+        if other is None:
+            return
+        (_, types, targets), (_, other_types, other_targets) = captures[0], captures[other]
+        if types != other_types:
+            name = next(n for n in [*types, *other_types] if types.get(n) != other_types.get(n))
+            cause = f"its input {name} is {types.get(name)} on rank 0 and {other_types.get(name)} on rank {other}"
+        else:
+            at = next((i for i, (a, b) in enumerate(zip(targets, other_targets)) if a != b), None)
+            cause = (
+                f"operator {at} is {targets[at]} on rank 0 and {other_targets[at]} on rank {other}"
+                if at is not None
+                else "constants, arguments of operators or what they read differ"
+            )
+        raise CleaveError(
+            f"{title} computes something else on rank {other} than on rank 0: {cause}. Give all ranks one model and "
+            "one call."
+        )
+
+    def give_first(self, model: nn.Module) -> None:
+        """All ranks have the parameters and buffers of the first, as they will have parts of them."""
+        if self.count > 1:
+            for tensor in [*model.parameters(), *model.buffers()]:
+                if not tensor.is_meta and tensor.layout == torch.strided:
+                    agreed = tensor.detach().clone(memory_format=torch.contiguous_format)
+                    dist.broadcast(agreed.reshape(-1).view(torch.uint8), group=self.group, group_src=0)
+                    tensor.data.copy_(agreed)
 
     def check_same(self, what: str, text: str) -> None:
         digests: list[Any] = [None] * self.count
@@ -1064,7 +1283,13 @@ class _Copy:
         return copied
 
 
+# Parameters that hold a rank's part.
+_PARTS = WeakIdKeyDictionary()
+
+
 def _mark(parameter: nn.Parameter, shard: _Shard) -> None:
+    _guard()
+    _PARTS[parameter] = None
     parameter.cleave_shard = shard  # type: ignore[attr-defined]
     parameter.__deepcopy__ = _Copy(parameter)  # type: ignore[method-assign]
 
@@ -1485,6 +1710,7 @@ class _Ready:
 
     program: _Program
     signature: _Signature
+    fingerprint: str
 
 
 def _graph_of(plan: Plan) -> dict[str, Any]:
@@ -1546,6 +1772,8 @@ class _Split:
                 f"{self.title} is called again in backward, as torch.utils.checkpoint does, and draws random numbers: "
                 "they would be others than in forward. Set its dropout to 0, or leave the checkpoint."
             )
+        if _checks():
+            self._check_inputs(ready, leaves)
         given = {}
         for name, leaf in zip(ready.signature.inputs, leaves):
             if name in ready.program.inputs:
@@ -1576,6 +1804,21 @@ class _Split:
             look.at_modules(self.module)
         return repr(spec), tuple(found)
 
+    def _check_inputs(self, ready: _Ready, leaves: list[Any]) -> None:
+        """That all ranks are called alike (CLEAVE_CHECK=1)."""
+        names = [name for name in ready.signature.inputs if name is not None]
+        tensors = [_digest(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
+        calls = self.ranks.gathered((ready.fingerprint, tensors))
+        for rank, (fingerprint, digests) in enumerate(calls):
+            if fingerprint != calls[0][0]:
+                raise CleaveError(f"{self.title} computes something else on rank {rank} than on rank 0.")
+            for name, own, first in zip(names, digests, calls[0][1]):
+                if own != first:
+                    raise CleaveError(
+                        f"{self.title} is called with another {name} on rank {rank} than on rank 0: ranks that split a "
+                        "module read the same inputs."
+                    )
+
     def _check_gradients(self, signature: _Signature, leaves: list[Any]) -> None:
         """That PyTorch would train what this call trains, and the same way."""
         cause = self.hidden or signature.hidden
@@ -1592,6 +1835,12 @@ class _Split:
             )
 
     def _prepare(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: list[Any]) -> _Ready:
+        kept = None if isinstance(self.module, _Captured) else _changed_by_calls(self.module, args, kwargs)
+        if kept is not None:
+            raise CleaveError(
+                f"{self.title} changes {kept} with each call, which a plan's program does not do: return from forward "
+                "what is wanted of a call, or leave that out."
+            )
         program = _capture(self.module, args, kwargs, hooks=False)
         signature = _Signature(program, self.title, self.input_names)
         tensors = [*(leaf for leaf in leaves if isinstance(leaf, Tensor)), *self.module.parameters()]
@@ -1600,10 +1849,11 @@ class _Split:
         # as a name in a config, is then no matter of all.
         known = (_fingerprint(program), device)
         if known not in self._programs:
+            self.ranks.check_captures(self.title, known[0], program, signature)
             first = self.first is not None and self.ranks.share(lambda: self._is_first(program, signature, known[0]))
             plan = self.first if first else self._planned(program, signature)
             self._programs[known] = _Program(plan, self.ranks, device)
-        return _Ready(self._programs[known], signature)
+        return _Ready(self._programs[known], signature, known[0])
 
     def _is_first(self, program: torch.export.ExportedProgram, signature: _Signature, fingerprint: str) -> bool:
         """Whether the first plan is of this computation; asked of one rank for all."""
@@ -1650,6 +1900,15 @@ class _Split:
             raise CleaveError(
                 f"{self.title} cannot be planned for {words} with its parameters where they are: {error}"
             ) from None
+        shares = plan.json["shares"]
+        if plan.ranks > 1 and shares["layers"] > 0 and shares["split_layers"] + shares["gathered_layers"] == 0:
+            why = shares.get("largest_replicated", {}).get("why", "")
+            layers = _counted(shares["layers"], "layer")
+            warnings.warn(
+                f"{self.title}: none of its {layers} is split, so each of the {plan.ranks} ranks holds and computes "
+                f"all of it. The largest {why}.",
+                stacklevel=2,
+            )
         self.split(plan)
         return plan
 
@@ -1717,6 +1976,11 @@ def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "l
     split.split(plan)
     _agree_on_buffers(model, ranks)
     model.forward = split  # type: ignore[method-assign]
+    if ranks.count > 1:
+        for module in model.modules():
+            if module is not model:
+                module.register_forward_pre_hook(_refuse_alone)
+        _save_whole(model)
     return model
 
 
@@ -1735,21 +1999,206 @@ def gather(model: nn.Module) -> dict[str, Any]:
     return whole
 
 
+# ---- What would take a part for the whole
+
+# These change each element by itself, whatever part of a parameter they are given.
+_ELEMENTWISE = {
+    "ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD", "SparseAdam",
+}  # fmt: skip
+
+
+def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
+    own = getattr(optimizer, "cleave_elementwise", None)
+    if own is not None:
+        return bool(own)
+    return any(
+        cls.__name__ in _ELEMENTWISE and cls.__module__.startswith("torch.optim") for cls in type(optimizer).__mro__
+    )
+
+
+def _check_optimizer(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+    """Before a step of any optimizer."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    split = [p for p in parameters if (shard := _shard_of(p)) and shard.ranks.count > 1]
+    if not split:
+        return
+    if not _is_elementwise(optimizer) and any(p.shape != _shard_of(p).shape for p in split):
+        raise CleaveError(
+            f"{type(optimizer).__name__} computes with whole parameters, and {_shard_of(split[0]).name} is this rank's "
+            "part: use an optimizer that changes each element by itself, such as AdamW or SGD. Of one of your own that "
+            "does, set cleave_elementwise = True."
+        )
+    if _checks():
+        _check_replicated(split)
+
+
+def _check_replicated(parameters: Sequence[nn.Parameter]) -> None:
+    """That what ranks hold alike has the same gradient on all of them."""
+    by_ranks: dict[int, list[nn.Parameter]] = {}
+    for parameter in parameters:
+        shard = _shard_of(parameter)
+        if shard.text == "R" and parameter.grad is not None:
+            by_ranks.setdefault(id(shard.ranks), []).append(parameter)
+    for alike in by_ranks.values():
+        digests = _shard_of(alike[0]).ranks.gathered([_digest(parameter.grad) for parameter in alike])
+        for at, parameter in enumerate(alike):
+            other = next((rank for rank, each in enumerate(digests) if each[at] != digests[0][at]), None)
+            if other is not None:
+                raise CleaveError(
+                    f"The gradient of {_shard_of(parameter).name}, which all ranks hold, differs between rank 0 and "
+                    f"rank {other}: the ranks had other inputs or another loss, or code changed the gradient on one."
+                )
+
+
+def _checks() -> bool:
+    return os.environ.get("CLEAVE_CHECK", "") not in ("", "0")
+
+
+register_optimizer_step_pre_hook(_check_optimizer)
+
+
+def _parts_in(values: Iterable[Any]) -> Iterator[_Shard]:
+    """Of tensors that are parts, or share memory with one, as those of a state_dict do."""
+    known = {
+        parameter.untyped_storage().data_ptr(): shard
+        for parameter in list(_PARTS.keys())
+        if (shard := _shard_of(parameter)) and shard.ranks.count > 1 and shard.text != "R"
+    }
+    for value in values:
+        if isinstance(value, Tensor) and type(value) in (Tensor, nn.Parameter) and not value.is_meta:
+            if shard := known.get(value.untyped_storage().data_ptr()):
+                yield shard
+
+
+def _refuse_parts(function: Callable[..., Any], title: str, values: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
+    """The function, which is not for parts."""
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for shard in _parts_in(values(*args, **kwargs)):
+            raise CleaveError(
+                f"{title} takes {shard.name} for a whole tensor, and it is this rank's part. Use cleave_torch.gather("
+                "model), which gives the whole state_dict on all ranks."
+            )
+        return function(*args, **kwargs)
+
+    checked.cleave_checked = True  # type: ignore[attr-defined]
+    return checked
+
+
+def _guard() -> None:
+    """Puts checks into PyTorch's functions that compute with whole parameters: once."""
+    from torch.distributed import checkpoint
+    from torch.distributed.checkpoint import default_planner, state_dict
+    from torch.nn.utils import clip_grad
+
+    if getattr(clip_grad._get_total_norm, "cleave_checked", False):
+        return
+    clip_grad._get_total_norm = _total_norm_of_parts(clip_grad._get_total_norm)
+    if hasattr(clip_grad, "get_total_norm"):
+        clip_grad.get_total_norm = torch.nn.utils.get_total_norm = clip_grad._get_total_norm
+    leaves = lambda *args, **kwargs: pytree.tree_leaves((args, kwargs))
+    # Of who has the functions by another name already: their planners.
+    for planner in (default_planner.DefaultSavePlanner, default_planner.DefaultLoadPlanner):
+        planner.set_up_planner = _refuse_parts(planner.set_up_planner, "torch.distributed.checkpoint", leaves)
+    for name in ("save", "async_save", "load"):
+        whole = _refuse_parts(getattr(checkpoint, name), f"torch.distributed.checkpoint.{name}", leaves)
+        setattr(checkpoint, name, whole)
+    parameters = lambda model, *args, **kwargs: model.parameters()
+    for name in ("get_model_state_dict", "get_state_dict", "get_optimizer_state_dict", "set_model_state_dict",
+                 "set_state_dict", "set_optimizer_state_dict"):  # fmt: skip
+        setattr(state_dict, name, _refuse_parts(getattr(state_dict, name), name, parameters))
+    of_module = lambda self, module, *args, **kwargs: module.parameters()
+    for wrapper in (nn.parallel.DistributedDataParallel, FullyShardedDataParallel):
+        wrapper.__init__ = _refuse_wrapping(wrapper.__init__, wrapper.__name__, of_module)
+
+
+def _refuse_wrapping(init: Callable[..., Any], title: str, parameters: Callable[..., Any]) -> Callable[..., Any]:
+    """DistributedDataParallel and its like give all their ranks the parameters of the first."""
+
+    @functools.wraps(init)
+    def checked(self: Any, module: nn.Module, *args: Any, **kwargs: Any) -> None:
+        group = kwargs.get("process_group")
+        mesh = kwargs.get("device_mesh")
+        held = set(dist.get_process_group_ranks(group if group is not None else mesh.get_group() if mesh else None)) \
+            if dist.is_initialized() else set()
+        for shard in _parts_in(module.parameters()):
+            if len(held & set(dist.get_process_group_ranks(shard.ranks.group))) > 1:
+                raise CleaveError(
+                    f"{title} would give all ranks the {shard.name} of the first, and it is each rank's own part: the "
+                    "module needs no wrapper, its ranks train it together. For replicas give process_group= the ranks "
+                    "that hold the same parts."
+                )
+        init(self, module, *args, **kwargs)
+
+    return checked
+
+
+def _total_norm_of_parts(norm: Callable[..., Any]) -> Callable[..., Any]:
+    """What torch.nn.utils.clip_grad_norm_ calls, for gradients of parts too: the norm of the whole gradients."""
+
+    @functools.wraps(norm)
+    def checked(tensors: Any, norm_type: float = 2.0, *args: Any, **kwargs: Any) -> Tensor:
+        given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
+        shards = {id(p.grad): shard for p in list(_PARTS.keys()) if p.grad is not None and (shard := _shard_of(p))}
+        shards |= {id(p): shard for p in list(_PARTS.keys()) if (shard := _shard_of(p))}
+        if not any(id(x) in shards and shards[id(x)].ranks.count > 1 for x in given):
+            return norm(tensors, norm_type, *args, **kwargs)
+        total = _norm_of([(x, shards.get(id(x))) for x in given], float(norm_type))
+        if (args[0] if args else kwargs.get("error_if_nonfinite")) and not bool(torch.isfinite(total)):
+            raise RuntimeError(f"The total norm of order {float(norm_type)} for gradients is non-finite.")
+        return total
+
+    checked.cleave_checked = True  # type: ignore[attr-defined]
+    return checked
+
+
+def _norm_of(gradients: Sequence[tuple[Tensor, _Shard | None]], order: float) -> Tensor:
+    """Of whole gradients, from what this rank has of them."""
+    if order == 0:
+        raise CleaveError("The norm of order 0 of gradients of parts is not computed: take another norm_type.")
+    total: Tensor | None = None
+    for gradient, shard in gradients:
+        own = gradient.detach().float().abs()
+        largest = math.isinf(order)
+        if largest:
+            each = own.amax() if own.numel() else own.new_zeros(())
+            each = each if shard is None else shard.ranks.all_reduce(each, dist.ReduceOp.MAX)
+        else:
+            own = own.pow(order)
+            for stretch in shard.alike if shard else ():  # counted once over those that hold it
+                part = own if stretch.dim < 0 else own.narrow(stretch.dim, stretch.start, stretch.length)
+                part.div_(stretch.replicas)
+            each = own.sum() if shard is None else shard.ranks.all_reduce(own.sum())
+        total = each if total is None else torch.maximum(total, each) if largest else total + each
+    if total is None:
+        return torch.zeros(())
+    return total if math.isinf(order) else total.pow(1 / order)
+
+
+def _save_whole(model: nn.Module) -> None:
+    """transformers' `save_pretrained` of a split model: all ranks call it, the first one writes the whole tensors."""
+    own = getattr(model, "save_pretrained", None)
+    if own is None:
+        return
+
+    def save_pretrained(folder: Any, *args: Any, **kwargs: Any) -> Any:
+        state = {name: value for name, value in gather(model).items()}
+        kwargs["state_dict"] = state
+        ranks = model.forward.ranks  # type: ignore[attr-defined]
+        if ranks.rank == 0:
+            with _captures():
+                own(folder, *args, **kwargs)
+        dist.barrier(group=ranks.group)
+
+    model.save_pretrained = save_pretrained  # type: ignore[method-assign]
+
+
 def clip_grad_norm_(parameters: nn.Module | Iterable[nn.Parameter], max_norm: float) -> Tensor:
     """torch.nn.utils.clip_grad_norm_ by the 2-norm of the whole gradients, not of this rank's parts; returns it."""
     found = list(parameters.parameters() if isinstance(parameters, nn.Module) else parameters)
     found = [parameter for parameter in found if parameter.grad is not None]
-    squares: list[Tensor] = []
-    for parameter in found:
-        shard, gradient = _shard_of(parameter), parameter.grad.detach().float()
-        if shard is None:
-            squares.append(gradient.square().sum())
-            continue
-        own = gradient.square()
-        for stretch in shard.alike:  # counted once over those that hold it
-            (own if stretch.dim < 0 else own.narrow(stretch.dim, stretch.start, stretch.length)).div_(stretch.replicas)
-        squares.append(shard.ranks.all_reduce(own.sum()))
-    total = torch.stack(squares).sum().sqrt() if squares else torch.zeros(())
+    total = _norm_of([(parameter.grad, _shard_of(parameter)) for parameter in found], 2.0)
     factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
     for parameter in found:
         parameter.grad.mul_(factor.to(parameter.grad.dtype))
@@ -1765,6 +2214,11 @@ def _parallelize_by_dtensor(model: nn.Module, plan: Plan, mesh: Any, device: tor
     from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
     _check_dtensor_parameters(model, plan)
+    ranks = _Ranks.of(mesh, device)
+    call = _ExampleCall.of(model, plan, device)
+    ranks.give_first(model)
+    whole = call.observed() if call.is_real else {}
+    before = _Before(model)
     styles: dict[str, Any] = {}
     for layer in plan.layers:
         axis = _dtensor_axis(model, plan, layer)
@@ -1780,7 +2234,189 @@ def _parallelize_by_dtensor(model: nn.Module, plan: Plan, mesh: Any, device: tor
         mesh = init_device_mesh(device.type if device is not None else "cpu", (plan.ranks,))
     elif mesh.ndim > 1:
         mesh = mesh["tp"]
-    return parallelize_module(model, mesh, styles)
+    try:
+        parallelize_module(model, mesh, styles)
+        _sum_gradients_of_parts(model, plan, ranks)
+        before.check_ties(model)
+        difference = call.difference(whole) if call.is_real else None
+        if other := next((each for each in ranks.gathered(difference) if each is not None), None):
+            raise CleaveError(
+                f'{type(model).__name__} computes something else when DTensor splits it as planned: {other}. Code that '
+                "reads a size of a part, or computes over the parts, does not know that they are parts; "
+                'via="local" runs the plan\'s own program.'
+            )
+    except BaseException:
+        before.restore(model)
+        raise
+    return model
+
+
+def _sum_gradients_of_parts(model: nn.Module, plan: Plan, ranks: _Ranks) -> None:
+    """A parameter that all ranks hold and each uses on its part, as a norm of heads: its gradient is their sum."""
+    graph, used = plan.json["graph"], set()
+    names = [name for node in graph["nodes"] for name, _ in node["out"]]
+    split = {value["name"] for value in plan.json["values"] if value["placement"] != "R"}
+    layers = {layer["value"] for layer in plan.layers}
+    # A parameter may be prepared first: cast, or one added to it.
+    sources: dict[int, set[str]] = {}
+    at = 0
+    for node in graph["nodes"]:
+        results = range(at, at + len(node["out"]))
+        at += len(node["out"])
+        if node.get("kind") == "parameter":
+            sources[results[0]] = {names[results[0]]}
+            continue
+        operands = set(_values_in(_argument(argument, torch.device("cpu")) for argument in node.get("args", ())))
+        reached = set().union(*(sources.get(value, set()) for value in operands))
+        is_split = any(names[value] in split for value in results)
+        if is_split and not any(names[value] in layers for value in results):
+            used |= reached
+        elif operands and not is_split and all(value in sources for value in operands):
+            for value in results:
+                sources[value] = reached
+    held = _named_parameters(model)
+
+    def add_up(gradient: Tensor) -> Tensor:
+        return ranks.all_reduce(gradient)
+
+    for name in used:
+        parameter = held.get(name)
+        if parameter is not None and plan.parameters[name]["placement"] == "R" and parameter.requires_grad:
+            parameter.register_hook(add_up)
+
+
+class _Before:
+    """A module's parameters and hooks, to put them back."""
+
+    _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs")
+
+    def __init__(self, model: nn.Module):
+        self._kept = [
+            (module, dict(module._parameters), [copy.copy(module.__dict__[name]) for name in self._HOOKS])
+            for module in model.modules()
+        ]
+        self._ties = self._tied(model)
+        self._gradients = [(p, p._backward_hooks and dict(p._backward_hooks)) for p in model.parameters()]
+
+    @staticmethod
+    def _tied(model: nn.Module) -> list[list[str]]:
+        names: dict[int, list[str]] = {}
+        for name, parameter in _named_parameters(model).items():
+            names.setdefault(id(parameter), []).append(name)
+        return sorted(sorted(each) for each in names.values())
+
+    def check_ties(self, model: nn.Module) -> None:
+        after = self._tied(model)
+        if lost := next((each for each in self._ties if each not in after), None):
+            raise CleaveError(
+                f'DTensor cannot split {lost[0]} as planned: it is tied to {", ".join(lost[1:])}, and would be a '
+                'parameter of its own; via="local" can.'
+            )
+
+    def restore(self, model: nn.Module) -> None:
+        for module, parameters, hooks in self._kept:
+            module._parameters.clear()
+            module._parameters.update(parameters)
+            for name, kept in zip(self._HOOKS, hooks):
+                module.__dict__[name].clear()
+                module.__dict__[name].update(kept)
+        for parameter, kept in self._gradients:
+            if parameter._backward_hooks:
+                parameter._backward_hooks.clear()
+                parameter._backward_hooks.update(kept or {})
+
+
+class _ExampleCall:
+    """A call that a plan is for, to compare a module before and after it is split."""
+
+    def __init__(self, model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]):
+        self.model, self.args, self.kwargs = model, args, kwargs
+        tensors = [*pytree.tree_leaves((args, kwargs)), *model.parameters(), *model.buffers()]
+        # A module without memory cannot be called.
+        self.is_real = not any(isinstance(x, FakeTensor) or (isinstance(x, Tensor) and x.is_meta) for x in tensors)
+
+    @classmethod
+    def of(cls, model: nn.Module, plan: Plan, device: torch.device | None) -> _ExampleCall:
+        if plan.example is not None:
+            return cls(model, *plan.example)
+        inputs: list[Any] = []
+        generator = torch.Generator().manual_seed(0)
+        for node in plan.json["graph"]["nodes"]:
+            if node.get("kind") == "input":
+                ((name, text),) = node["out"]
+                dtype, _, sizes = text[:-1].partition("[")
+                shape = [int(size) for size in sizes.split(",") if size]
+                kind = _DTYPES[dtype]
+                made = torch.randn(shape, generator=generator).to(kind) if kind.is_floating_point \
+                    else torch.randint(0, 2, shape, generator=generator).to(kind)
+                inputs.append((name, made.to(device) if device is not None else made))
+        known = inspect.signature(model.forward).parameters
+        if all(name in known for name, _ in inputs):
+            return cls(model, (), dict(inputs))
+        return cls(model, tuple(x for _, x in inputs), {})
+
+    @contextlib.contextmanager
+    def _undone(self) -> Iterator[None]:
+        attributes = _Attributes(self.model)
+        buffers = [(buffer, buffer.detach().clone()) for buffer in self.model.buffers()]
+        modes = [(module, module.training) for module in self.model.modules()]
+        gradients = [(parameter, parameter.grad) for parameter in self.model.parameters()]
+        cpu = torch.get_rng_state()
+        try:
+            self.model.eval()  # what is dropped depends on the parts
+            for parameter, _ in gradients:
+                parameter.grad = None
+            yield
+        finally:
+            attributes.restore()
+            for buffer, kept in buffers:
+                buffer.data.copy_(kept)
+            for module, training in modes:
+                module.training = training
+            for parameter, gradient in gradients:
+                parameter.grad = gradient
+            torch.set_rng_state(cpu)
+
+    def observed(self) -> dict[str, Tensor]:
+        """Outputs, and gradients of their sum with random weights, by name."""
+        full = lambda x: x.full_tensor() if hasattr(x, "full_tensor") else x
+        with self._undone(), torch.enable_grad():
+            torch.manual_seed(0)
+            leaves = pytree.tree_leaves(self.model(*self.args, **self.kwargs))
+            found = {f"output {at}": full(x) for at, x in enumerate(leaves) if isinstance(x, Tensor)}
+            generator = torch.Generator().manual_seed(1)
+            terms = []
+            for x in found.values():
+                if x.requires_grad:
+                    weights = torch.randn(x.shape, generator=generator).to(x.device, x.dtype)
+                    terms.append((x * weights).sum() if x.dim() else x)
+            if terms:
+                torch.stack([term.float() for term in terms]).sum().backward()
+            for name, parameter in _named_parameters(self.model).items():
+                if parameter.grad is not None:
+                    found[f"the gradient of {name}"] = full(parameter.grad).clone()
+            return {name: x.detach().clone() for name, x in found.items()}
+
+    def difference(self, whole: dict[str, Tensor]) -> str | None:
+        """What is not the same now, beyond rounding: the first output, or gradient; None: nothing."""
+        try:
+            now = self.observed()
+        except Exception as error:
+            line = next(iter(str(error).strip().splitlines()), "")
+            return f"{type(error).__name__}: {line}"
+        for name, expected in whole.items():
+            if name not in now:
+                return f"there is no {name}"
+            if now[name].shape != expected.shape:
+                return f"{name} is {list(now[name].shape)}, not {list(expected.shape)}"
+            if not expected.is_floating_point():
+                continue
+            unit = {torch.float64: 2.0**-40, torch.float32: 2.0**-12}.get(expected.dtype, 2.0**-4)
+            size = expected.double().square().mean().sqrt()
+            apart = (now[name].double() - expected.double()).abs().max() if expected.numel() else torch.zeros(())
+            if not bool(apart <= unit * (size + expected.double().abs().max() if expected.numel() else size)):
+                return f"{name} differs by {float(apart):.2g}, and its root mean square is {float(size):.2g}"
+        return None
 
 
 def _check_dtensor_parameters(model: nn.Module, plan: Plan) -> None:
@@ -1870,9 +2506,15 @@ class _Holder(nn.Module):
 class _Captured(_Holder):
     """A graph that Dynamo captured, with the parameters that it is given as its own, under the names that they had."""
 
-    def __init__(self, graph: torch.fx.GraphModule, names: list[str | None], parameters: list[nn.Parameter]):
+    def __init__(
+        self,
+        graph: torch.fx.GraphModule,
+        names: list[str | None],
+        parameters: list[nn.Parameter],
+        order: Sequence[int],
+    ):
         super().__init__()
-        self.graph, self.names = graph, names
+        self.graph, self.names, self.order = graph, names, order
         for name, parameter in zip((name for name in names if name is not None), parameters):
             owner: nn.Module = self
             *path, leaf = name.split(".")
@@ -1883,7 +2525,7 @@ class _Captured(_Holder):
             owner.register_parameter(leaf, parameter)
 
     def forward(self, *inputs: Any) -> Any:
-        rest = iter(inputs)
+        rest = iter(x for _, x in sorted(zip(self.order, inputs), key=lambda each: each[0]))
         return self.graph(*[next(rest) if name is None else self.get_parameter(name) for name in self.names])
 
 
@@ -1919,6 +2561,19 @@ def _inline_checkpoints(graph: torch.fx.GraphModule) -> None:
         each.recompile()
 
 
+class _Untouchable(nn.Parameter):
+    """A stand-in outside of the compiled call: it has no memory, and whoever was given it would read past its end."""
+
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if getattr(func, "__name__", "") in ("__get__", "size", "dim", "__hash__"):  # its shape, type and the like
+            return super().__torch_function__(func, types, args, kwargs or {})
+        raise CleaveError(
+            "The compiled module returned one of its parameters, which is this rank's part: read it from the module, "
+            "or return a copy (clone) from forward."
+        )
+
+
 class _Compiled:
     """What `torch.compile(..., backend="cleave")` keeps for one compiled module.
 
@@ -1934,15 +2589,18 @@ class _Compiled:
         self.ranks: _Ranks | None = None
         self._places: list[tuple[dict[str, Any], str, nn.Parameter, nn.Parameter]] = []
         self._owners: dict[int, list[tuple[dict[str, Any], str]]] | None = None
+        self._modules: dict[int, nn.Module] = {}  # by their place of parameters
 
     def enter(self) -> Callable[[], None]:
         for slots, name, _, stand_in in self._places:
+            stand_in.__class__ = nn.Parameter
             slots[name] = stand_in
         return self.leave
 
     def leave(self) -> None:
-        for slots, name, parameter, _ in self._places:
+        for slots, name, parameter, stand_in in self._places:
             slots[name] = parameter
+            stand_in.__class__ = _Untouchable
         self._owners = None
 
     def replace(self, parameter: nn.Parameter) -> None:
@@ -1951,7 +2609,9 @@ class _Compiled:
             self._owners = {}
             for module in gc.get_objects():  # asked by its type: a weak proxy's class may be gone
                 if issubclass(type(module), nn.Module) and not issubclass(type(module), _Holder):
-                    for name, held in module.__dict__.get("_parameters", {}).items():
+                    slots = module.__dict__.get("_parameters", {})
+                    self._modules[id(slots)] = module
+                    for name, held in slots.items():
                         self._owners.setdefault(id(held), []).append((module._parameters, name))
         shard = _shard_of(parameter)
         assert shard is not None
@@ -1960,6 +2620,11 @@ class _Compiled:
         stand_in = nn.Parameter(empty, parameter.requires_grad)
         stand_in.cleave_parameter = parameter  # type: ignore[attr-defined]
         for slots, name in self._owners.get(id(parameter), ()):
+            owner = self._modules[id(slots)]
+            if self.ranks is not None and self.ranks.count > 1 and not any(
+                hook is _refuse_uncompiled for hook in owner._forward_pre_hooks.values()
+            ):
+                owner.register_forward_pre_hook(_refuse_uncompiled)
             self._places.append((slots, name, parameter, stand_in))
             slots[name] = stand_in
 
@@ -1982,18 +2647,22 @@ class _Compiled:
                     f"--nproc-per-node {self.wanted}, or leave ranks out."
                 )
         splits: dict[tuple[int, ...], _Split] = {}
+        # Ranks may capture inputs in another order, as where a module's code goes through a set: their names decide.
+        placeholders = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
+        free = [given for given, name in zip(placeholders, names) if name is None]
+        order = sorted(range(len(free)), key=lambda at: free[at])
 
         def run(*inputs: Any) -> Any:
             parameters = [getattr(x, "cleave_parameter", x) for x, name in zip(inputs, names) if name is not None]
             split = splits.get(key := tuple(map(id, parameters)))
             if split is None:
-                captured = _Captured(graph, names, parameters)
+                captured = _Captured(graph, names, parameters, order)
                 split = splits[key] = _Split(captured, "The compiled graph", self.ranks, self.settings)
                 split.replaced = self.replace
                 split.hidden = None if own is None else "an autograd.Function has a backward of its own"
-                placeholders = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
-                split.input_names = [given for given, name in zip(placeholders, names) if name is None]
-            return split(*[x for x, name in zip(inputs, names) if name is None])
+                split.input_names = [free[at] for at in order]
+            given = [x for x, name in zip(inputs, names) if name is None]
+            return split(*[given[at] for at in order])
 
         return run
 

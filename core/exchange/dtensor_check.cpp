@@ -1,0 +1,65 @@
+#include "exchange/dtensor_check.h"
+
+namespace cleave::exchange {
+
+/// Styles know modules and no code between them: what reads a size of a part, or sums over one, computes something
+/// else without a word. So the module runs once while it is whole, and once after.
+const std::string_view kDtensorCheck = R"(
+def _example(model, device):
+    generator = torch.Generator().manual_seed(0)
+    inputs = {}
+    for name, (dtype, shape) in _INPUTS.items():
+        floating = getattr(torch, dtype).is_floating_point
+        made = torch.randn(shape, generator=generator) if floating else torch.randint(0, 2, shape, generator=generator)
+        inputs[name] = made.to(device, getattr(torch, dtype))
+    known = inspect.signature(model.forward).parameters
+    return ((), inputs) if all(name in known for name in inputs) else (tuple(inputs.values()), {})
+
+
+def _observed(model, call, gradients):
+    """Outputs, and gradients of their sum with random weights, by name; the module stays as it is."""
+    full = lambda x: x.full_tensor() if hasattr(x, "full_tensor") else x
+    buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
+    modes = [(module, module.training) for module in model.modules()]
+    kept = [(parameter, parameter.grad) for parameter in model.parameters()]
+    for parameter, _ in kept:
+        parameter.grad = None
+    try:
+        model.eval()
+        with torch.set_grad_enabled(gradients):
+            found = {f"output {at}": full(x) for at, x in enumerate(tree_leaves(model(*call[0], **call[1])))
+                     if isinstance(x, torch.Tensor)}
+            generator, total = torch.Generator().manual_seed(1), 0
+            for x in found.values():
+                if x.requires_grad:
+                    total = total + (x * torch.randn(x.shape, generator=generator).to(x.device, x.dtype)).sum().float()
+            if isinstance(total, torch.Tensor):
+                total.backward()
+            for name, parameter in model.named_parameters():
+                if parameter.grad is not None:
+                    found[f"the gradient of {name}"] = full(parameter.grad).clone()
+        return {name: x.detach().clone() for name, x in found.items()}
+    finally:
+        for buffer, before in buffers:
+            buffer.data.copy_(before)
+        for module, training in modes:
+            module.training = training
+        for parameter, gradient in kept:
+            parameter.grad = gradient
+
+
+def _difference(whole, now):
+    for name, expected in whole.items():
+        if name not in now or now[name].shape != expected.shape:
+            return f"{name} is {list(now[name].shape) if name in now else 'missing'}, not {list(expected.shape)}"
+        if expected.is_floating_point() and expected.numel():
+            unit = {torch.float64: 2.0**-40, torch.float32: 2.0**-12}.get(expected.dtype, 2.0**-4)
+            size = expected.double().square().mean().sqrt() + expected.double().abs().max()
+            apart = (now[name].double() - expected.double()).abs().max()
+            if not bool(apart <= unit * size):
+                return f"{name} differs by {float(apart):.2g}"
+    return None
+
+)";
+
+}  // namespace cleave::exchange
