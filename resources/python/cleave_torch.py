@@ -611,7 +611,9 @@ def _changed_by_calls(model: nn.Module, args: Sequence[Any], kwargs: dict[str, A
     attributes = _Attributes(model)
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
     try:
-        with _quiet(), _without_memory(model, mode), _without_hooks(model), _captures():
+        # Who keeps count of what a call saves for backward, as torch.utils.checkpoint, is not to count these.
+        uncounted = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+        with _quiet(), _without_memory(model, mode), _without_hooks(model), _captures(), uncounted:
             fakes = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
             marks = []
             alive = []  # an object that goes would give its identity to the next
