@@ -26,7 +26,8 @@ def _serve(rank, count, store, tasks, answers):
     # All groups are made by all: those that some make alone have names that others give to others.
     global alone
     alone = dist.new_subgroups(1)[0]
-    groups = {n: dist.group.WORLD if n == count else dist.new_group(list(range(n))) for n in sorted({2, 3, count})}
+    sizes = sorted({2, min(3, count), count})
+    groups = {n: dist.group.WORLD if n == count else dist.new_group(list(range(n))) for n in sizes}
     while (task := tasks.get()) is not None:
         function, ranks, arguments = task
         if rank >= ranks:
