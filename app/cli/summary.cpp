@@ -32,7 +32,7 @@ std::string collectivesText(const plan::Plan& plan) {
   return text.empty() ? "none" : text;
 }
 
-/// " (most of its tolerance at [0, 3, 17]: 12.3456, not 12.3462)"
+/// " (farthest off at [0, 3, 17]: 12.3456, not 12.3462)"; empty: nothing differs.
 std::string placeText(const pipeline::OutputDifference& output) {
   if (output.maxAbs == 0 || output.place.empty()) return {};
   return fmt::format(" (farthest off at [{}]: {:.6g}, not {:.6g})", fmt::join(output.place, ", "), output.actual,

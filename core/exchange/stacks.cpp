@@ -37,7 +37,7 @@ Said foldedByNumber(const Said& said) {
   Said folded;
   for (const auto& [pattern, places] : byPattern(said)) {
     const std::string& first = said[places.front()].second;
-    // "ff.net.*" is also an activation beside the layers: where the number is all of a name, it stands for any module.
+    // "ff.net.*" also matches activations beside the layers: a name that ends in a number can be any module.
     const bool isAnyModule = pattern.ends_with('*') && places.size() > 1;
     if (!isAnyModule &&
         std::all_of(places.begin(), places.end(), [&](std::size_t i) { return said[i].second == first; })) {

@@ -215,7 +215,7 @@ class Bisector {
     return apart == 0 ? 0 : apart / size;
   }
 
-  /// Of a value's size, as digests say; 0 where the request has a tolerance.
+  /// The ruler of each value, relative to its size, from digests. All are 0 if the request has a tolerance.
   Result<std::vector<double>> rulersOfDigests(const Digests& unsplit) {
     std::vector<double> rulers(m_common.size(), 0);
     if (m_request.tolerance) return rulers;

@@ -6,6 +6,7 @@
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
 #include "pipeline/open.h"
+#include "pipeline/value_difference.h"
 
 #include <algorithm>
 #include <array>
@@ -46,7 +47,7 @@ struct Stored {
   double at(std::int64_t i) const { return loader(chunk.data() + i * graph::itemSize(source.type.dtype)); }
 };
 
-/// `allowed`: of two finite numbers.
+/// Whether it is the farthest so far. `allowed`: of two finite numbers.
 bool addElement(OutputDifference& difference, double actual, double expected, double allowed) {
   const double before = difference.ofTolerance;
   if (std::isnan(actual) || std::isnan(expected)) {
@@ -69,10 +70,16 @@ bool addElement(OutputDifference& difference, double actual, double expected, do
   return difference.ofTolerance > before;
 }
 
-std::vector<std::int64_t> indexOf(std::int64_t flat, const graph::Shape& shape) {
-  std::vector<std::int64_t> index(shape.size());
-  for (std::size_t dim = shape.size(); dim-- > 0; flat /= shape[dim]) index[dim] = flat % shape[dim];
-  return index;
+/// Calls `visit(at)` for each place of tensors of one size, read a chunk at a time; an element is `tensor.at(at in the
+/// chunk)`, which is the first argument, the place in the tensor the second.
+template <class Visit>
+Result<void> forEachPlace(std::int64_t total, const std::vector<Stored*>& tensors, Visit visit) {
+  for (std::int64_t first = 0; first < total; first += kChunkElements) {
+    const std::int64_t count = std::min(kChunkElements, total - first);
+    for (Stored* tensor : tensors) CLEAVE_TRY_VOID(tensor->read(first, count));
+    for (std::int64_t i = 0; i < count; ++i) visit(i, first + i);
+  }
+  return {};
 }
 
 /// Root mean square of what is finite and not left out.
@@ -80,16 +87,12 @@ Result<double> sizeOf(Stored stored, const std::function<bool(std::int64_t)>& is
   const std::int64_t total = graph::elementCount(stored.source.type.shape);
   double squares = 0;
   std::int64_t counted = 0;
-  for (std::int64_t first = 0; first < total; first += kChunkElements) {
-    const std::int64_t count = std::min(kChunkElements, total - first);
-    CLEAVE_TRY_VOID(stored.read(first, count));
-    for (std::int64_t i = 0; i < count; ++i) {
-      const double value = stored.at(i);
-      if (!std::isfinite(value) || isLeftOut(first + i)) continue;
-      squares += value * value;
-      ++counted;
-    }
-  }
+  CLEAVE_TRY_VOID(forEachPlace(total, {&stored}, [&](std::int64_t i, std::int64_t place) {
+    const double value = stored.at(i);
+    if (!std::isfinite(value) || isLeftOut(place)) return;
+    squares += value * value;
+    ++counted;
+  }));
   return counted == 0 ? 0 : std::sqrt(squares / static_cast<double>(counted));
 }
 
@@ -126,25 +129,21 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
     return isByRounding ? difference.rounding.allowed(value, size)
                         : comparison.atol.value_or(0) + comparison.rtol.value_or(0) * std::abs(value);
   };
-  for (std::int64_t first = 0; first < total; first += kChunkElements) {
-    const std::int64_t count = std::min(kChunkElements, total - first);
-    CLEAVE_TRY_VOID(actual.read(first, count));
-    CLEAVE_TRY_VOID(expected.read(first, count));
-    for (Stored& mask : masks) CLEAVE_TRY_VOID(mask.read(first, count));
-    for (std::int64_t i = 0; i < count; ++i) {
-      if (isLeftOut(first + i)) continue;
-      const bool areNumbers = std::isfinite(actual.at(i)) && std::isfinite(expected.at(i));
-      const bool isByChance = !masks.empty() && areNumbers &&
-                              std::all_of(masks.begin(), masks.end(), [i](const Stored& m) { return m.at(i) != 0; });
-      difference.undetermined += isByChance && actual.at(i) != expected.at(i);
-      const double allowed = allowedOf(expected.at(i)) + (isByChance ? comparison.moves : 0);
-      if (!addElement(difference, actual.at(i), expected.at(i), allowed)) continue;
-      difference.place = indexOf(first + i, shape);
-      difference.actual = actual.at(i);
-      difference.expected = expected.at(i);
-      difference.allowed = allowed;
-    }
-  }
+  std::vector<Stored*> tensors{&actual, &expected};
+  for (Stored& mask : masks) tensors.push_back(&mask);
+  CLEAVE_TRY_VOID(forEachPlace(total, tensors, [&](std::int64_t i, std::int64_t place) {
+    if (isLeftOut(place)) return;
+    const bool areNumbers = std::isfinite(actual.at(i)) && std::isfinite(expected.at(i));
+    const bool isByChance = !masks.empty() && areNumbers &&
+                            std::all_of(masks.begin(), masks.end(), [i](const Stored& m) { return m.at(i) != 0; });
+    difference.undetermined += isByChance && actual.at(i) != expected.at(i);
+    const double allowed = allowedOf(expected.at(i)) + (isByChance ? comparison.moves : 0);
+    if (!addElement(difference, actual.at(i), expected.at(i), allowed)) return;
+    difference.place = indexOf(place, shape);
+    difference.actual = actual.at(i);
+    difference.expected = expected.at(i);
+    difference.allowed = allowed;
+  }));
   return difference;
 }
 
@@ -361,17 +360,12 @@ Result<std::map<std::string, double>> rulersOf(const fs::path& unsplit, const fs
     if (!same || !isSameShape(same->type.shape, tensor.type.shape)) continue;
     Stored left = Stored::of(one, tensor), right = Stored::of(other, *same);
     if (!left.loader || !right.loader) continue;
-    const std::int64_t total = graph::elementCount(tensor.type.shape);
     double& ruler = rulers[name];
-    for (std::int64_t first = 0; first < total; first += kChunkElements) {
-      const std::int64_t count = std::min(kChunkElements, total - first);
-      CLEAVE_TRY_VOID(left.read(first, count));
-      CLEAVE_TRY_VOID(right.read(first, count));
-      for (std::int64_t i = 0; i < count; ++i) {
-        const double apart = std::abs(left.at(i) - right.at(i));
-        if (std::isfinite(apart)) ruler = std::max(ruler, apart);
-      }
-    }
+    const std::int64_t total = graph::elementCount(tensor.type.shape);
+    CLEAVE_TRY_VOID(forEachPlace(total, {&left, &right}, [&](std::int64_t i, std::int64_t) {
+      const double apart = std::abs(left.at(i) - right.at(i));
+      if (std::isfinite(apart)) ruler = std::max(ruler, apart);
+    }));
   }
   return rulers;
 }

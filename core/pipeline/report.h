@@ -53,7 +53,7 @@ struct RunReport {
   std::string comparedWith;          ///< "expected.safetensors", "an unsplit run", "" (nothing)
   std::optional<double> rtol, atol;  ///< the user's tolerance, atol + rtol·|expected|; nullopt: rounding.h decides
   graph::DType coarsest = graph::DType::Float32;  ///< in which any of the outputs was computed
-  int rulerParts = 0;  ///< in so many parts the ruler's sums were added; 0: no difference asked for a ruler
+  int rulerParts = 0;                             ///< number of parts of the ruler's sums; 0: no ruler was needed
   std::vector<OutputDifference> outputs;
   program::Mesh mesh;                          ///< of the ranks
   ReplicaSum replicaSum;                       ///< of a step that replicas train; of one replica nothing

@@ -25,8 +25,8 @@
 
 namespace cleave::pipeline {
 
-/// Differences up to so many rulers are rounding: the largest of many elements varies little from order to order (3), a
-/// tensor of one element by more (10).
+/// The number of rulers that a difference may reach: 10 for one element, 3 for very many. The largest difference of
+/// many elements varies little from one order of sums to the next; that of a single element varies more.
 double rulersFor(std::int64_t elements);
 
 /// float64 2^-48, float32 2^-19, float16 2^-10, bfloat16 2^-7; 0 for integers. NCCL sums n ranks in a half type itself

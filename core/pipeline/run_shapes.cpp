@@ -174,14 +174,22 @@ class ShapesRun {
           "first shape has them.");
   }
 
-  Result<void> compareAll(const TemporaryFolder& folder) {
-    m_progress.report("unsplit run");
-    std::map<const Model*, std::shared_ptr<const plan::Plan>> plans;
+  using PlanOfModel = std::map<const Model*, std::shared_ptr<const plan::Plan>>;
+  /// One for each model: shapes that are padded to another share its own.
+  template <class Make>
+  Result<PlanOfModel> plansOnOneRank(Make make) const {
+    PlanOfModel plans;
     for (const ShapeRun& run : m_request.shapes) {
       std::shared_ptr<const plan::Plan>& plan = plans[run.model.get()];
       if (plan) continue;
-      CLEAVE_TRY(plan, unsplitPlan(run.model, *run.plan, m_progress));
+      CLEAVE_TRY(plan, make(run.model, *run.plan, m_progress));
     }
+    return plans;
+  }
+
+  Result<void> compareAll(const TemporaryFolder& folder) {
+    m_progress.report("unsplit run");
+    CLEAVE_TRY(const auto plans, plansOnOneRank(unsplitPlan));
     const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
     CLEAVE_TRY(const auto then, writeOthers(folder, "unsplit", planOf, [](std::size_t) { return std::string(); }));
     const UnsplitPlace place = unsplitPlace(largest(), m_request.run.workload(), m_reports.front().backend);
@@ -206,12 +214,7 @@ class ShapesRun {
 
   /// All shapes with their sums in another order: rulers.
   Result<void> runReordered(const TemporaryFolder& folder, const UnsplitPlace& place) {
-    std::map<const Model*, std::shared_ptr<const plan::Plan>> plans;
-    for (const ShapeRun& run : m_request.shapes) {
-      std::shared_ptr<const plan::Plan>& plan = plans[run.model.get()];
-      if (plan) continue;
-      CLEAVE_TRY(plan, reorderedPlan(run.model, *run.plan, m_progress));
-    }
+    CLEAVE_TRY(const auto plans, plansOnOneRank(reorderedPlan));
     const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
     CLEAVE_TRY(const auto then, writeOthers(folder, "reordered", planOf, [](std::size_t) { return std::string(); }));
     m_progress.report("ruler");

@@ -162,7 +162,7 @@ Result<Ruler> readRuler(const std::optional<RulerFiles>& files, const RunReport&
 
 bool isHalf(graph::DType dtype) { return dtype == graph::DType::BFloat16 || dtype == graph::DType::Float16; }
 
-/// Without a ruler nothing in the numbers tells rounding in half precision from a wrong split.
+/// Advises float32 when a run in half precision differs and no ruler was measured.
 void noteRounding(RunReport& report, const RunRequest& request) {
   const plan::ModelInfo& model = request.plan->model;
   const bool isWithin = std::all_of(report.outputs.begin(), report.outputs.end(), [](const OutputDifference& output) {

@@ -73,12 +73,6 @@ double rootMeanSquare(const std::vector<double>& numbers) {
   return numbers.empty() ? 0 : std::sqrt(squares / static_cast<double>(numbers.size()));
 }
 
-std::vector<std::int64_t> indexOf(std::int64_t flat, const graph::Shape& shape) {
-  std::vector<std::int64_t> index(shape.size());
-  for (std::size_t dim = shape.size(); dim-- > 0; flat /= shape[dim]) index[dim] = flat % shape[dim];
-  return index;
-}
-
 /// How far apart, as a part of what is allowed; above 1: they differ.
 double apart(double actual, double expected, const Rounding& rounding, double scale) {
   if (std::isnan(actual) && std::isnan(expected)) return 0;
@@ -88,6 +82,12 @@ double apart(double actual, double expected, const Rounding& rounding, double sc
 }
 
 }  // namespace
+
+std::vector<std::int64_t> indexOf(std::int64_t flat, const graph::Shape& shape) {
+  std::vector<std::int64_t> index(shape.size());
+  for (std::size_t dim = shape.size(); dim-- > 0; flat /= shape[dim]) index[dim] = flat % shape[dim];
+  return index;
+}
 
 Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& expected, const Rounding& rounding) {
   ValueDifference difference;

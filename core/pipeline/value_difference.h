@@ -18,6 +18,9 @@ struct HeldValue {
   int ranks = 1;
 };
 
+/// The index of an element by its place in row-major order.
+std::vector<std::int64_t> indexOf(std::int64_t flat, const graph::Shape& shape);
+
 /// Every rank of `actual` against the whole that the ranks of `expected` make up. Leaves ValueDifference::value as it
 /// is. BadInput for a part that has not the shape that its placement makes.
 Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& expected, const Rounding& rounding);

@@ -63,7 +63,7 @@ Ways waysFrom(const Graph& graph, ValueId parameter) {
 
 // ---- pieces of a packed parameter
 
-/// The value behind casts and other operators that keep the shape and alone read the one before.
+/// The value after a chain of casts. Each keeps the shape and is the only reader of the value before it.
 ValueId behindCasts(const Graph& graph, ValueId value) {
   for (std::size_t steps = 0; steps < kMostValues; ++steps) {
     const auto& users = graph.value(value).users;

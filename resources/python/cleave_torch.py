@@ -51,7 +51,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.fsdp import FullyShardedDataParallel
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from torch.export.graph_signature import InputKind, OutputKind
 from torch.fx.experimental.symbolic_shapes import ShapeEnv
@@ -770,7 +769,7 @@ def _fingerprint(program: torch.export.ExportedProgram) -> str:
         f"{spec.kind.name} {spec.target} {getattr(spec.arg, 'value', '')}"
         for spec in program.graph_signature.output_specs
     ]
-    lines += _contents(program.graph_module, lambda node, at: inputs.get(node.name, f"{node.name}"))
+    lines += _contents(program.graph_module, lambda node, at: inputs.get(node.name, node.name))
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
@@ -2056,9 +2055,6 @@ def _checks() -> bool:
     return os.environ.get("CLEAVE_CHECK", "") not in ("", "0")
 
 
-register_optimizer_step_pre_hook(_check_optimizer)
-
-
 def _parts_in(values: Iterable[Any]) -> Iterator[_Shard]:
     """Of tensors that are parts, or share memory with one, as those of a state_dict do."""
     known = {
@@ -2092,10 +2088,12 @@ def _guard() -> None:
     """Puts checks into PyTorch's functions that compute with whole parameters: once."""
     from torch.distributed import checkpoint
     from torch.distributed.checkpoint import default_planner, state_dict
+    from torch.distributed.fsdp import FullyShardedDataParallel
     from torch.nn.utils import clip_grad
 
     if getattr(clip_grad._get_total_norm, "cleave_checked", False):
         return
+    register_optimizer_step_pre_hook(_check_optimizer)
     clip_grad._get_total_norm = _total_norm_of_parts(clip_grad._get_total_norm)
     if hasattr(clip_grad, "get_total_norm"):
         clip_grad.get_total_norm = torch.nn.utils.get_total_norm = clip_grad._get_total_norm
@@ -2595,8 +2593,7 @@ class _Compiled:
         self.wanted = settings.pop("ranks", None)
         self.ranks: _Ranks | None = None
         self._places: list[tuple[dict[str, Any], str, nn.Parameter, nn.Parameter]] = []
-        self._owners: dict[int, list[tuple[dict[str, Any], str]]] | None = None
-        self._modules: dict[int, nn.Module] = {}  # by their place of parameters
+        self._owners: dict[int, list[tuple[nn.Module, str]]] | None = None  # by the parameter's id
 
     def enter(self) -> Callable[[], None]:
         for slots, name, _, stand_in in self._places:
@@ -2616,18 +2613,16 @@ class _Compiled:
             self._owners = {}
             for module in gc.get_objects():  # asked by its type: a weak proxy's class may be gone
                 if issubclass(type(module), nn.Module) and not issubclass(type(module), _Holder):
-                    slots = module.__dict__.get("_parameters", {})
-                    self._modules[id(slots)] = module
-                    for name, held in slots.items():
-                        self._owners.setdefault(id(held), []).append((module._parameters, name))
+                    for name, held in module.__dict__.get("_parameters", {}).items():
+                        self._owners.setdefault(id(held), []).append((module, name))
         shard = _shard_of(parameter)
         assert shard is not None
         empty = torch.empty_strided(shard.shape, shard.stride, dtype=parameter.dtype, device=parameter.device)
         empty.untyped_storage().resize_(0)
         stand_in = nn.Parameter(empty, parameter.requires_grad)
         stand_in.cleave_parameter = parameter  # type: ignore[attr-defined]
-        for slots, name in self._owners.get(id(parameter), ()):
-            owner = self._modules[id(slots)]
+        for owner, name in self._owners.get(id(parameter), ()):
+            slots = owner._parameters
             if self.ranks is not None and self.ranks.count > 1 and not any(
                 hook is _refuse_uncompiled for hook in owner._forward_pre_hooks.values()
             ):
