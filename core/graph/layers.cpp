@@ -155,7 +155,7 @@ std::string layerName(const Graph& graph, NodeId id) {
     if (!scope.empty()) return scope;
     return node.results.empty() ? std::string() : graph.value(node.results[0]).name;
   }
-  const std::string weight = weightName(graph, layer->weight);
+  std::string weight = weightName(graph, layer->weight);
   const std::string& parameter = graph.value(mainParameter(graph, layer->weight)).name;
   // A piece of a packed parameter is named after it: its module has several such layers.
   if (weight != parameter) return weight;
