@@ -74,14 +74,21 @@ Result<Pin> Pin::parse(std::string_view text) {
       "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that strategy alone, != to forbid, * "
       "for any characters";
   const std::string whole(trimmed(text));
-  const auto equals = whole.find('=');
+  // The last: a name may have one, what is wanted has none.
+  const auto equals = whole.rfind('=');
   if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kSyntax);
   Pin pin;
   pin.text = whole;
-  pin.forbids = equals > 0 && whole[equals - 1] == '!';
-  pin.pattern = trimmed(std::string_view(whole).substr(0, equals - (pin.forbids ? 1 : 0)));
-  const bool isExact = whole.substr(equals + 1).starts_with('=');
-  const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + (isExact ? 2 : 1)));
+  std::string_view name = std::string_view(whole).substr(0, equals);
+  const auto endsIn = [&](char last) {
+    const bool does = name.ends_with(last);
+    if (does) name.remove_suffix(1);
+    return does;
+  };
+  const bool isExact = endsIn('=');
+  pin.forbids = endsIn('!');
+  pin.pattern = trimmed(name);
+  const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + 1));
   if (pin.pattern.empty())
     return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kSyntax);
   if (wanted.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` has nothing after the `=`: {}.", whole, kSyntax);
@@ -96,9 +103,8 @@ Result<Pin> Pin::parse(std::string_view text) {
 }
 
 std::string_view Pin::wanted() const {
-  const auto equals = text.find('=');
-  if (equals == std::string::npos) return text;
-  return trimmed(std::string_view(text).substr(std::min(text.find_first_not_of('=', equals), text.size())));
+  const auto equals = text.rfind('=');
+  return equals == std::string::npos ? std::string_view(text) : trimmed(std::string_view(text).substr(equals + 1));
 }
 
 bool Pin::admits(const Placement& lies, int ranks) const {
