@@ -272,7 +272,7 @@ std::string importsOf(const DtensorPlan& made) {
   if (made.hasConv1D) text += "from torch import nn\n";
   return text + fmt::format(
                     "from torch.distributed.tensor import {}\nfrom torch.distributed.tensor.parallel import {}\n"
-                    "from torch.utils._pytree import tree_leaves\n\n",
+                    "from torch.overrides import TorchFunctionMode\nfrom torch.utils._pytree import tree_leaves\n\n",
                     fmt::join(tensors, ", "), fmt::join(styles, ", "));
 }
 
@@ -302,8 +302,12 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
   if (!made.cut.empty()) text += kSequence;
   const bool hasLoss = !made.lossParallel.empty();
   text += "\n" + inputsOf(plan) + "\n" + std::string(kDtensorCheck);
-  text += fmt::format("\ndef parallelize(model, mesh{}, check=True):\n", hasLoss ? ", loss_parallel=False" : "");
-  text += "    \"\"\"With check the module is called before and after, and refused where it computes something else.";
+  text += fmt::format("\ndef parallelize(model, mesh{}, check=True, example=None):\n",
+                      hasLoss ? ", loss_parallel=False" : "");
+  text +=
+      "    \"\"\"With check the module is called before and after, and refused where it computes something else:\n    "
+      "with "
+      "example, (args, kwargs), or inputs that are made up.";
   text +=
       hasLoss
           ? "\n\n    With loss_parallel logits stay parts, as DTensors: compute the loss within loss_parallel().\n    "
@@ -317,8 +321,12 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
       "    check = check{} and not any(p.is_meta for p in model.parameters())\n"
       "    for tensor in [*model.parameters(), *model.buffers()] if check else ():\n"
       "        dist.broadcast(tensor.data, group=mesh.get_group(), group_src=0)  # all ranks begin alike\n"
-      "    call = _example(model, next(model.parameters()).device) if check else None\n"
-      "    whole = _observed(model, call, {}) if check else {{}}\n",
+      "    call = (example or _example(model, next(model.parameters()).device)) if check else None\n"
+      "    try:\n"
+      "        whole = _observed(model, call, {}) if check else {{}}\n"
+      "    except Exception as error:  # whatever the module's own code raises\n"
+      "        raise ValueError(f\"{{type(model).__name__}} cannot be called with inputs that are made up \"\n"
+      "                         f\"({{error}}): give example=(args, kwargs) of a call.\") from error\n",
       hasLoss ? " and not loss_parallel" : "", made.isForInference ? "False" : "True");
   text += "    styles = {\n";
   for (const Module& module : made.modules)

@@ -16,8 +16,27 @@ def _example(model, device):
     return ((), inputs) if all(name in known for name in inputs) else (tuple(inputs.values()), {})
 
 
+class _NothingDropped(TorchFunctionMode):
+    """What is dropped depends on the parts."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        name = getattr(function, "__name__", "")
+        if "dropout" in name and args:
+            return args[0]
+        if name == "scaled_dot_product_attention":
+            args, kwargs = args[:4], {**(kwargs or {}), "dropout_p": 0.0}
+        return function(*args, **(kwargs or {}))
+
+
 def _observed(model, call, gradients):
-    """Outputs, and gradients of their sum with random weights, by name; the module stays as it is."""
+    """Outputs, and gradients of their sum with random weights, by name: in eval mode, and as the module is."""
+    found = _observed_in(model, call, gradients, True)
+    if any(module.training for module in model.modules()):
+        found |= {f"in training mode {name}": x for name, x in _observed_in(model, call, gradients, False).items()}
+    return found
+
+
+def _observed_in(model, call, gradients, eval_mode):
     full = lambda x: x.full_tensor() if hasattr(x, "full_tensor") else x
     buffers = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     modes = [(module, module.training) for module in model.modules()]
@@ -25,8 +44,10 @@ def _observed(model, call, gradients):
     for parameter, _ in kept:
         parameter.grad = None
     try:
-        model.eval()
-        with torch.set_grad_enabled(gradients):
+        if eval_mode:
+            model.eval()
+        with torch.set_grad_enabled(gradients), torch.random.fork_rng([]), _NothingDropped():
+            torch.manual_seed(0)
             found = {f"output {at}": full(x) for at, x in enumerate(tree_leaves(model(*call[0], **call[1])))
                      if isinstance(x, torch.Tensor)}
             generator, total = torch.Generator().manual_seed(1), 0

@@ -27,27 +27,46 @@ bool runsItsGraph(std::string_view target) {
 /// `wrap_with_autocast(device, dtype, enabled, cache, graph, ...)`: switched off, it changes nothing.
 bool isAutocast(std::string_view target) { return target == "torch.ops.higher_order.wrap_with_autocast"; }
 
-bool switchesOff(const JsonArray& arguments) {
-  constexpr std::size_t kEnabled = 2;
-  if (arguments.size() <= kEnabled || !arguments[kEnabled].is_object()) return false;
-  const auto argument = arguments[kEnabled].find("arg");
-  if (argument == arguments[kEnabled].end() || !argument->is_object()) return false;
+/// The switch among the arguments of a higher operator; nullopt: there is none at this position.
+std::optional<bool> switchAt(const JsonArray& arguments, std::size_t position) {
+  if (arguments.size() <= position || !arguments[position].is_object()) return std::nullopt;
+  const auto argument = arguments[position].find("arg");
+  if (argument == arguments[position].end() || !argument->is_object()) return std::nullopt;
   const auto flag = argument->find("as_bool");
-  return flag != argument->end() && flag->is_boolean() && !flag->get<bool>();
+  if (flag == argument->end() || !flag->is_boolean()) return std::nullopt;
+  return flag->get<bool>();
+}
+
+bool switchesAutocastOff(const JsonArray& arguments) {
+  constexpr std::size_t kEnabled = 2;
+  return switchAt(arguments, kEnabled) == false;
+}
+
+/// Whether calls inside a higher operator's graph pass gradients on: `torch.no_grad()` is
+/// `wrap_with_set_grad_enabled(False, graph, ...)`.
+bool passesGradients(std::string_view target, const JsonArray& arguments, bool outside) {
+  if (target != "torch.ops.higher_order.wrap_with_set_grad_enabled") return outside;
+  return switchAt(arguments, 0).value_or(outside);
 }
 
 }  // namespace
+
+struct ExportedGraphReader::GraphCall {
+  JsonObject graph;
+  std::vector<ExportedMeaning> handed;  ///< to the graph's inputs
+};
 
 struct ExportedGraphReader::Level {
   JsonObject fields;
   const json* tensorValues = nullptr;
   ExportedNames& names;
   int depth = 0;
+  bool passesGradients = true;
 
   static Result<Level> of(const JsonObject& fields, ExportedNames& names, int depth) {
     const json* values = fields.find("tensor_values");
     if (values && !values->is_object()) return fields.wrong("tensor_values", "an object");
-    return Level{fields, values, names, depth};
+    return Level{fields, values, names, depth, true};
   }
 };
 
@@ -152,9 +171,29 @@ Result<void> ExportedGraphReader::readCall(const JsonObject& node, ExportedNode 
     CLEAVE_TRY(ExportedArgument value, readArgument(from, level.names));
     call.arguments.emplace_back(std::move(name), std::move(value));
   }
+  const std::size_t known = m_program.values.size();
   CLEAVE_TRY_VOID(readResults(node, call, level));
   m_program.nodes.push_back(std::move(call));
+  m_withoutGradient.resize(known);
+  m_withoutGradient.resize(m_program.values.size(), !level.passesGradients);
   return {};
+}
+
+/// `id`, or a detached value, made here, where a call without gradients has made it.
+ExportedId ExportedGraphReader::detached(ExportedId id, const ExportedNode& place) {
+  if (!id.isValid() || id.index() >= m_withoutGradient.size() || !m_withoutGradient[id.index()]) return id;
+  const auto& tensor = m_program.value(id).tensor;
+  if (!tensor || !graph::isFloatingPoint(tensor->dtype)) return id;
+  const ExportedId made(m_program.values.size());
+  m_program.values.push_back(ExportedValue(m_program.value(id)));
+  ExportedNode call;
+  call.target = "torch.ops.aten.detach.default";
+  call.module = place.module;
+  call.source = place.source;
+  call.arguments.emplace_back("self", id);
+  call.results.emplace_back(made);
+  m_program.nodes.push_back(std::move(call));
+  return made;
 }
 
 Result<void> ExportedGraphReader::readResults(const JsonObject& node, ExportedNode& call, Level& level) {
@@ -195,24 +234,10 @@ std::string ExportedGraphReader::placeOf(const ExportedNode& call) const {
                      call.source ? " at " : "", call.source ? m_program.sources[*call.source] : "");
 }
 
-/// The calls of the inner graph take the place of the call: its inputs are what it was handed, and what it returns goes
-/// by the call's names.
-Result<void> ExportedGraphReader::readGraphCall(const JsonObject& node, const ExportedNode& call, Level& level) {
-  CLEAVE_TRY(const JsonArray inputs, node.array("inputs"));
-  if (isAutocast(call.target) && !switchesOff(inputs)) {
-    return fail(ErrorCode::BadInput,
-                "{}: what autocast computes in other types is not written in the graph; call "
-                "program.run_decompositions() before it is saved, which writes it out.",
-                placeOf(call));
-  }
-  if (!isAutocast(call.target) && !runsItsGraph(call.target)) {
-    return fail(ErrorCode::BadInput,
-                "{} is a higher operator, which decides while it runs what its graphs compute; Cleave splits programs "
-                "without them: export the model on a path that does without.",
-                placeOf(call));
-  }
-  if (level.depth >= kDeepestGraph)
-    return fail(ErrorCode::BadInput, "{}: graphs are nested deeper than {} levels.", placeOf(call), kDeepestGraph);
+/// The graph among the arguments, and what comes behind it.
+Result<ExportedGraphReader::GraphCall> ExportedGraphReader::readHanded(const ExportedNode& call,
+                                                                       const JsonArray& inputs,
+                                                                       const Level& level) const {
   const json* graph = nullptr;
   std::string where;
   std::vector<ExportedMeaning> handed;
@@ -239,6 +264,35 @@ Result<void> ExportedGraphReader::readGraphCall(const JsonObject& node, const Ex
   }
   if (!graph) return fail(ErrorCode::BadInput, "{} has no graph.", placeOf(call));
   CLEAVE_TRY(const JsonObject fields, JsonObject::at(*graph, where));
+  return GraphCall{fields, std::move(handed)};
+}
+
+/// The calls of the inner graph take the place of the call: its inputs are what it was handed, and what it returns goes
+/// by the call's names.
+Result<void> ExportedGraphReader::readGraphCall(const JsonObject& node, const ExportedNode& call, Level& level) {
+  CLEAVE_TRY(const JsonArray inputs, node.array("inputs"));
+  if (isAutocast(call.target) && !switchesAutocastOff(inputs)) {
+    return fail(ErrorCode::BadInput,
+                "{}: what autocast computes in other types is not written in the graph; call "
+                "program.run_decompositions() before it is saved, which writes it out.",
+                placeOf(call));
+  }
+  if (!isAutocast(call.target) && !runsItsGraph(call.target)) {
+    return fail(ErrorCode::BadInput,
+                "{} is a higher operator, which decides while it runs what its graphs compute; Cleave splits programs "
+                "without them: export the model on a path that does without.",
+                placeOf(call));
+  }
+  if (level.depth >= kDeepestGraph)
+    return fail(ErrorCode::BadInput, "{}: graphs are nested deeper than {} levels.", placeOf(call), kDeepestGraph);
+  CLEAVE_TRY(GraphCall inner, readHanded(call, inputs, level));
+  return runGraph(node, call, std::move(inner), passesGradients(call.target, inputs, level.passesGradients), level);
+}
+
+Result<void> ExportedGraphReader::runGraph(const JsonObject& node, const ExportedNode& call, GraphCall inside,
+                                           bool passes, Level& level) {
+  std::vector<ExportedMeaning>& handed = inside.handed;
+  const JsonObject& fields = inside.graph;
   CLEAVE_TRY(const JsonArray wanted, fields.array("inputs"));
   if (wanted.size() != handed.size()) {
     return fail(ErrorCode::BadInput, "{}: its graph takes {} and is handed {}.", placeOf(call),
@@ -246,6 +300,8 @@ Result<void> ExportedGraphReader::readGraphCall(const JsonObject& node, const Ex
   }
   ExportedNames names;
   for (std::size_t i = 0; i < wanted.size(); ++i) {
+    if (auto* id = std::get_if<ExportedId>(&handed[i]); id && passes && !level.passesGradients)
+      *id = detached(*id, call);
     CLEAVE_TRY(const ExportedUnion input, readUnion(wanted[i], wanted.nameOf(i)));
     if (input.tag != "as_tensor" && input.tag != "as_sym_int") continue;
     CLEAVE_TRY(const std::string name,
@@ -254,8 +310,14 @@ Result<void> ExportedGraphReader::readGraphCall(const JsonObject& node, const Ex
       return fail(ErrorCode::BadInput, "{} names {} twice.", input.where, quotedText(name));
   }
   CLEAVE_TRY(Level inner, Level::of(fields, names, level.depth + 1));
+  inner.passesGradients = passes;
   CLEAVE_TRY_VOID(readNodes(inner));
-  CLEAVE_TRY(const auto results, readOutputs(inner));
+  CLEAVE_TRY(auto results, readOutputs(inner));
+  if (!passes && level.passesGradients) {
+    for (ExportedArgument& result : results) {
+      if (auto* id = std::get_if<ExportedId>(&result)) *id = detached(*id, call);
+    }
+  }
   return bindResults(node, results, level);
 }
 

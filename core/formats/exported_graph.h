@@ -18,7 +18,8 @@ class ExportedGraphReader {
   const ExportedNames& names() const { return m_names; }
 
  private:
-  struct Level;  ///< one of the graphs that are read, nested ones inside
+  struct Level;      ///< one of the graphs that are read, nested ones inside
+  struct GraphCall;  ///< of a graph inside the graph
   Result<ExportedId> define(const std::string& name, Level& level, const std::string& where);
   Result<void> readInputs(Level& level);
   Result<void> readNodes(Level& level);
@@ -26,6 +27,9 @@ class ExportedGraphReader {
   Result<void> readCall(const JsonObject& node, ExportedNode call, Level& level);
   Result<void> readResults(const JsonObject& node, ExportedNode& call, Level& level);
   Result<void> readGraphCall(const JsonObject& node, const ExportedNode& call, Level& level);
+  Result<GraphCall> readHanded(const ExportedNode& call, const JsonArray& inputs, const Level& level) const;
+  Result<void> runGraph(const JsonObject& node, const ExportedNode& call, GraphCall inside, bool passes, Level& level);
+  ExportedId detached(ExportedId id, const ExportedNode& place);
   Result<void> bindResults(const JsonObject& node, const std::vector<ExportedArgument>& results, Level& level);
   Result<std::vector<ExportedArgument>> readOutputs(Level& level) const;
   Result<void> readOrigin(const JsonObject& node, ExportedNode& call);
@@ -36,6 +40,7 @@ class ExportedGraphReader {
   const Progress& m_progress;
   ExportedTypes m_types;
   ExportedNames m_names;
+  std::vector<bool> m_withoutGradient;  ///< by ExportedId: a call made it where gradients are switched off
   std::unordered_map<std::string, std::uint32_t> m_modules, m_sources;  ///< by the metadata's text
   std::unordered_map<std::string, std::uint32_t> m_sourceLines;
 };

@@ -151,12 +151,14 @@ std::string layerName(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const std::string& scope = graph.scope(node.scope).path;
   const auto layer = layerShape(graph, id);
-  if (!layer || !layer->weight.isValid()) {
+  // Weights of classes may be computed of constants alone.
+  const ValueId main = layer && layer->weight.isValid() ? mainParameter(graph, layer->weight) : ValueId();
+  if (!main.isValid()) {
     if (!scope.empty()) return scope;
     return node.results.empty() ? std::string() : graph.value(node.results[0]).name;
   }
   std::string weight = weightName(graph, layer->weight);
-  const std::string& parameter = graph.value(mainParameter(graph, layer->weight)).name;
+  const std::string& parameter = graph.value(main).name;
   // A piece of a packed parameter is named after it: its module has several such layers.
   if (weight != parameter) return weight;
   std::string owner = parameter.substr(0, std::min(parameter.size(), parameter.rfind('.')));

@@ -50,16 +50,6 @@ Result<torch_capture::CapturedModel> capture(const Model& model, const torch_cap
   return torch_capture::captureModel(model.folder, options, progress);
 }
 
-/// Buffers that the program changes and that its results depend on.
-std::vector<std::string> readAgain(const std::vector<std::string>& written, const graph::Graph& graph) {
-  std::vector<std::string> names;
-  for (const std::string& name : written) {
-    const auto value = graph.findValue(name);
-    if (value.isValid() && !graph.value(value).users.empty()) names.push_back(name);
-  }
-  return names;
-}
-
 /// The model that was read, without a graph yet.
 Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options,
                                                   const Progress& progress) {
@@ -94,7 +84,7 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   info.cachePositions = options.cachePositions;
   info.freezing = options.freezing;
   info.hasWeights = model.folder.hasWeights();
-  info.writtenBuffers = readAgain(captured.writtenBuffers, *model.aten);
+  info.writtenBuffers = captured.writtenBuffers;
   if (info.isExported) CLEAVE_TRY_VOID(findWeights(model, options.weights));
   return std::make_shared<const Model>(std::move(model));
 }

@@ -50,7 +50,8 @@ std::vector<LayerPlan> annotate(const PlanRequest& request, Standings& standings
     layer.gatherOutput = option->strategy == Strategy::ColumnGather;
     layer.inputIsParallel = option->strategy == Strategy::Row || option->strategy == Strategy::RowScatter;
     layer.sequenceParallel = isSequenceParallel(option->strategy);
-    if (shape->weight.isValid()) layer.weight = graph.value(graph::mainParameter(graph, shape->weight)).name;
+    const graph::ValueId main = shape->weight.isValid() ? graph::mainParameter(graph, shape->weight) : graph::ValueId();
+    if (main.isValid()) layer.weight = graph.value(main).name;
     layer.node = node;
     if (regrets[i].kind == solve::SmallestRegret::Kind::Costs) layer.regretFs = regrets[i].extra;
     layer.isRegretKnown = regrets[i].kind != solve::SmallestRegret::Kind::NotKnown;

@@ -101,8 +101,7 @@ struct ModelInfo {
   /// "gptq, 4 bit, groups of 128": such a model is planned with the bytes that it is stored in, and not run; empty: it
   /// is not quantized.
   std::string quantization;
-  std::vector<std::string> writtenBuffers;  ///< of an exported program: those that a pass changes and the next one
-                                            ///< reads
+  std::vector<std::string> writtenBuffers;  ///< of an exported program: those that a pass changes
   graph::Freezing freezing;  ///< parameters that were asked to keep their values, beside those of `graph.frozen`
 };
 

@@ -225,7 +225,7 @@ std::string toText(const Shares& shares) {
   std::string text = fmt::format(
       "Each rank holds {} of the weights and computes {} of the FLOPs (even shares are {}). ",
       percentText(shares.heldWeights()), percentText(shares.computedFlops()), percentText(1.0 / shares.ranks));
-  if (count.layers == 0) return text + "No layer has a weight.";
+  if (count.layers == 0) return text + "No operator with a weight is one that Cleave splits.";
   text += fmt::format("{} of {} {} split", count.split,
                       counted(static_cast<std::int64_t>(count.layers), "layer with weights", "layers with weights"),
                       count.split == 1 || count.layers == 1 ? "is" : "are");

@@ -66,8 +66,10 @@ class Standings::Search {
     const Possible& here = as({});
     if (!here.isKnown) return NotKnown{};
     if (const auto least = here.of(part)[node.index()]) return possible(node, part, *least - fs());
-    return isFixed(node) ? Cannot{"it is computed from inputs, constants and parameters alone, which are replicated"}
-                         : underOtherSettings(node, part);
+    if (!isFixed(node)) return underOtherSettings(node, part);
+    return m_problem.graph->node(node).kind == graph::NodeKind::Parameter
+               ? Cannot{whyReadersKeep(node)}
+               : Cannot{"it is computed from inputs, constants and parameters alone, which are replicated"};
   }
 
  private:
@@ -78,6 +80,14 @@ class Standings::Search {
   Femtoseconds fs() { return cost().femtoseconds(); }
   /// Plans that take longer are left out, whatever they hold.
   Femtoseconds slowest() { return m_optimum ? m_problem.cost.slowest(m_optimum->fastest().femtoseconds()) : fs(); }
+
+  /// Of a parameter.
+  std::string whyReadersKeep(NodeId parameter) const {
+    const graph::Graph& graph = *m_problem.graph;
+    const auto& users = graph.value(graph.node(parameter).results.front()).users;
+    if (users.empty()) return "nothing reads it";
+    return fmt::format("no strategy of {}, which reads it, splits it here", graph.opName(graph.node(users.front())));
+  }
 
   /// The answer for the problem after these changes.
   Possible& as(const std::vector<Change>& changes) {

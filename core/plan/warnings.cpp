@@ -66,7 +66,7 @@ std::string nothingSplit(const Plan& plan) {
         plan.ranks, plan.costSettings.profile.name, some, solve::timeText(*least),
         solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()), isAll ? "a layer" : "such a layer");
   }
-  const std::string why = plan.layers.empty() ? "the model has no layer"
+  const std::string why = plan.layers.empty() ? "the model has no layer that Cleave splits"
                                               : fmt::format("{} {}", solve::ticked(plan.layers.front().name),
                                                             toText(plan.layers.front().standing));
   const double share = plan.shares.flopsShare();

@@ -137,7 +137,7 @@ void judge(const solve::Problem& problem, const solve::SolveResult& result, cons
   WorldSize& size = tried.size;
   if (parts.empty()) {
     size.verdict = WorldSizeVerdict::Nothing;
-    size.why = "the model has no layer with a weight";
+    size.why = "the model has no layer that Cleave splits";
     return;
   }
   const auto has = [&](auto is) { return std::any_of(tried.mainParts.begin(), tried.mainParts.end(), is); };

@@ -359,8 +359,12 @@ Result<Backward> backwardOf(const Graph& program, const ShardMap& parameters, in
   Backward found;
   found.gradients = graph::findGradients(program);
   if (!found.gradients.loss.isValid()) {
+    const std::string frozen =
+        program.frozen.empty() ? "" : fmt::format(" ({} are frozen or buffers)", program.frozen.size());
     return fail(ErrorCode::BadInput,
-                "The program has no loss to train by: no output of it is one real number that depends on a parameter.");
+                "The program has no loss to train by: no output of it is one real number that depends on a parameter "
+                "that is trained{}.",
+                frozen);
   }
   found.checkpoints = graph::findCheckpoints(program, found.gradients, checkpointed);
   const ByName named = byName(parameters);

@@ -29,6 +29,11 @@ class RecordingHost final : public models::ModelHost {
     if (isNew) entry->second = m_recorder.addParameter(name, {*bridge::toDType(dtype), shape.vec()});
     return entry->second;
   }
+  at::Tensor buffer(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) override {
+    at::Tensor held = parameter(name, shape, dtype);
+    m_recorder.freeze(name);
+    return held;
+  }
   at::Tensor constant(const std::string& name, const std::function<at::Tensor()>& compute) override {
     const Recorder::Suspension unrecorded;
     return m_recorder.addConstant(name, compute());

@@ -8,11 +8,9 @@
 
 #include <ATen/InferSize.h>
 #include <ATen/TensorUtils.h>
-#include <ATen/ops/empty.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
-#include <numeric>
 #include <unordered_set>
 
 namespace cleave::torch_capture {
@@ -29,8 +27,6 @@ using graph::Argument;
 using graph::TensorType;
 using graph::ValueId;
 
-/// Larger tensors are read by ranks like weights: a plan file holds its constants.
-constexpr std::int64_t kLargestConstant = 64 << 10;
 constexpr int kProgressEvery = 256;
 
 /// "aten::add.Tensor" of "torch.ops.aten.add.Tensor"; empty for operators that neither LibTorch nor Cleave has.
@@ -101,12 +97,6 @@ graph::Argument asArgument(const Number& number) {
   return std::visit([](auto value) { return graph::Argument(value); }, number);
 }
 
-/// Where the bytes of a tensor are, and how they are laid out.
-std::string bytesOf(const formats::WeightSource& source) {
-  return fmt::format("{} {} {}", source.offset, graph::toText(source.type),
-                     graph::toText(graph::Shape(source.strides)));
-}
-
 }  // namespace
 
 struct ExportedReplay::Operator {
@@ -116,7 +106,11 @@ struct ExportedReplay::Operator {
 };
 
 ExportedReplay::ExportedReplay(const formats::ExportedProgram& program, const formats::SymbolSizes& sizes)
-    : m_program(program), m_sizes(sizes), m_slots(program.values.size()), m_knowsModules(program.modules.size()) {
+    : m_program(program),
+      m_sizes(sizes),
+      m_tensors(program, sizes),
+      m_slots(program.values.size()),
+      m_knowsModules(program.modules.size()) {
   for (const ExportedInput& input : program.inputs) {
     if (input.kind != ExportedInputKind::User) m_stored.emplace(input.value.raw(), &input);
   }
@@ -128,7 +122,7 @@ void ExportedReplay::run(Recorder& recorder, const Progress& progress) {
   m_recorder = &recorder;
   addUserInputs();
   const Recorder::Recording recording(recorder);
-  addSharedParameters();
+  for (const ExportedInput* shared : m_tensors.sharedParameters()) slotOf(shared->value);
   int done = 0;
   for (const ExportedNode& node : m_program.nodes) {
     if (++done % kProgressEvery == 0 && progress.cancelled()) throw Stopped();
@@ -299,6 +293,11 @@ void ExportedReplay::runOperator(const ExportedNode& node) {
                 " tensors, and ", named, " are named");
     TORCH_CHECK(*pieces <= (1 << 20), "it would give ", *pieces, " tensors");
   }
+  constexpr std::size_t kTraining = 4;
+  const bool drawsSlopes = op.name.starts_with("aten::rrelu_with_noise") && stack[kTraining].toBool();
+  TORCH_CHECK(!drawsSlopes,
+              "it draws the slopes that its backward pass reads, which a plan's program does not keep: "
+              "call model.eval() before, or use F.leaky_relu");
   checkWrites(op, stack);
   try {
     callOperator(op, stack);
@@ -396,6 +395,11 @@ void ExportedReplay::checkDeclared(const ExportedValue& value, const at::Tensor&
   if (!value.tensor) return;
   const auto shape = value.tensor->shapeFor(m_sizes);
   if (!shape) return;
+  // torch.export gives the states of a recurrent layer another shape than they have (torch 2.11, aten::lstm).
+  static const std::unordered_set<std::string_view> kRecurrent{"torch.ops.aten.lstm.input", "torch.ops.aten.gru.input",
+                                                               "torch.ops.aten.rnn_tanh.input",
+                                                               "torch.ops.aten.rnn_relu.input"};
+  if (m_current && kRecurrent.contains(m_current->target) && tensor.numel() == graph::elementCount(*shape)) return;
   const bool isSame =
       tensor.sizes() == at::IntArrayRef(*shape) && bridge::toDType(tensor.scalar_type()) == value.tensor->dtype;
   TORCH_CHECK(isSame, "it gives ", bridge::describe(tensor), ", and the archive says that ", quotedText(value.name),
@@ -454,6 +458,12 @@ const ExportedReplay::Slot& ExportedReplay::slotOf(ExportedId id) {
   return slot;
 }
 
+at::Tensor ExportedReplay::makeStored(const ExportedInput& input) {
+  at::Tensor made = m_tensors.make(input, *m_recorder);
+  m_storages.emplace(storageOf(made), input.name);
+  return made;
+}
+
 const at::Tensor& ExportedReplay::tensorOf(ExportedId id) {
   const auto* tensor = std::get_if<at::Tensor>(&slotOf(id));
   TORCH_CHECK(tensor, quotedText(m_program.value(id).name), " is no tensor");
@@ -470,75 +480,6 @@ Number ExportedReplay::numberOf(const ExportedArgument& argument) {
   if (const auto* real = std::get_if<double>(&argument)) return *real;
   if (const auto* flag = std::get_if<bool>(&argument)) return *flag;
   TORCH_CHECK(false, "it takes a number, and is given none that is known before a run");
-}
-
-bool ExportedReplay::isTrained(const ExportedInput& input) const {
-  return input.kind == ExportedInputKind::Parameter && m_program.value(input.value).tensor->requiresGrad;
-}
-
-at::Tensor ExportedReplay::addParameter(const ExportedInput& input, const TensorType& type) {
-  const at::Tensor made = m_recorder->addParameter(input.name, type);
-  if (!isTrained(input)) m_recorder->freeze(input.name);
-  return made;
-}
-
-/// A parameter that is trained gives its name to memory that a buffer shares with it.
-void ExportedReplay::addSharedParameters() {
-  std::unordered_set<std::string> ofOthers;
-  const auto place = [&](const ExportedInput& input) {
-    const auto stored = m_program.tensors.find(input.name);
-    const bool isStored = input.kind != ExportedInputKind::User && stored != m_program.tensors.end();
-    return isStored && stored->second.bytes > 0 ? bytesOf(stored->second) : std::string();
-  };
-  for (const ExportedInput& input : m_program.inputs) {
-    if (std::string at = place(input); !at.empty() && !isTrained(input)) ofOthers.insert(std::move(at));
-  }
-  if (ofOthers.empty()) return;
-  for (const ExportedInput& input : m_program.inputs) {
-    if (isTrained(input) && ofOthers.contains(place(input))) slotOf(input.value);
-  }
-}
-
-at::Tensor ExportedReplay::makeStored(const ExportedInput& input) {
-  const auto shape = m_program.value(input.value).tensor->shapeFor(m_sizes);
-  TORCH_CHECK(shape, "the size of ", quotedText(input.name), " cannot be computed");
-  const TensorType type{m_program.value(input.value).tensor->dtype, *shape};
-  const std::size_t dot = input.name.rfind('.');
-  m_recorder->enterModule(dot == std::string::npos ? std::string() : input.name.substr(0, dot), {});
-  at::Tensor made;
-  const auto stored = m_program.tensors.find(input.name);
-  if (const auto constant = smallConstant(input)) {
-    made = m_recorder->addConstant(input.name, *constant);
-  } else if (stored == m_program.tensors.end() || stored->second.bytes == 0) {
-    made = addParameter(input, type);
-  } else {
-    const auto [known, isNew] = m_byBytes.try_emplace(bytesOf(stored->second));
-    if (isNew)
-      known->second = {&input, addParameter(input, type)};
-    else
-      m_recorder->addTiedName(known->second.first->name, input.name);
-    made = known->second.second;
-    // Another name for the memory of a trained parameter, by which no gradient comes to it.
-    if (isTrained(*known->second.first) && !isTrained(input)) made = made.detach();
-  }
-  m_recorder->leaveModule();
-  m_storages.emplace(storageOf(made), input.name);
-  return made;
-}
-
-std::optional<at::Tensor> ExportedReplay::smallConstant(const ExportedInput& input) const {
-  const auto stored = m_program.tensors.find(input.name);
-  if (input.isPersistent || stored == m_program.tensors.end()) return std::nullopt;
-  const formats::WeightSource& source = stored->second;
-  if (source.bytes > kLargestConstant) return std::nullopt;
-  const Recorder::Suspension unrecorded;
-  at::Tensor tensor = at::empty(source.type.shape, bridge::toScalarType(source.type.dtype));
-  std::vector<std::size_t> order(source.type.shape.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto read = formats::readElements(*m_program.archive, source, order, 0,
-                                          {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()});
-  TORCH_CHECK(read, "its constant ", input.name, " cannot be read: ", read.error().message);
-  return tensor;
 }
 
 }  // namespace cleave::torch_capture

@@ -8,6 +8,7 @@
 /// LibTorch cannot tell without data stays whole, with the shapes that the archive has.
 #include "formats/exported_program.h"
 #include "libtorch/bridge/arguments.h"
+#include "libtorch/capture/exported_tensors.h"
 #include "libtorch/capture/forward_source.h"
 #include "libtorch/capture/number_operators.h"
 
@@ -56,24 +57,19 @@ class ExportedReplay final : public ForwardSource {
   const at::Tensor& tensorOf(formats::ExportedId id);
   Number numberOf(const formats::ExportedArgument& argument);
   at::Tensor makeStored(const formats::ExportedInput& input);
-  at::Tensor addParameter(const formats::ExportedInput& input, const graph::TensorType& type);
-  void addSharedParameters();
-  bool isTrained(const formats::ExportedInput& input) const;
-  std::optional<at::Tensor> smallConstant(const formats::ExportedInput& input) const;
 
   const formats::ExportedProgram& m_program;
   const formats::SymbolSizes& m_sizes;
+  ExportedTensors m_tensors;
   Recorder* m_recorder = nullptr;
   std::vector<Slot> m_slots;                                                  ///< by ExportedId
   std::unordered_map<std::uint32_t, const formats::ExportedInput*> m_stored;  ///< by ExportedId, what is no user's
                                                                               ///< input
-  /// Where the bytes of a parameter are → the first of its names, and the tensor.
-  std::unordered_map<std::string, std::pair<const formats::ExportedInput*, at::Tensor>> m_byBytes;
-  std::unordered_map<std::string, Operator> m_operators;    ///< by target
-  std::unordered_map<const void*, std::string> m_storages;  ///< of what is stored → its name
-  std::set<std::string> m_written;                          ///< what is stored, and calls write to
-  std::unordered_set<const void*> m_copied;                 ///< storages of which a view became a copy
-  std::vector<bool> m_knowsModules;                         ///< by index into the program's modules
+  std::unordered_map<std::string, Operator> m_operators;                      ///< by target
+  std::unordered_map<const void*, std::string> m_storages;                    ///< of what is stored → its name
+  std::set<std::string> m_written;                                            ///< what is stored, and calls write to
+  std::unordered_set<const void*> m_copied;  ///< storages of which a view became a copy
+  std::vector<bool> m_knowsModules;          ///< by index into the program's modules
   bool m_isInModule = false;
   const formats::ExportedNode* m_current = nullptr;
 };

@@ -131,19 +131,20 @@ void makeMirrored(const Graph& graph, graph::Rewrite& rewrite, NodeId at, const 
 void makeLinear(Graph& graph) {
   graph::Rewrite rewrite(graph);
   const Products products(graph);
+  // All are found before the first is changed: a graph that is being rewritten cannot be read.
+  std::vector<std::pair<NodeId, Products::Layer>> found;
   for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
-    const auto layer = products.layerOf(graph.node(id));
-    if (!layer) continue;
-    if (layer->isMirrored) {
-      makeMirrored(graph, rewrite, id, *layer);
-      continue;
+    if (auto layer = products.layerOf(graph.node(id))) found.emplace_back(id, *std::move(layer));
+  }
+  for (const auto& [id, layer] : found) {
+    if (layer.isMirrored) {
+      makeMirrored(graph, rewrite, id, layer);
+    } else if (!layer.matrix.isTransposed) {
+      makeProduct(graph, rewrite, id, layer);
+    } else {
+      const Argument bias = layer.bias.isValid() ? Argument(layer.bias) : Argument();
+      rewrite.replace(id, "aten::linear", {layer.input, layer.matrix.weight, bias});
     }
-    if (!layer->matrix.isTransposed) {
-      makeProduct(graph, rewrite, id, *layer);
-      continue;
-    }
-    const Argument bias = layer->bias.isValid() ? Argument(layer->bias) : Argument();
-    rewrite.replace(id, "aten::linear", {layer->input, layer->matrix.weight, bias});
   }
   std::move(rewrite).apply();
 }

@@ -83,7 +83,7 @@ class ExpertsCall {
       const Tensor wide = tokens.to(at::kFloat);
       likes = at::linear(wide, weight.to(at::kFloat)).sigmoid();
     }
-    const Tensor bias = m_build.host().parameter(inBlock(m_part.correctionBias), {experts}, at::kFloat);
+    const Tensor bias = m_build.host().buffer(inBlock(m_part.correctionBias), {experts}, at::kFloat);
     Tensor choice = likes.add(bias);
     if (groups > 1) {
       const Tensor grouped = choice.view({-1, groups, experts / groups});

@@ -19,6 +19,10 @@ class ModelHost {
   virtual ~ModelHost() = default;
   /// The parameter called `name` in the checkpoint; the same tensor each time it is asked for.
   virtual at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) = 0;
+  /// One that the module registers as a buffer: a checkpoint has it, and training leaves it as it is.
+  virtual at::Tensor buffer(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) {
+    return parameter(name, shape, dtype);
+  }
   /// Small data that belongs to the program. `compute` makes it on the CPU; its operators are not part of the program.
   virtual at::Tensor constant(const std::string& name, const std::function<at::Tensor()>& compute) = 0;
   /// What is carried from step to step by this name (graph/states.h), as the step before left it.
