@@ -29,7 +29,7 @@ enum class CostClass : std::uint8_t {
 /// What autograd keeps of an operator until the backward pass (PyTorch's tools/autograd/derivatives.yaml).
 enum class Saves : std::uint8_t {
   Nothing,   ///< sums, views, copies, scalings by a number; results that have no gradient
-  Factors,   ///< each operand whose counterpart needs a gradient
+  Factors,   ///< each operand whose counterpart needs a gradient; what is added (`added`) is none
   Quotient,  ///< the divisor; the dividend when the divisor needs a gradient
   First,     ///< the first operand
   Operands,  ///< all floating-point operands
@@ -123,6 +123,7 @@ struct Operator {
   bool stopsGradient = false;
   Draws draws = Draws::Never;
   bool keepsIndices = false;  ///< an index into a table is still one in the result: ranges of inputs are found through
+  int added = -1;             ///< Saves::Factors: the operand that is added to the product; -1: none
   int summed = 0;             ///< CostClass::Product: the operand whose last dimension is summed over
   std::optional<LayerArguments> layer = {};
   std::optional<ParallelOp> own = {};

@@ -9,8 +9,9 @@ using Visit = std::function<void(ValueId)>;
 
 bool isReal(const Graph& graph, ValueId value) { return isFloatingPoint(graph.value(value).type.dtype); }
 
-void visitFactors(const Graph& graph, const Gradients& gradients, const std::vector<ValueId>& operands,
+void visitFactors(const Graph& graph, const Gradients& gradients, std::vector<ValueId> operands, int added,
                   const Visit& visit) {
+  if (added >= 0 && added < std::ssize(operands)) operands.erase(operands.begin() + added);
   for (std::size_t i = 0; i < operands.size(); ++i) {
     bool isNeeded = false;
     for (std::size_t j = 0; j < operands.size(); ++j) isNeeded = isNeeded || (j != i && gradients.of(operands[j]));
@@ -30,12 +31,13 @@ bool forEachSaved(const Graph& graph, const Gradients& gradients, NodeId id, con
     }
   };
   constexpr std::size_t kAll = SIZE_MAX, kQueryKeyValue = 3;
-  switch (operatorOf(graph.opName(node)).saves) {
+  const Operator& row = operatorOf(graph.opName(node));
+  switch (row.saves) {
     case Saves::Nothing: return false;
     case Saves::Mask:
     case Saves::Experts:
     case Saves::Loss: return true;
-    case Saves::Factors: visitFactors(graph, gradients, operands, visit); return false;
+    case Saves::Factors: visitFactors(graph, gradients, operands, row.added, visit); return false;
     case Saves::Quotient:
       if (operands.size() < 2) return false;
       visit(operands[1]);

@@ -164,8 +164,10 @@ class FactFinder {
     // Vectors that are added have less dimensions than the factors and cost next to nothing.
     const auto& layer = m_variables.layer(id);
     if (layer) return int{fact(layer->input).needsGradient} + int{fact(layer->weight).needsGradient};
-    return static_cast<int>(std::min<std::ptrdiff_t>(
-        2, std::count_if(operands.begin(), operands.end(), [&](ValueId v) { return fact(v).needsGradient; })));
+    int passes = 0;
+    for (int i = 0; i < std::ssize(operands); ++i)
+      passes += i != m_nodes[id.index()].op->added && fact(operands[static_cast<std::size_t>(i)]).needsGradient;
+    return std::min(passes, 2);
   }
 
   void takeCheckpoints(const graph::Gradients& gradients) {
