@@ -297,7 +297,8 @@ class Bisector {
       Rounding rounding{.unit = m_units[value.index()],
                         .elements = graph::elementCount(m_split.plan->graph->shapeOf(value))};
       if (!m_request.tolerance) {
-        CLEAVE_TRY(rounding.ruler, rulerOf(heldOn(reordered, alone[number], 1), heldOn(unsplit, alone[number], 1)));
+        CLEAVE_TRY(rounding.moves,
+                   movesOf(heldOn(reordered, alone[number], 1), heldOn(unsplit, alone[number], 1), rounding.unit));
       }
       CLEAVE_TRY(ValueDifference difference,
                  differenceOf(heldOn(actual, own[number], m_split.plan->ranks),
@@ -309,10 +310,14 @@ class Bisector {
       CLEAVE_TRY(ValueDifference difference, differenceOfKept(suspect));
       if (difference.outside == 0) continue;
       m_found.first = std::move(difference);
+      m_found.inputs.clear();
+      std::vector<ValueId> earlier;
       for (const ValueId operand : operandsOf(suspect)) {
         CLEAVE_TRY(m_found.inputs.emplace_back(), differenceOfKept(operand));
+        if (m_found.inputs.back().outside > 0) earlier.push_back(operand);
       }
-      return {};
+      // Digests do not see everything: where large numbers fill what is masked, they drown the rest.
+      return earlier.empty() ? Result<void>() : lookAt(earlier);
     }
     return {};
   }

@@ -82,18 +82,14 @@ Result<void> forEachPlace(std::int64_t total, const std::vector<Stored*>& tensor
   return {};
 }
 
-/// Root mean square of what is finite and not left out.
+/// Of what is not left out.
 Result<double> sizeOf(Stored stored, const std::function<bool(std::int64_t)>& isLeftOut) {
   const std::int64_t total = graph::elementCount(stored.source.type.shape);
-  double squares = 0;
-  std::int64_t counted = 0;
+  Magnitudes magnitudes;
   CLEAVE_TRY_VOID(forEachPlace(total, {&stored}, [&](std::int64_t i, std::int64_t place) {
-    const double value = stored.at(i);
-    if (!std::isfinite(value) || isLeftOut(place)) return;
-    squares += value * value;
-    ++counted;
+    if (!isLeftOut(place)) magnitudes.add(stored.at(i));
   }));
-  return counted == 0 ? 0 : std::sqrt(squares / static_cast<double>(counted));
+  return magnitudes.size();
 }
 
 /// The padding, if this output has its positions.
@@ -103,9 +99,28 @@ const std::vector<bool>* paddingIn(const std::string& name, const graph::Shape& 
   return isCounted ? &padding.isPadding : nullptr;
 }
 
+/// Elements that jumped count as outside where they are more than may.
+OutputDifference withJumps(OutputDifference difference, const OutputDifference& jumped) {
+  if (jumped.outside == 0) return difference;
+  difference.maxAbs = std::max(difference.maxAbs, jumped.maxAbs);
+  difference.maxRel = std::max(difference.maxRel, jumped.maxRel);
+  if (jumped.outside <= difference.rounding.moves->mostJumps()) {
+    difference.jumped = jumped.outside;
+    return difference;
+  }
+  difference.outside += jumped.outside;
+  if (jumped.ofTolerance <= difference.ofTolerance) return difference;
+  difference.ofTolerance = jumped.ofTolerance;
+  difference.place = jumped.place;
+  difference.actual = jumped.actual;
+  difference.expected = jumped.expected;
+  difference.allowed = jumped.allowed;
+  return difference;
+}
+
 Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stored expected, std::vector<Stored> masks,
                                     const Comparison& comparison) {
-  OutputDifference difference;
+  OutputDifference difference, jumped;
   difference.name = name;
   const graph::Shape& shape = actual.source.type.shape;
   const std::int64_t total = graph::elementCount(shape);
@@ -120,10 +135,14 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
   const auto own = comparison.roundings.find(name);
   difference.rounding = own == comparison.roundings.end() ? comparison.rounding : own->second;
   difference.rounding.elements = total;
+  if (!graph::isFloatingPoint(actual.source.type.dtype)) difference.rounding.unit = 0;  // an index is none in part
   const bool isByRounding = !comparison.rtol && !comparison.atol;
   double size = 0;
   if (isByRounding) {
-    CLEAVE_TRY(size, sizeOf(expected, isLeftOut));
+    // The smaller one: a tensor that is nothing but fill has the size of that.
+    CLEAVE_TRY(const double ofExpected, sizeOf(expected, isLeftOut));
+    CLEAVE_TRY(const double ofActual, sizeOf(actual, isLeftOut));
+    size = std::min(ofExpected, ofActual);
   }
   const auto allowedOf = [&](double value) {
     return isByRounding ? difference.rounding.allowed(value, size)
@@ -138,13 +157,16 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
                             std::all_of(masks.begin(), masks.end(), [i](const Stored& m) { return m.at(i) != 0; });
     difference.undetermined += isByChance && actual.at(i) != expected.at(i);
     const double allowed = allowedOf(expected.at(i)) + (isByChance ? comparison.moves : 0);
-    if (!addElement(difference, actual.at(i), expected.at(i), allowed)) return;
-    difference.place = indexOf(place, shape);
-    difference.actual = actual.at(i);
-    difference.expected = expected.at(i);
-    difference.allowed = allowed;
+    const double apart = std::abs(actual.at(i) - expected.at(i));
+    const bool jumps = isByRounding && areNumbers && apart > allowed && difference.rounding.mayJump(apart);
+    OutputDifference& into = jumps ? jumped : difference;
+    if (!addElement(into, actual.at(i), expected.at(i), allowed)) return;
+    into.place = indexOf(place, shape);
+    into.actual = actual.at(i);
+    into.expected = expected.at(i);
+    into.allowed = allowed;
   }));
-  return difference;
+  return withJumps(std::move(difference), jumped);
 }
 
 /// A single number may be saved without dimensions or as a list of one.
@@ -351,23 +373,25 @@ Result<std::vector<OutputDifference>> compareTensors(const fs::path& actualPath,
   return differences;
 }
 
-Result<std::map<std::string, double>> rulersOf(const fs::path& unsplit, const fs::path& reordered) {
+Result<std::map<std::string, Moves>> movesBetween(const fs::path& unsplit, const fs::path& reordered,
+                                                  const std::function<double(const std::string&)>& unitOf) {
   CLEAVE_TRY(const auto one, formats::SafetensorsFile::open(unsplit));
   CLEAVE_TRY(const auto other, formats::SafetensorsFile::open(reordered));
-  std::map<std::string, double> rulers;
+  std::map<std::string, Moves> moves;
   for (const auto& [name, tensor] : one.tensors()) {
     const formats::WeightSource* same = other.find(name);
     if (!same || !isSameShape(same->type.shape, tensor.type.shape)) continue;
     Stored left = Stored::of(one, tensor), right = Stored::of(other, *same);
     if (!left.loader || !right.loader) continue;
-    double& ruler = rulers[name];
+    MoveFinder finder(graph::isFloatingPoint(tensor.type.dtype) ? unitOf(name) : 0);
     const std::int64_t total = graph::elementCount(tensor.type.shape);
-    CLEAVE_TRY_VOID(forEachPlace(total, {&left, &right}, [&](std::int64_t i, std::int64_t) {
-      const double apart = std::abs(left.at(i) - right.at(i));
-      if (std::isfinite(apart)) ruler = std::max(ruler, apart);
-    }));
+    CLEAVE_TRY_VOID(forEachPlace(total, {&left, &right},
+                                 [&](std::int64_t i, std::int64_t) { finder.look(left.at(i), right.at(i)); }));
+    CLEAVE_TRY_VOID(forEachPlace(total, {&left, &right},
+                                 [&](std::int64_t i, std::int64_t) { finder.measure(left.at(i), right.at(i)); }));
+    moves[name] = finder.found();
   }
-  return rulers;
+  return moves;
 }
 
 Result<std::string> weightThatIsNotFinite(const plan::ModelInfo& model, const Progress& progress) {

@@ -3,6 +3,7 @@
 #include "base/progress.h"
 #include "pipeline/report.h"
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,9 +40,11 @@ struct Padding {
 /// What the `attention_mask` of the inputs of a run of this model masks out. BadInput where no position is left.
 Result<Padding> paddingOf(const plan::ModelInfo& model, const std::filesystem::path& inputs);
 
-/// How far the tensors of two files are from each other: the ruler, by name. What only one of them has is left out.
-Result<std::map<std::string, double>> rulersOf(const std::filesystem::path& unsplit,
-                                               const std::filesystem::path& reordered);
+/// How far the tensors of two files are from each other, by name. What only one of them has is left out. `unitOf`: the
+/// unit of rounding of a tensor.
+Result<std::map<std::string, Moves>> movesBetween(const std::filesystem::path& unsplit,
+                                                  const std::filesystem::path& reordered,
+                                                  const std::function<double(const std::string&)>& unitOf);
 
 /// What of the outputs is compared, and how closely.
 struct Comparison {

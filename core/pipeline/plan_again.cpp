@@ -219,10 +219,13 @@ Result<std::shared_ptr<const plan::Plan>> planOnSameWeights(const plan::Plan& pl
   return planModel(model, solved, progress);
 }
 
+int reorderedParts(const plan::Plan& split, int again) { return std::max(2, split.ranks) + again; }
+
 Result<std::shared_ptr<const plan::Plan>> reorderedPlan(const std::shared_ptr<const Model>& model,
-                                                        const plan::Plan& split, const Progress& progress) {
+                                                        const plan::Plan& split, const Progress& progress, int again) {
   auto reordered = std::make_shared<Model>(*model);
-  reordered->aten = std::make_shared<const graph::Graph>(graph::withReorderedSums(*model->aten, split.ranks));
+  const int parts = reorderedParts(split, again);
+  reordered->aten = std::make_shared<const graph::Graph>(graph::withReorderedSums(*model->aten, parts));
   return unsplitPlan(reordered, split, progress);
 }
 

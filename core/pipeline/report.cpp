@@ -23,7 +23,8 @@ nlohmann::ordered_json jsonOf(const OutputDifference& output) {
                               {"within", output.within()},
                               {"unit", output.rounding.unit},
                               {"ruler", nullptr}};
-  if (output.rounding.ruler) json["ruler"] = *output.rounding.ruler;
+  if (output.rounding.moves) json["ruler"] = output.rounding.moves->ruler;
+  if (output.jumped > 0) json["jumped"] = output.jumped;
   if (output.place.empty() && output.ofTolerance == 0) return json;
   json["farthest"] = {
       {"place", output.place}, {"actual", output.actual}, {"expected", output.expected}, {"allowed", output.allowed}};
@@ -201,7 +202,7 @@ std::string toleranceText(const RunReport& report) {
   if (report.rulerParts == 0) return text;
   text += fmt::format(", plus {:.2g} × the ruler: how far the unsplit run moves with its sums in {} parts",
                       rulersFor(farthest->rounding.elements), report.rulerParts);
-  if (farthest->rounding.ruler) text += fmt::format(" ({}: {:.3g})", farthest->name, *farthest->rounding.ruler);
+  if (farthest->rounding.moves) text += fmt::format(" ({}: {:.3g})", farthest->name, farthest->rounding.moves->ruler);
   return text;
 }
 

@@ -34,6 +34,8 @@ struct OutputDifference {
   std::int64_t padding = 0;         ///< of these: left out, their logits mean nothing
   std::int64_t undetermined = 0;    ///< elements of a trained parameter whose gradient is nothing but rounding: allowed
                                     ///< to differ as far as AdamW moves anything
+  std::int64_t jumped = 0;          ///< elements beyond the tolerance that are no more, and no farther off, than those
+                                    ///< which jump in the unsplit run when its sums are reordered (rounding.h)
   bool within() const { return outside == 0 && notANumber == 0; }
 };
 

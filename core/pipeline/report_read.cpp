@@ -153,9 +153,12 @@ class ReportReader {
                                   {"undetermined", &output.undetermined}}) {
       CLEAVE_TRY(*to, countOf(json, key));
     }
+    if (json.has("jumped")) {
+      CLEAVE_TRY(output.jumped, countOf(json, "jumped"));
+    }
     CLEAVE_TRY(output.rounding.unit, numberOr(json, "unit", 0));
     if (json.has("ruler")) {
-      CLEAVE_TRY(output.rounding.ruler, numberOr(json, "ruler", HUGE_VAL));
+      CLEAVE_TRY(output.rounding.moves.emplace().ruler, numberOr(json, "ruler", HUGE_VAL));
     }
     if (json.has("farthest")) {
       CLEAVE_TRY(const JsonObject farthest, json.object("farthest"));

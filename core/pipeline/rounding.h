@@ -7,11 +7,15 @@
 ///     unit · (|expected| + size)  +  rulersFor(elements) · ruler
 ///
 /// `unit` is what rounding does to one sum in the coarsest type that the value was computed in; `size` is the root mean
-/// square of the expected tensor; `ruler` is how far the unsplit run itself moves when only the order of its sums
-/// changes (graph/reordered_sums.h): the largest difference in this tensor. The ruler is measured when the first term
-/// alone does not explain a difference; where it is small or 0 that term decides.
+/// square of the tensor, without what fills it (Magnitudes); `ruler` is how far the unsplit run itself moves
+/// when only the order of its sums changes (graph/reordered_sums.h): the largest difference in this tensor. The ruler
+/// is measured when the first term alone does not explain a difference; where it is small or 0 that term decides.
 ///
-///     const Rounding rounding{.unit = roundingUnit(DType::Float32), .ruler = 4.5e-4, .elements = 4096};
+/// Where a program chooses (an expert, the largest of equal logits, a threshold), an element jumps when its sums are
+/// reordered. Jumps are no ruler for the others. As many elements as jumped there may jump between two right programs,
+/// give or take what such a count varies, and as far (Moves).
+///
+///     const Rounding rounding{.unit = roundingUnit(DType::Float32), .moves = Moves{4.5e-4}, .elements = 4096};
 ///     rounding.allowed(12.3, 30.1);   // 1.5e-3
 ///
 /// Source of the units: a sum of n products in a type of unit roundoff u has an error of about √n · u (N. J. Higham,
@@ -20,6 +24,7 @@
 #include "graph/graph.h"
 #include "launch/launcher.h"
 
+#include <map>
 #include <optional>
 #include <vector>
 
@@ -42,12 +47,59 @@ std::vector<graph::DType> coarsestTypes(const graph::Graph& graph);
 /// The coarsest of all.
 graph::DType coarsestType(const graph::Graph& graph);
 
+/// The sizes of a tensor's elements, one added after the other.
+class Magnitudes {
+ public:
+  void add(double element);
+  /// Root mean square of the finite ones. Left out is what fills masked places: elements at least 256 times as large as
+  /// all others, with nothing between.
+  double size() const;
+
+ private:
+  struct Bin {
+    std::int64_t count = 0;
+    double squares = 0;  ///< of elements scaled by 2^-exponent, so that they do not overflow
+  };
+  std::map<int, Bin> m_bins;  ///< by exponent of 2
+  std::int64_t m_zeros = 0;
+};
+
+/// How far the elements of one tensor move when only the order of sums changes.
+struct Moves {
+  double ruler = 0;        ///< the largest move but for jumps
+  std::int64_t jumps = 0;  ///< elements that move farther: a choice that was close falls another way
+  double largestJump = 0;
+  /// That many elements of another right program may jump.
+  std::int64_t mostJumps() const;
+  /// Of two measurements of one tensor.
+  Moves with(const Moves& other) const;
+};
+
+/// Finds Moves in two passes over the same pairs of elements.
+class MoveFinder {
+ public:
+  explicit MoveFinder(double unit) : m_unit(unit) {}
+  void look(double unsplit, double reordered);     ///< first pass
+  void measure(double unsplit, double reordered);  ///< second pass
+  const Moves& found() const { return m_found; }
+
+ private:
+  double m_unit;
+  std::map<int, std::int64_t> m_byExponent;  ///< of moves that are not 0
+  std::int64_t m_still = 0, m_moved = 0;
+  Magnitudes m_magnitudes;
+  std::optional<double> m_size, m_typical;
+  Moves m_found;
+};
+
 /// What one tensor's elements may differ by. Immutable; any thread.
 struct Rounding {
-  double unit = 0;                   ///< relative
-  std::optional<double> ruler = {};  ///< absolute, in the tensor's own unit; nullopt: not measured
-  std::int64_t elements = 1;         ///< of the tensor
+  double unit = 0;                  ///< relative
+  std::optional<Moves> moves = {};  ///< absolute, in the tensor's own unit; nullopt: not measured
+  std::int64_t elements = 1;        ///< of the tensor
   double allowed(double expected, double size) const;
+  /// Whether a difference beyond what is allowed may be a jump.
+  bool mayJump(double apart) const;
 };
 
 }  // namespace cleave::pipeline

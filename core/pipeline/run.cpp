@@ -81,7 +81,7 @@ class UnsplitRuns {
     return *m_output;
   }
 
-  Result<std::optional<RulerFiles>> ruler(std::vector<std::string>& notes) {
+  Result<std::optional<RulerFiles>> ruler(std::vector<std::string>& notes, int again) {
     const bool isOnCpus = m_place.backend == launch::Backend::Gloo;
     if (!m_output && isOnCpus && !m_request.ignoreMemory) {
       const MemoryCheck memory = checkUnsplitMemory(*m_request.plan, m_request.workload());
@@ -92,7 +92,7 @@ class UnsplitRuns {
     }
     if (!m_output) CLEAVE_TRY_VOID(run());
     CLEAVE_TRY(const auto whole, wholeModel());
-    CLEAVE_TRY(const auto plan, reorderedPlan(whole, *m_request.plan, m_progress));
+    CLEAVE_TRY(const auto plan, reorderedPlan(whole, *m_request.plan, m_progress, again));
     m_progress.report("ruler");
     CLEAVE_TRY(fs::path reordered, launched(*plan, "reordered"));
     return RulerFiles{*m_output, std::move(reordered)};
@@ -226,7 +226,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   if (request.step) CLEAVE_TRY_VOID(takeGenerated(report, request, files, follower.generated()));
   UnsplitRuns unsplit(request, report, model, modelFiles, files, folder, progress);
   CLEAVE_TRY(const fs::path expected, expectedFile(report, request, unsplit));
-  const auto measure = [&] { return unsplit.ruler(report.notes); };
+  const auto measure = [&](int again) { return unsplit.ruler(report.notes, again); };
   if (!expected.empty())
     CLEAVE_TRY_VOID(compareWith(expected, report, request, files, request.training.steps, measure, progress));
   // Last: whatever `output` is a second name of has been read by now.

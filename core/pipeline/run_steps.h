@@ -65,7 +65,8 @@ struct RulerFiles {
 };
 /// Makes them: for the comparison that finds a difference which rounding in one sum does not explain. Nullopt: the
 /// unsplit run does not fit into memory, which is a note then.
-using MeasureRuler = std::function<Result<std::optional<RulerFiles>>()>;
+/// `again` times after the first: each with sums in another number of parts.
+using MeasureRuler = std::function<Result<std::optional<RulerFiles>>(int again)>;
 
 /// Compares what the ranks wrote with what is expected, and explains what is not equal. The report has their outcome.
 /// `steps`: that the parameters went through, of training.

@@ -67,10 +67,10 @@ Result<std::vector<double>> readWhole(const HeldValue& value) {
   return whole;
 }
 
-double rootMeanSquare(const std::vector<double>& numbers) {
-  double squares = 0;
-  for (const double number : numbers) squares += std::isfinite(number) ? number * number : 0;
-  return numbers.empty() ? 0 : std::sqrt(squares / static_cast<double>(numbers.size()));
+double sizeOf(const std::vector<double>& numbers) {
+  Magnitudes magnitudes;
+  for (const double number : numbers) magnitudes.add(number);
+  return magnitudes.size();
 }
 
 /// How far apart, as a part of what is allowed; above 1: they differ.
@@ -93,34 +93,35 @@ Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& e
   ValueDifference difference;
   CLEAVE_TRY(const std::vector<double> whole, readWhole(expected));
   difference.elements = std::ssize(whole);
-  const double scale = rootMeanSquare(whole);
+  const double scale = sizeOf(whole);
   double farthest = 1;
   for (int rank = 0; rank < actual.ranks; ++rank) {
     CLEAVE_TRY(const std::vector<double> part, readPart(actual, rank));
-    std::int64_t outside = 0;
+    std::int64_t outside = 0, jumped = 0;
     forEachElement(actual, rank, [&](std::int64_t own, std::int64_t at) {
       const double is = part[static_cast<std::size_t>(own)], shouldBe = whole[static_cast<std::size_t>(at)];
       const double far = apart(is, shouldBe, rounding, scale);
-      outside += far > 1;
-      if (far <= farthest) return;
+      const bool jumps = far > 1 && std::isfinite(far) && rounding.mayJump(std::abs(is - shouldBe));
+      (jumps ? jumped : outside) += far > 1;
+      if (far <= farthest || jumps) return;
       farthest = far;
       difference.largest =
           ElementDifference{indexOf(at, actual.shape), rank, is, shouldBe, rounding.allowed(shouldBe, scale)};
     });
+    if (rounding.moves && jumped > rounding.moves->mostJumps()) outside += jumped;
     difference.outside = std::max(difference.outside, outside);
   }
   return difference;
 }
 
-Result<double> rulerOf(const HeldValue& reordered, const HeldValue& unsplit) {
-  CLEAVE_TRY(const std::vector<double> left, readWhole(reordered));
-  CLEAVE_TRY(const std::vector<double> right, readWhole(unsplit));
-  double largest = 0;
-  for (std::size_t i = 0; i < std::min(left.size(), right.size()); ++i) {
-    const double apart = std::abs(left[i] - right[i]);
-    if (std::isfinite(apart)) largest = std::max(largest, apart);
-  }
-  return largest;
+Result<Moves> movesOf(const HeldValue& reordered, const HeldValue& unsplit, double unit) {
+  CLEAVE_TRY(const std::vector<double> left, readWhole(unsplit));
+  CLEAVE_TRY(const std::vector<double> right, readWhole(reordered));
+  MoveFinder finder(unit);
+  const std::size_t count = std::min(left.size(), right.size());
+  for (std::size_t i = 0; i < count; ++i) finder.look(left[i], right[i]);
+  for (std::size_t i = 0; i < count; ++i) finder.measure(left[i], right[i]);
+  return finder.found();
 }
 
 Result<ValueDifference> notNumbersIn(const HeldValue& value) {

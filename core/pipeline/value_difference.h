@@ -24,8 +24,8 @@ std::vector<std::int64_t> indexOf(std::int64_t flat, const graph::Shape& shape);
 /// Every rank of `actual` against the whole that the ranks of `expected` make up. Leaves ValueDifference::value as it
 /// is. BadInput for a part that has not the shape that its placement makes.
 Result<ValueDifference> differenceOf(const HeldValue& actual, const HeldValue& expected, const Rounding& rounding);
-/// The largest difference of two finite elements: a ruler.
-Result<double> rulerOf(const HeldValue& reordered, const HeldValue& unsplit);
+/// How far the elements of the whole are from each other; `unit`: of rounding, of this value.
+Result<Moves> movesOf(const HeldValue& reordered, const HeldValue& unsplit, double unit);
 /// How many elements are not a number (`outside`), and the first of them. Otherwise the same.
 Result<ValueDifference> notNumbersIn(const HeldValue& value);
 

@@ -27,10 +27,68 @@ class TestRounding : public QObject {
   }
 
   void theRulerWidensIt() {
-    const Rounding plain{.unit = 0, .ruler = 1e-3, .elements = 1'000'000};
+    const Rounding plain{.unit = 0, .moves = Moves{1e-3}, .elements = 1'000'000};
     QVERIFY(std::abs(plain.allowed(5, 5) - 3.007e-3) < 1e-6);
-    const Rounding single{.unit = 0, .ruler = 1e-3, .elements = 1};
+    const Rounding single{.unit = 0, .moves = Moves{1e-3}, .elements = 1};
     QVERIFY(std::abs(single.allowed(5, 5) - 1e-2) < 1e-9);
+  }
+
+  /// A padded vocabulary, scores behind a mask: they are no scale for the others.
+  void fillIsNoSize() {
+    for (const double fill : {-1e9, -3.4e38, 1e4}) {
+      Magnitudes magnitudes;
+      for (int i = 0; i < 64; ++i) magnitudes.add(i % 4 == 3 ? fill : 1 + i % 3);
+      QVERIFY2(std::abs(magnitudes.size() - std::sqrt(14.0 / 3)) < 1e-9, qPrintable(QString::number(fill)));
+    }
+    Magnitudes spread;  // no gap: all of it is data
+    for (int i = 0; i < 40; ++i) spread.add(std::ldexp(1, i));
+    QVERIFY(spread.size() > std::ldexp(1, 36));
+    Magnitudes even;
+    for (const double x : {3.0, -4.0, 0.0, HUGE_VAL, std::nan("")}) even.add(x);
+    QVERIFY(std::abs(even.size() - std::sqrt(25.0 / 3)) < 1e-9);
+  }
+
+  /// One row of an expert that is chosen otherwise is no ruler for the rows that are not.
+  void jumpsAreNoRuler() {
+    MoveFinder finder(std::ldexp(1, -19));
+    const auto pass = [&](auto&& take) {
+      for (int i = 0; i < 1000; ++i) take(1.0 + i * 1e-3, 1.0 + i * 1e-3 + (i < 20 ? 2 : 1e-6 * (i % 5)));
+    };
+    pass([&](double a, double b) { finder.look(a, b); });
+    pass([&](double a, double b) { finder.measure(a, b); });
+    const Moves& moves = finder.found();
+    QCOMPARE(moves.jumps, 20);
+    QVERIFY(moves.ruler < 5e-6 && moves.largestJump == 2);
+    const Rounding rounding{.unit = std::ldexp(1, -19), .moves = moves, .elements = 1000};
+    QVERIFY(rounding.allowed(1, 1) < 1e-4);
+    QVERIFY(rounding.mayJump(3) && !rounding.mayJump(10));
+    QVERIFY(moves.mostJumps() >= 60 && moves.mostJumps() < 100);
+    QCOMPARE(Moves{}.mostJumps(), 0);
+  }
+
+  /// Of indices and conditions few move, and none by a little.
+  void indicesJumpOrStay() {
+    MoveFinder finder(0);
+    const auto pass = [&](auto&& take) {
+      for (int i = 0; i < 100; ++i) take(i % 2, i == 7 ? 1 - i % 2 : i % 2);
+    };
+    pass([&](double a, double b) { finder.look(a, b); });
+    pass([&](double a, double b) { finder.measure(a, b); });
+    QCOMPARE(finder.found().jumps, 1);
+    QCOMPARE(finder.found().ruler, 0.0);
+    QCOMPARE(finder.found().mostJumps(), 10);
+  }
+
+  /// Deep models in half precision move by per cents, and all elements alike: that is no jump.
+  void noiseDoesNotJump() {
+    MoveFinder finder(std::ldexp(1, -7));
+    const auto pass = [&](auto&& take) {
+      for (int i = 0; i < 500; ++i) take(std::sin(i), std::sin(i) + 0.05 * std::cos(7 * i));
+    };
+    pass([&](double a, double b) { finder.look(a, b); });
+    pass([&](double a, double b) { finder.measure(a, b); });
+    QCOMPARE(finder.found().jumps, 0);
+    QVERIFY(finder.found().ruler > 0.049);
   }
 
   /// bfloat16 inside of a float32 model.

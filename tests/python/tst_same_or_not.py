@@ -73,6 +73,33 @@ class Net(nn.Module):
         return self.head(x)
 
 
+class Chooser(nn.Module):
+    """What jumps where rounding decides: an expert, an index, a condition; and logits that are filled where masked."""
+
+    def __init__(self, dtype, fill, hidden=64, experts=4):
+        super().__init__()
+        self.fill, self.hidden = fill, hidden
+        self.embed, self.router = nn.Embedding(40, 32), nn.Linear(32, experts, bias=False)
+        self.experts = nn.ModuleList(Block(32, hidden, 1) for _ in range(experts))
+        self.mix, self.head = nn.Linear(32, 32), nn.Linear(32, 40, bias=False)
+        self.to(dtype)
+
+    def forward(self, ids):
+        x = torch.tanh(self.mix(self.embed(ids)))
+        best = self.router(x).argmax(-1, keepdim=True)
+        x = sum(torch.where(best == n, expert(x), 0) for n, expert in enumerate(self.experts))
+        logits = self.head(x)
+        return logits.masked_fill((ids < 10)[..., None], self.fill), logits.argmax(-1), logits > 0.5, logits.round()
+
+
+def chooser_of(seed):
+    torch.manual_seed(seed)
+    choose = random.Random(seed)
+    dtype = choose.choice([torch.float32, torch.bfloat16, torch.bfloat16])
+    fill = choose.choice([-1e9, torch.finfo(dtype).min, -1e4, float("-inf")])
+    return Chooser(dtype, fill).eval(), torch.randint(0, 40, (4, 16)), choose
+
+
 def net_of(seed):
     choose = random.Random(seed)
     torch.manual_seed(seed)
@@ -115,6 +142,47 @@ class TestSameOrNot(unittest.TestCase):
                 said = f"{seed} {model}\n{done.stderr[-2000:]}{done.stdout}"
                 self.assertEqual(done.returncode, 0, said)
                 self.assertIn("passed: ", done.stdout, said)
+
+    def save_all(self, model, ids, outputs):
+        torch.export.save(torch.export.export(model, (ids,)), self.folder / "model.pt2")
+        named = {f"output_{n}": each.contiguous() for n, each in enumerate(outputs)}
+        save_file({"ids": ids, **named}, self.folder / "io.safetensors")
+
+    def test_choices_that_rounding_decides_are_the_same(self):
+        for seed in range(CASES):
+            with self.subTest(seed=seed):
+                model, ids, choose = chooser_of(seed)
+                other = copy.deepcopy(model)
+                for expert in other.experts:
+                    expert.permute(torch.randperm(model.hidden))
+                with torch.no_grad():
+                    self.save_all(model, ids, other(ids))
+                done = self.run_on(choose.choice([2, 4]))
+                self.assertEqual(done.returncode, 0, f"{seed} {model}\n{done.stderr[-2000:]}{done.stdout}")
+
+    def test_altered_choices_are_reported(self):
+        for seed in range(CASES):
+            with self.subTest(seed=seed):
+                model, ids, choose = chooser_of(seed)
+                with torch.no_grad():
+                    logits, index, condition, rounded = model(ids)
+                shown = ids >= 10
+                how = choose.choice(["zeros", "noise", "rows", "index", "condition", "rounded"])
+                if how == "zeros":
+                    logits[shown] = 0
+                if how == "noise":
+                    logits[shown] = torch.randn_like(logits[shown]) * logits[shown].std()
+                if how == "rows":
+                    logits[:, ::2] = logits[:, ::2].roll(1, -1)
+                if how == "index":
+                    index = (index + 1) % 40
+                if how == "condition":
+                    condition = ~condition
+                if how == "rounded":
+                    rounded = rounded + 2
+                self.save_all(model, ids, (logits, index, condition, rounded))
+                done = self.run_on(2)
+                self.assertEqual(done.returncode, 1, f"{seed} {how} {model}\n{done.stderr[-2000:]}{done.stdout}")
 
     def altered_expectation(self, output, choose):
         size = output.double().pow(2).mean().sqrt()
