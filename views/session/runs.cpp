@@ -278,6 +278,12 @@ QStringList Runs::arguments(const RunSettings& settings) const {
     options.cost.optimizer = settings.training.optimizer;
   }
   QStringList words;
+  if (isShownPlan && m_plans.plan() == m_plans.openedPlan()) {
+    words << m_opened.source();
+    for (const std::string& word : program::arguments(settings.training)) words << toQ(word);
+    if (!m_opened.model()->info.hasWeights) words << QStringLiteral("--skip-weights");
+    return words;
+  }
   for (const std::string& word : pipeline::PlanFlags::of(toStd(folder), m_opened.captureOptions(), options,
                                                          m_settings.deviceFile(options.cost.profile))
                                      .arguments())
