@@ -21,6 +21,7 @@ where it is, a collective's backward is its adjoint, and gradients of what sever
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import copy
 import difflib
@@ -35,6 +36,7 @@ import json
 import logging
 import math
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -122,6 +124,12 @@ def _run_cli(*arguments: str) -> str:
         raise CleaveError(f"cleave-cli cannot be started: {error}.") from None
     if done.returncode == 0:
         return done.stdout
+    if done.returncode < 0 or done.returncode > 128:
+        number = -done.returncode if done.returncode < 0 else done.returncode - 128
+        raise CleaveError(
+            f"cleave-cli {arguments[0]} was ended by signal {number}: please report this, with what `cleave-cli "
+            "--report` prints."
+        )
     noise = ("Run cleave-cli --help", "look for what fits")  # a hint for shells, and progress
     lines = [line for line in done.stderr.splitlines() if line and not line.startswith(noise)]
     said = [n for n, line in enumerate(lines) if line.startswith(("cleave-cli: ", "warning: "))]
@@ -271,8 +279,25 @@ def _quiet() -> Iterator[None]:
 
 
 def _save(program: torch.export.ExportedProgram, path: Path) -> None:
-    with _quiet():
+    with _quiet(), _plain_trees(program):
         torch.export.save(program, path)
+
+
+@contextlib.contextmanager
+def _plain_trees(program: torch.export.ExportedProgram) -> Iterator[None]:
+    """Tuples in the place of containers that have no name in an archive, such as a NamedTuple that is returned."""
+    signature = program.module_call_graph[0].signature
+    kept = (signature.in_spec, signature.out_spec)
+    try:
+        for name, plain in (("in_spec", lambda leaves: (leaves, {})), ("out_spec", lambda leaves: leaves)):
+            spec = getattr(signature, name)
+            try:
+                pytree.treespec_dumps(spec)
+            except NotImplementedError:
+                setattr(signature, name, pytree.tree_structure(plain((0,) * spec.num_leaves)))
+        yield
+    finally:
+        signature.in_spec, signature.out_spec = kept
 
 
 def _capture(
@@ -299,14 +324,14 @@ def _capture(
     if _casts(model):
         raise CleaveError(f"Autocast is on, and a plan has the casts of the module alone: {_INSTEAD_OF_AUTOCAST}.")
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=dynamic_shapes is None)
-    attributes = _Attributes(model)
+    state = _State(model, {"args": args, "kwargs": kwargs})
     try:
         with contextlib.ExitStack() as stack:
-            stack.callback(attributes.restore)  # what forward keeps has no memory
+            stack.callback(state.restore)  # what forward keeps has no memory
             stack.enter_context(_quiet())
             if not weights:
                 stack.enter_context(_without_memory(model, mode))
-                args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
+                args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake_argument(mode, x), (tuple(args), kwargs))
             stack.enter_context(_captures())
             stack.enter_context(_DataIsDetached())
             # Who keeps count of what a call saves for backward, as torch.utils.checkpoint, is not to count these.
@@ -316,12 +341,13 @@ def _capture(
             stack.enter_context(torch.enable_grad())  # so that parts without are seen
             if weights:
                 args, kwargs = _unaliased(tuple(args), kwargs)
-            hidden = stack.enter_context(_watched_gradients())
+            hidden, asked = stack.enter_context(_watched_gradients())
             program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=False)
             if any(node.target is torch.ops.higher_order.wrap_with_autocast for node in program.graph.nodes):
                 program = program.run_decompositions({})  # writes the casts of the region out
         hidden += _other_gradients(model, program)
         program.cleave_hidden = next(iter(hidden), None)  # type: ignore[attr-defined]
+        program.cleave_asks_gradients = bool(asked)  # type: ignore[attr-defined]
         return program
     except Exception as error:  # whatever the module's own code raises
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -393,10 +419,22 @@ def _derives(function: Any, apply: Any, args: Sequence[Any], kwargs: dict[str, A
 
 
 @contextlib.contextmanager
-def _watched_gradients() -> Iterator[list[str]]:
-    """What forward does to gradients in Python, which no graph of torch.export has: clauses, as they are met."""
+def _watched_gradients() -> Iterator[tuple[list[str], list[bool]]]:
+    """What forward does to gradients in Python, which no graph of torch.export has: clauses, as they are met.
+
+    And whether its own code asks if gradients are computed, and may do something else where they are not.
+    """
     found: list[str] = []
+    asked: list[bool] = []
     apply, register = torch.autograd.Function.__dict__["apply"], Tensor.register_hook
+    is_enabled = torch.is_grad_enabled
+
+    def is_enabled_noted() -> bool:
+        caller = sys._getframe(1).f_globals.get("__name__", "")
+        # Theirs decide how something is computed, and not what.
+        if caller.partition(".")[0] not in ("torch", "transformers", __name__):
+            asked.append(True)
+        return is_enabled()
 
     def apply_noted(cls: type, *args: Any, **kwargs: Any) -> Any:
         # Those of PyTorch have the gradient of what they compute.
@@ -410,9 +448,11 @@ def _watched_gradients() -> Iterator[list[str]]:
 
     torch.autograd.Function.apply = classmethod(apply_noted)  # type: ignore[assignment, method-assign]
     Tensor.register_hook = register_noted  # type: ignore[method-assign]
+    torch.is_grad_enabled = is_enabled_noted
     try:
-        yield found
+        yield found, asked
     finally:
+        torch.is_grad_enabled = is_enabled
         torch.autograd.Function.apply = apply  # type: ignore[method-assign]
         Tensor.register_hook = register  # type: ignore[method-assign]
 
@@ -442,30 +482,8 @@ def _other_gradients(model: nn.Module, program: torch.export.ExportedProgram) ->
             yield f"its {name or node.name} is normalized in place (max_norm)"
         if named.get("scale_grad_by_freq"):
             yield f"the gradient of its {name or node.name} is scaled by frequency (scale_grad_by_freq=True)"
-        if named.get("sparse"):
+        if named.get("sparse") is True:
             yield f"the gradient of its {name or node.name} is sparse (sparse=True)"
-
-
-def _cut_off(program: torch.export.ExportedProgram) -> set[str]:
-    """Parameters and inputs, by name, that come to a part of forward without gradients (torch.no_grad)."""
-    signature = program.graph_signature
-    roots: dict[torch.fx.Node, set[str]] = {}
-    found: set[str] = set()
-    for node in program.graph.nodes:
-        value = node.meta.get("val")
-        if node.op == "placeholder":
-            name = signature.inputs_to_parameters.get(node.name)
-            if name is not None or node.name in signature.user_inputs:
-                roots[node] = {name or node.name}
-            continue
-        reached = set().union(*(roots.get(each, ()) for each in node.all_input_nodes))
-        if "wrap_with_set_grad_enabled" in str(node.target) and node.args[0] is False:
-            found |= reached
-        elif node.target is not torch.ops.aten.detach.default and (
-            not isinstance(value, Tensor) or value.is_floating_point()
-        ):
-            roots[node] = reached
-    return found
 
 
 _INSTEAD_OF_AUTOCAST = "convert the module, such as by model.bfloat16(), and leave torch.autocast"
@@ -482,6 +500,15 @@ def _fake(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
     with mode:
         fake = torch.empty(shard.shape if shard else tensor.shape, dtype=tensor.dtype, device=tensor.device)
     return nn.Parameter(fake, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else fake
+
+
+def _fake_argument(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
+    """The same of what a call is given: whether it requires a gradient is something that code may ask."""
+    fake = _fake(mode, tensor).detach()
+    if not tensor.requires_grad or not fake.is_floating_point():
+        return fake
+    with torch.enable_grad():
+        return fake.requires_grad_() if tensor.is_leaf else fake.requires_grad_().clone()
 
 
 @contextlib.contextmanager
@@ -548,85 +575,199 @@ def _refuse_alone(module: nn.Module, args: Any) -> None:
 
 @contextlib.contextmanager
 def _without_hooks(model: nn.Module) -> Iterator[None]:
-    names = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
-    kept = {name: model.__dict__[name] for name in names}
+    kept = {name: model.__dict__[name] for name in _HOOKS}
     try:
-        model.__dict__.update({name: OrderedDict() for name in names})
+        model.__dict__.update({name: OrderedDict() for name in _HOOKS})
         yield
     finally:
         model.__dict__.update(kept)
 
 
-class _Attributes:
-    """What modules keep in their attributes: to find what a call changes, and to undo it."""
+def _attributes_of(value: Any) -> dict[str, Any] | None:
+    """What an object of someone's own class keeps, in slots too; None: it is none."""
+    kind = type(value)
+    if isinstance(value, type | enum.Enum) or kind.__module__.partition(".")[0] in _OPAQUE:
+        return None
+    slots = [name for cls in kind.__mro__ for name in _list(cls.__dict__.get("__slots__")) if name != "__dict__"]
+    found = {name: getattr(value, name) for name in slots if name != "__weakref__" and hasattr(value, name)}
+    found.update(getattr(value, "__dict__", None) or {})
+    return found if slots or hasattr(value, "__dict__") else None
 
-    def __init__(self, model: nn.Module):
-        self._modules = dict(model.named_modules())
-        self._kept = {name: dict(module.__dict__) for name, module in self._modules.items()}
-        containers = (value for kept in self._kept.values() for value in kept.values() if _is_container(value))
-        self._inside = [(value, copy.copy(value)) for value in containers]
+
+def _settings_of(cls: type) -> dict[str, Any]:
+    """What a class has beside methods: a counter of all its objects, a setting."""
+    return {
+        name: value
+        for name, value in vars(cls).items()
+        if not name.startswith("__") and not callable(value) and not hasattr(value, "__get__")
+    }
+
+
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_ARGUMENT = "the argument "  # before the name of one, where a module's own places are
+
+
+def _own_classes(kinds: Iterable[type]) -> list[type]:
+    """With those that they are derived from, but for PyTorch's and Python's."""
+    found = {cls: None for kind in kinds for cls in kind.__mro__ if cls.__module__.partition(".")[0] not in _OPAQUE}
+    return list(found)
+
+
+class _State:
+    """What Python code keeps in modules, their classes and a call's arguments: to find what calls change, and to undo it.
+
+    Each thing that can change is known by its place ("state.losses"): a module, a container, an object, a class.
+    """
+
+    DEEPEST, MOST = 8, 10_000
+
+    def __init__(self, model: nn.Module, arguments: Mapping[str, Any] | None = None):
+        self._model, self._arguments = model, arguments or {}
+        hooks = (module.__dict__[name] for module in model.modules() for name in _HOOKS)
+        self._hooks = [(each, each.copy()) for each in hooks]
+        self._kept = {name: (value, self._copied(value)) for name, value in self._reached().items()}
 
     def marks(self) -> dict[str, Any]:
-        """By name, of what the modules have now: another mark is another content."""
-        found: dict[str, Any] = {}
-        for path, module in self._modules.items():
-            prefix = f"{path}." if path else ""
-            for name, value in [*module.__dict__.items(), *module._buffers.items()]:
-                if name not in _INTERNAL or name in module._buffers:
-                    found[prefix + name] = _mark_of(value)
+        """By place, of what is kept now: another mark is another content."""
+        found = {}
+        for name, holder in self._reached().items():
+            items = self._copied(holder)
+            if isinstance(holder, nn.Module):
+                items = {key: value for key, value in items.items() if key not in _INTERNAL} | holder._buffers
+            for key, value in items.items() if isinstance(items, dict) else [("", items)]:
+                each = [_marked(one) for one in value] if not isinstance(items, dict) else _marked(value)
+                found[f"{name}.{key}".strip(".") if isinstance(key, str) else f"{name}[{key!r}]"] = each
         return found
 
     def restore(self) -> None:
-        for name, module in self._modules.items():
-            for added in module.__dict__.keys() - self._kept[name].keys():
-                del module.__dict__[added]
-            module.__dict__.update(self._kept[name])
-        for value, before in self._inside:
-            value.clear()
-            value.extend(before) if isinstance(value, list) else value.update(before)
+        for hooks, kept in self._hooks:
+            if hooks.keys() != kept.keys():
+                hooks.clear()
+                hooks.update(kept)
+        for holder, before in self._kept.values():
+            if isinstance(holder, list | collections.deque):
+                holder.clear()
+                holder.extend(before)
+            elif isinstance(holder, dict | set):
+                holder.clear()
+                holder.update(before)
+            else:
+                now = self._copied(holder)
+                for name in now.keys() - before.keys():
+                    (type.__delattr__ if isinstance(holder, type) else object.__delattr__)(holder, name)
+                for name, value in before.items():
+                    if now.get(name, self) is not value:
+                        (type.__setattr__ if isinstance(holder, type) else object.__setattr__)(holder, name, value)
+
+    @staticmethod
+    def _copied(holder: Any) -> Any:
+        if isinstance(holder, dict):
+            return dict(holder)
+        if isinstance(holder, list | set | collections.deque):
+            return list(holder)
+        if isinstance(holder, type):
+            return _settings_of(holder)
+        return dict(holder.__dict__) if isinstance(holder, nn.Module) else _attributes_of(holder)
+
+    def _reached(self) -> dict[str, Any]:
+        modules = dict(self._model.named_modules())
+        found: dict[str, Any] = {f"class {cls.__name__}": cls for cls in _own_classes(map(type, modules.values()))}
+        seen = {id(module) for module in modules.values()}
+        waiting: list[tuple[str, Any, int]] = []
+        for path, module in modules.items():
+            found[path] = module
+            for name, value in module.__dict__.items():
+                if name not in _INTERNAL:
+                    waiting.append((f"{path}.{name}".strip("."), value, 0))
+        for cls in [each for each in found.values() if isinstance(each, type)]:
+            waiting += [(f"class {cls.__name__}.{name}", value, 0) for name, value in _settings_of(cls).items()]
+        waiting += [(f"{_ARGUMENT}{name}", value, 0) for name, value in self._arguments.items()]
+        while waiting and len(found) < self.MOST:
+            name, value, depth = waiting.pop()
+            if type(value) in _IMMUTABLE or isinstance(value, Tensor | nn.Module) or id(value) in seen:
+                continue
+            if depth > self.DEEPEST:
+                continue
+            seen.add(id(value))
+            is_sequence = isinstance(value, list | tuple | set | frozenset | collections.deque)
+            inner = value if is_sequence or isinstance(value, dict) else _attributes_of(value)
+            if inner is None or len(inner) > self.MOST:
+                continue
+            if not isinstance(value, tuple | frozenset):
+                found[name] = value
+            if isinstance(inner, dict):
+                pairs = [(f"{name}.{key}" if isinstance(key, str) else f"{name}[{key!r}]", x) for key, x in inner.items()]
+            else:
+                pairs = [(f"{name}[{at}]", each) for at, each in enumerate(inner)]
+            waiting += [(place, each, depth + 1) for place, each in pairs]
+        return found
 
 
-def _is_container(value: Any) -> bool:
-    return type(value) in (list, dict, set, OrderedDict)
-
-
-def _mark_of(value: Any, depth: int = 0) -> Any:
+def _marked(value: Any) -> Any:
     if isinstance(value, Tensor):
-        return id(value), value._version
+        return _Same(value), value._version
     if type(value) in _IMMUTABLE:
         return type(value), repr(value)
-    if (_is_container(value) or isinstance(value, tuple)) and depth < 3 and len(value) <= 1000:
-        items = value.items() if isinstance(value, dict) else value
-        return [_mark_of(each, depth + 1) for each in items]
-    return id(value)
+    if isinstance(value, tuple):
+        return [_marked(each) for each in value]
+    return _Same(value)
 
 
-def _changed_by_calls(model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]) -> str | None:
-    """What of the module changes with each call: a counter, a list of losses, a tensor that is kept for later.
+@contextlib.contextmanager
+def _watched_random() -> Iterator[list[str]]:
+    """Whose random numbers were drawn meanwhile, as words: they are put back."""
+    found: list[str] = []
+    numpy = getattr(sys.modules.get("numpy"), "random", None)
+    before = (random.getstate(), numpy.get_state() if numpy else None)
+    try:
+        yield found
+    finally:
+        if random.getstate() != before[0]:
+            found.append("Python's random")
+            random.setstate(before[0])
+        if numpy and repr(numpy.get_state()) != repr(before[1]):
+            found.append("numpy.random")
+            numpy.set_state(before[1])
+
+
+def _why_not_replayed(model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]) -> str | None:
+    """What a call does beside computing: a clause; what it changes each time, or draws. None: nothing.
 
     The module is called twice without memory. What the first call sets and the second one leaves, such as a cached
-    table of positions, is no change.
+    table of positions, is no change; of arguments any is.
     """
-    attributes = _Attributes(model)
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
+    fakes = pytree.tree_map_only(Tensor, lambda x: _fake_argument(mode, x), (tuple(args), kwargs))
+    try:
+        named = inspect.signature(model.forward).bind(*fakes[0], **fakes[1]).arguments
+    except TypeError:  # a call that forward does not take: PyTorch says so
+        return None
+    state = _State(model, named)
     try:
         # Who keeps count of what a call saves for backward, as torch.utils.checkpoint, is not to count these.
         uncounted = torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
-        with _quiet(), _without_memory(model, mode), _without_hooks(model), _captures(), uncounted:
-            fakes = pytree.tree_map_only(Tensor, lambda x: _fake(mode, x), (tuple(args), kwargs))
-            marks = []
-            alive = []  # an object that goes would give its identity to the next
+        with (
+            _quiet(), _without_memory(model, mode), _without_hooks(model), _captures(), uncounted,
+            _watched_random() as drawn,
+        ):  # fmt: skip
+            marks = [state.marks()]
+            alive = []  # what a call returns lives as long as it would
             for _ in range(2):
                 with mode:
                     alive.append(model.forward(*fakes[0], **fakes[1]))
-                alive.append([dict(module.__dict__) for module in model.modules()])
-                marks.append(attributes.marks())
+                marks.append(state.marks())
     except Exception:  # what cannot run without memory is left to torch.export, which says why
         return None
     finally:
-        attributes.restore()
-    first, second = marks
-    return next((name for name in second if first.get(name) != second[name]), None)
+        state.restore()
+    before, first, second = marks
+    arguments = [name for name in first if name.startswith(_ARGUMENT)]
+    if given := next((name for name in arguments if before.get(name) != first[name]), None):
+        return f"writes into {given}"
+    changed = next((name for name in second if first.get(name) != second[name]), None)
+    if changed is not None:
+        return f"changes {changed} with each call"
+    return f"draws numbers from {drawn[0]}" if drawn else None
 
 
 class _Signature:
@@ -652,7 +793,7 @@ class _Signature:
         self.read = {name for input, name in signature.inputs_to_parameters.items() if input in read}
         self.draws = any(_drops(node) for node in program.graph.nodes)
         self.hidden: str | None = program.cleave_hidden  # type: ignore[attr-defined]  # why gradients would be others
-        self.cut_off = _cut_off(program)
+        self.asks_gradients: bool = program.cleave_asks_gradients  # type: ignore[attr-defined]
         for spec in signature.input_specs:
             if spec.kind == InputKind.CONSTANT_TENSOR and isinstance(program.constants.get(spec.target), FakeTensor):
                 raise CleaveError(
@@ -910,13 +1051,15 @@ class _Ranks:
         return cls(mesh.get_group())
 
     def share(self, make: Callable[[], Any]) -> Any:
-        """What the first rank makes; a CleaveError of it is one of all."""
+        """What the first rank makes; an error of it is one of all, who else would wait for it."""
         made: list[Any] = [None, None]
         if self.rank == 0:
             try:
                 made[0] = make()
             except CleaveError as error:
                 made[1] = str(error)
+            except Exception as error:
+                made[1] = f"{type(error).__name__}: {error}"
         if self.count > 1:
             dist.broadcast_object_list(made, group=self.group, group_src=0)
         if made[1] is not None:
@@ -929,12 +1072,17 @@ class _Ranks:
         pinned = {**settings, "pins": [*_list(settings.get("pins")), *pins]}
         return Plan(self.share(lambda: _plan_text(program, title, self.count, pinned)), settings)
 
-    def gathered(self, value: Any) -> list[Any]:
-        """Of every rank."""
-        values: list[Any] = [value] * self.count
+    def gathered(self, what: str, value: Any) -> list[Any]:
+        """Of every rank, which all have come to the same place of their code, `what`."""
+        values: list[Any] = [(what, value)] * self.count
         if self.count > 1:
-            dist.all_gather_object(values, value, group=self.group)
-        return values
+            dist.all_gather_object(values, (what, value), group=self.group)
+        for rank, (other, _) in enumerate(values):
+            if other != values[0][0]:
+                raise CleaveError(
+                    f"The ranks are called in another order: rank 0 comes to {values[0][0]}, and rank {rank} to {other}."
+                )
+        return [value for _, value in values]
 
     def check_captures(
         self, title: str, fingerprint: str, program: torch.export.ExportedProgram, signature: _Signature
@@ -942,7 +1090,8 @@ class _Ranks:
         """That all ranks came to the same computation: one plan is for all of them."""
         if self.count == 1:
             return
-        captures = self.gathered((fingerprint, signature.types, [str(node.target) for node in program.graph.nodes]))
+        targets = [str(node.target) for node in program.graph.nodes]
+        captures = self.gathered("a call of a new kind", (fingerprint, signature.types, targets))
         other = next((rank for rank, capture in enumerate(captures) if capture[0] != captures[0][0]), None)
         if other is None:
             return
@@ -1016,6 +1165,54 @@ def _check_once(count: int) -> None:
         )
 
 
+class _Watch:
+    """The hook of a part's gradient, all of which has to come by the module: `own` is what has come."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.own: Tensor | None = None
+        self.task = -1  # the backward pass that it is of: one that an error ended leaves something behind
+
+    def add(self, gradient: Tensor) -> None:
+        task = torch._C._current_graph_task_id()
+        self.own = gradient if self.own is None or task != self.task else self.own + gradient
+        self.task = task
+
+    def __call__(self, total: Tensor) -> None:
+        own, self.own = self.own, None
+        if own is None or (own.data_ptr() != total.data_ptr() and not torch.equal(own.nan_to_num(), total.nan_to_num())):
+            raise CleaveError(
+                f"The loss reads {self.name} beside the module, and there it is this rank's part. Compute what needs a "
+                "whole parameter inside of forward, or use what the optimizer has (weight_decay)."
+            )
+
+
+def _watch_of(parameter: Tensor, name: str) -> _Watch:
+    watch = getattr(parameter, "cleave_watch", None)
+    if watch is None:
+        watch = parameter.cleave_watch = _Watch(name)  # type: ignore[attr-defined]
+        handle = parameter.register_hook(watch)
+        hooks = parameter._backward_hooks  # those of others may change the gradient: this comes first
+        others = [each for each in hooks.items() if each[0] != handle.id]
+        hooks.clear()
+        hooks.update([(handle.id, watch), *others])
+    return watch
+
+
+class _Use(torch.autograd.Function):
+    """A parameter as a program reads it."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, watch: _Watch) -> Tensor:
+        ctx.watch = watch
+        return x.detach()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Any:
+        ctx.watch.add(gradient)
+        return gradient, None
+
+
 class _AllReduce(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, ranks: _Ranks) -> Tensor:
@@ -1079,7 +1276,7 @@ class _Share(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, count: int) -> Tensor:
         ctx.count = count
-        return x.view_as(x)
+        return x.detach()  # the same memory and version; a view would refuse to be written into
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Any:
@@ -1183,6 +1380,12 @@ class _Shard:
     stride: tuple[int, ...]
     ranks: _Ranks
 
+    def __reduce__(self) -> Any:
+        raise CleaveError(
+            "A parameter that is split cannot be pickled, as by torch.save(model): save the whole tensors that "
+            "cleave_torch.gather(model) gives, or this rank's parts, model.state_dict()."
+        )
+
     @property
     def alike(self) -> list[_Stretch]:
         stretches = self.placement.stretches(self.shape, self.ranks.count, self.ranks.rank)
@@ -1271,17 +1474,18 @@ def _agree_on_buffers(model: nn.Module, ranks: _Ranks) -> None:
 
 
 class _Copy:
-    """A split parameter's `__deepcopy__`: the copy knows as well what it is a part of."""
+    """A split parameter's `__deepcopy__`: `again` tells the copy what the parameter knows."""
 
-    def __init__(self, parameter: nn.Parameter):
-        self._parameter = weakref.ref(parameter)  # which has this
+    def __init__(self, parameter: nn.Parameter, again: Callable[[nn.Parameter], None]):
+        self._parameter, self._again = weakref.ref(parameter), again  # which has this
 
     def __call__(self, memo: dict[int, Any]) -> nn.Parameter:
         parameter = self._parameter()
         assert parameter is not None
         copied = type(parameter).__deepcopy__(parameter, memo)
-        _mark(copied, parameter.cleave_shard)
+        self._again(copied)
         return copied
+
 
 
 # Parameters that hold a rank's part.
@@ -1292,7 +1496,7 @@ def _mark(parameter: nn.Parameter, shard: _Shard) -> None:
     _guard()
     _PARTS[parameter] = None
     parameter.cleave_shard = shard  # type: ignore[attr-defined]
-    parameter.__deepcopy__ = _Copy(parameter)  # type: ignore[method-assign]
+    parameter.__deepcopy__ = _Copy(parameter, lambda copied: _mark(copied, shard))  # type: ignore[method-assign]
 
 
 # ---- Rank programs
@@ -1373,7 +1577,11 @@ class _Program:
             overload = torch.ops.aten.reshape.default
         if overload is None:
             raise CleaveError(f"PyTorch {torch.__version__} has no operator {op}, which the plan's program needs.")
-        self.is_random = self.is_random or torch.Tag.nondeterministic_seeded in overload.tags
+        draws = torch.Tag.nondeterministic_seeded in overload.tags
+        if "scaled_dot_product" in op:  # which draws where it drops something
+            dropout = next((n for n, each in enumerate(overload._schema.arguments) if each.name == "dropout_p"), None)
+            draws = dropout is not None and dropout < len(given) and given[dropout] not in (None, 0, 0.0)
+        self.is_random = self.is_random or draws
         positional: list[Any] = []
         keywords: dict[str, Any] = {}
         for wanted, argument in zip(overload._schema.arguments, given):
@@ -1649,7 +1857,7 @@ _OPAQUE = (sys.stdlib_module_names | {"torch", "numpy", __name__.partition(".")[
 class _Look:
     """What Python code may read in modules, as hashable items in `found`; each object once, and not without end."""
 
-    DEEPEST, MOST = 8, 10_000
+    DEEPEST, MOST, SMALL = 8, 10_000, 4096
 
     def __init__(self, modules: Iterable[nn.Module]):
         self.modules = list(modules)
@@ -1676,6 +1884,10 @@ class _Look:
                 ):
                     found.append(len(hooks))
                     found += map(_Same, hooks.values())
+        for cls in _own_classes({type(module): None for module in self.modules}):
+            for name, value in _settings_of(cls).items():
+                found.append(name)
+                self.at(value)
 
     def at(self, value: Any, depth: int = 0) -> None:
         found, kind = self.found, type(value)
@@ -1685,13 +1897,13 @@ class _Look:
         if isinstance(value, Tensor):  # a parameter changes with each step, and what programs read is there anyway
             known = isinstance(value, nn.Parameter) or value.is_inference()
             found += (_Same(value), None if known else value._version)
+            if not known and value.device.type == "cpu" and value.numel() <= self.SMALL and not value.is_sparse:
+                found.append(_digest(value))  # `.data` changes it without another version
             return
-        inner: Any = None
-        if isinstance(value, dict | list | tuple | set | frozenset):
-            inner = value
-        elif not isinstance(value, type | enum.Enum):
-            if isinstance(value, nn.Module) or kind.__module__.partition(".")[0] not in _OPAQUE:
-                inner = getattr(value, "__dict__", None)
+        if isinstance(value, dict | list | tuple | set | frozenset | collections.deque):
+            inner: Any = value
+        else:
+            inner = value.__dict__ if isinstance(value, nn.Module) else _attributes_of(value)
         if inner is None or id(value) in self._seen or depth == self.DEEPEST or len(inner) > self._left:
             found.append(_Same(value))
             return
@@ -1737,6 +1949,7 @@ class _Split:
         self.input_names: Sequence[str] = ()  # for people; else those of the exported call
         self.hidden: str | None = None  # why gradients would be others, where no export tells
         self.replaced: Callable[[nn.Parameter], None] = lambda parameter: None
+        self.parts: dict[str, None] = {}  # names of parameters that are split
         self.__signature__ = inspect.signature(module.forward)
         self._ready: dict[Any, _Ready] = {}
         self._programs: dict[tuple[str, torch.device], _Program] = {}  # by the fingerprint of the call
@@ -1751,6 +1964,7 @@ class _Split:
         memo[id(self)] = copied = copy.copy(self)
         copied.module, copied.forward = module, copy.deepcopy(self.forward, memo)
         copied._ready, copied._programs = dict(self._ready), dict(self._programs)
+        copied.parts = dict(self.parts)
         return copied
 
     @torch.compiler.disable
@@ -1759,6 +1973,8 @@ class _Split:
             raise CleaveError(
                 f"{self.title} is called under autocast, and its plan has its own casts: {_INSTEAD_OF_AUTOCAST}."
             )
+        if _checks():
+            self._check_inputs(args, kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         ready = self._ready.get(key := self._key(leaves, spec))
         if ready is None:
@@ -1774,7 +1990,7 @@ class _Split:
                 "they would be others than in forward. Set its dropout to 0, or leave the checkpoint."
             )
         if _checks():
-            self._check_inputs(ready, leaves)
+            self._check_computation(ready)
         given = {}
         for name, leaf in zip(ready.signature.inputs, leaves):
             if name in ready.program.inputs:
@@ -1794,7 +2010,7 @@ class _Split:
         found = look.found
         for leaf in leaves:
             if isinstance(leaf, Tensor):
-                found += (leaf.shape, leaf.dtype, leaf.device)
+                found += (leaf.shape, leaf.dtype, leaf.device, leaf.requires_grad)
             else:
                 look.at(leaf)
         for module in look.modules:
@@ -1805,42 +2021,64 @@ class _Split:
             look.at_modules(self.module)
         return repr(spec), tuple(found)
 
-    def _check_inputs(self, ready: _Ready, leaves: list[Any]) -> None:
+    def _check_inputs(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:
         """That all ranks are called alike (CLEAVE_CHECK=1)."""
-        names = [name for name in ready.signature.inputs if name is not None]
-        tensors = [_digest(leaf) for leaf in leaves if isinstance(leaf, Tensor)]
-        calls = self.ranks.gathered((ready.fingerprint, tensors))
-        for rank, (fingerprint, digests) in enumerate(calls):
-            if fingerprint != calls[0][0]:
-                raise CleaveError(f"{self.title} computes something else on rank {rank} than on rank 0.")
-            for name, own, first in zip(names, digests, calls[0][1]):
+        # Of a graph of torch.compile its inputs have names.
+        named = dict(zip(self.input_names, args)) if self.input_names else None
+        given = named if named is not None else self.__signature__.bind(*args, **kwargs).arguments
+        tensors = {
+            f"{path[0].key}{pytree.keystr(path[1:])}": (_type_text(leaf), _digest(leaf))
+            for path, leaf in pytree.tree_flatten_with_path(dict(given))[0]
+            if isinstance(leaf, Tensor)
+        }
+        calls = self.ranks.gathered(f"a call of {self.title}", tensors)
+        for rank, call in enumerate(calls):
+            for name in [*calls[0], *call]:
+                (own, content), (first, wanted) = call.get(name, ("nothing", "")), calls[0].get(name, ("nothing", ""))
                 if own != first:
+                    raise CleaveError(
+                        f"{self.title} is called with {name} {own} on rank {rank} and {first} on rank 0: ranks that "
+                        "split a module read the same inputs."
+                    )
+                if content != wanted:
                     raise CleaveError(
                         f"{self.title} is called with another {name} on rank {rank} than on rank 0: ranks that split a "
                         "module read the same inputs."
                     )
 
+    def _check_computation(self, ready: _Ready) -> None:
+        """That all ranks are about to compute the same (CLEAVE_CHECK=1)."""
+        fingerprints = self.ranks.gathered(f"a program of {self.title}", ready.fingerprint)
+        other = next((rank for rank, each in enumerate(fingerprints) if each != fingerprints[0]), None)
+        if other is not None:
+            raise CleaveError(f"{self.title} computes something else on rank {other} than on rank 0.")
+
     def _check_gradients(self, signature: _Signature, leaves: list[Any]) -> None:
         """That PyTorch would train what this call trains, and the same way."""
+        if signature.asks_gradients and not torch.is_grad_enabled():
+            raise CleaveError(
+                f"{self.title} asks torch.is_grad_enabled() in forward, and its plan is for calls with gradients: decide "
+                "by self.training, or call the module without torch.no_grad()."
+            )
         cause = self.hidden or signature.hidden
-        if not torch.is_grad_enabled() or not (cause or signature.cut_off):
+        if not torch.is_grad_enabled() or not cause:
             return
-        tensors = {**_named_parameters(self.module), **dict(zip(signature.inputs, leaves))}
-        trained = {name for name, x in tensors.items() if isinstance(x, Tensor) and x.requires_grad}
-        if not cause and (cut := sorted(trained & signature.cut_off)):
-            cause = f"it reads {cut[0]} under torch.no_grad()"
-        if cause and trained:
+        tensors = [*self.module.parameters(), *leaves]
+        if any(isinstance(x, Tensor) and x.requires_grad for x in tensors):
             raise CleaveError(
                 f"{self.title} would be trained otherwise than by PyTorch: {cause}, and a plan's program has the "
                 "gradient of what is computed. Call it under torch.no_grad(), or train it without a plan."
             )
 
     def _prepare(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: list[Any]) -> _Ready:
-        kept = None if isinstance(self.module, _Captured) else _changed_by_calls(self.module, args, kwargs)
-        if kept is not None:
+        self._check_parts()
+        if any(isinstance(leaf, Tensor) and leaf.layout != torch.strided for leaf in leaves):
+            raise CleaveError(f"{self.title} is called with a sparse tensor, which a plan's program does not read.")
+        why = None if isinstance(self.module, _Captured) else _why_not_replayed(self.module, args, kwargs)
+        if why is not None:
             raise CleaveError(
-                f"{self.title} changes {kept} with each call, which a plan's program does not do: return from forward "
-                "what is wanted of a call, or leave that out."
+                f"{self.title} {why}, which a plan's program does not do: return from forward what is wanted of a "
+                "call, hand in what it needs, or leave that out."
             )
         program = _capture(self.module, args, kwargs, hooks=False)
         signature = _Signature(program, self.title, self.input_names)
@@ -1931,15 +2169,33 @@ class _Split:
             if name in held and _shard_of(held[name]) is None:
                 _split_parameter(held[name], name, entry["placement"], self.ranks)
                 self.replaced(held[name])
+            if name in held:
+                self.parts[name] = None
+
+    def _check_parts(self) -> None:
+        """That the module has the parts that it was given."""
+        held = _named_parameters(self.module)
+        if lost := next((name for name in self.parts if name in held and _shard_of(held[name]) is None), None):
+            raise self._replaced(lost)
+
+    def _replaced(self, name: str) -> CleaveError:
+        return CleaveError(
+            f"{self.title}'s {name} was replaced after the module was split, and is no part of a whole any more: "
+            "replace it before, or write into the parameter that is there (load_state_dict without assign=True)."
+        )
 
     def _held(self, name: str, placement: str) -> Tensor:
         owner, _, leaf = name.rpartition(".")
         tensor = getattr(self.module.get_submodule(owner), leaf)
         shard = _shard_of(tensor)
         if shard is None:  # a buffer: whole in the module
+            if name in self.parts:
+                raise self._replaced(name)
             return _Placement.parse(placement).cut(tensor, self.ranks.count, self.ranks.rank)
         if shard.text != placement:
             raise CleaveError(f"{name} lies as {shard.text}, and the plan wants {placement}: make the module anew.")
+        if self.ranks.count > 1 and torch.is_grad_enabled() and tensor.requires_grad:
+            tensor = _Use.apply(tensor, _watch_of(tensor, name))
         return self._alike(tensor, shard.alike)
 
     def _alike(self, tensor: Tensor, alike: list[_Stretch]) -> Tensor:
@@ -1981,22 +2237,34 @@ def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "l
         for module in model.modules():
             if module is not model:
                 module.register_forward_pre_hook(_refuse_alone)
-        _save_whole(model)
+        if hasattr(type(model), "save_pretrained"):
+            model.save_pretrained = _SaveWhole(model)  # type: ignore[assignment]
+        _check_optimizers_of(model)
     return model
 
 
 def gather(model: nn.Module) -> dict[str, Any]:
     """The whole state_dict of a module that is split; all ranks have to call this, and all get it."""
-    held = _named_parameters(model)
+    parts = {p.untyped_storage().data_ptr(): p for p in model.parameters() if _shard_of(p) is not None}
     whole: dict[str, Any] = {}
     with torch.no_grad():
         for name, tensor in model.state_dict().items():
             if not isinstance(tensor, Tensor):  # of get_extra_state
                 whole[name] = tensor
                 continue
-            shard = _shard_of(held[name]) if name in held else None
             full = getattr(tensor, "full_tensor", None)  # DTensor's
-            whole[name] = shard.whole(tensor) if shard else full() if full else tensor.detach().clone()
+            if full is not None:
+                whole[name] = full()
+                continue
+            # By its memory: a module's hooks may give it another name.
+            part = parts.get(tensor.untyped_storage().data_ptr()) if tensor.numel() else None
+            shard = _shard_of(part) if part is not None else None
+            if shard is not None and shard.text != "R" and (tensor.shape, tensor.stride()) != (part.shape, part.stride()):
+                raise CleaveError(
+                    f"The state_dict's {name} is a view of this rank's part of {shard.name}, which has no whole: leave "
+                    "that to who loads it."
+                )
+            whole[name] = shard.whole(tensor) if shard else tensor.detach().clone()
     return whole
 
 
@@ -2012,25 +2280,76 @@ def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
     own = getattr(optimizer, "cleave_elementwise", None)
     if own is not None:
         return bool(own)
-    return any(
+    step = inspect.unwrap(type(optimizer).step)  # a class that is derived may have a step of its own
+    return step.__module__.startswith("torch.optim") and any(
         cls.__name__ in _ELEMENTWISE and cls.__module__.startswith("torch.optim") for cls in type(optimizer).__mro__
     )
 
 
-def _check_optimizer(optimizer: torch.optim.Optimizer, args: Any, kwargs: Any) -> None:
+def _check_optimizer(optimizer: torch.optim.Optimizer, *_: Any) -> None:
     """Before a step of any optimizer."""
+    split = _check_kind(optimizer)
+    for parameter in split:
+        shape = _shard_of(parameter).shape
+        states = optimizer.state[parameter].values() if parameter in optimizer.state else ()
+        if parameter.shape != shape and any(isinstance(each, Tensor) and each.shape == shape for each in states):
+            raise CleaveError(
+                f"{type(optimizer).__name__} has states of the whole {_shard_of(parameter).name}, which is this rank's "
+                "part by now: make the optimizer after parallelize, or after the first compiled call."
+            )
+    if split and _checks():
+        _check_replicated(split)
+
+
+def _check_kind(optimizer: torch.optim.Optimizer) -> list[nn.Parameter]:
+    """Its parameters that are parts, of an optimizer that may have such."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
     split = [p for p in parameters if (shard := _shard_of(p)) and shard.ranks.count > 1]
     if not split:
-        return
+        return []
     if not _is_elementwise(optimizer) and any(p.shape != _shard_of(p).shape for p in split):
         raise CleaveError(
             f"{type(optimizer).__name__} computes with whole parameters, and {_shard_of(split[0]).name} is this rank's "
             "part: use an optimizer that changes each element by itself, such as AdamW or SGD. Of one of your own that "
             "does, set cleave_elementwise = True."
         )
-    if _checks():
-        _check_replicated(split)
+    return split
+
+
+def _check_added(add: Callable[..., Any]) -> Callable[..., Any]:
+    """Optimizer.add_param_group, which each new optimizer calls: some have further methods that change parameters."""
+
+    @functools.wraps(add)
+    def checked(self: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
+        add(self, *args, **kwargs)
+        _check_kind(self)
+
+    return checked
+
+
+def _check_optimizers_of(model: nn.Module) -> None:
+    """Those that were made before the model's parameters became parts."""
+    held = {id(parameter) for parameter in model.parameters()}
+    for optimizer in gc.get_objects():  # asked by its type: a weak proxy's class may be gone
+        if issubclass(type(optimizer), torch.optim.Optimizer):
+            groups = getattr(optimizer, "param_groups", None) or []
+            if any(id(parameter) in held for group in groups for parameter in group["params"]):
+                _check_kind(optimizer)
+
+
+def _unscale_of_parts(unscale: Callable[..., Any]) -> Callable[..., Any]:
+    """GradScaler._unscale_grads_: an overflow that one rank finds in its part is one of the whole gradient."""
+
+    @functools.wraps(unscale)
+    def checked(self: Any, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> dict[Any, Tensor]:
+        found: dict[Any, Tensor] = unscale(self, optimizer, *args, **kwargs)
+        parts = [shard for group in optimizer.param_groups for p in group["params"] if (shard := _shard_of(p))]
+        if ranks := next((shard.ranks for shard in parts if shard.ranks.count > 1), None):
+            for overflow in found.values():
+                overflow.copy_(ranks.all_reduce(overflow, dist.ReduceOp.MAX))
+        return found
+
+    return checked
 
 
 def _check_replicated(parameters: Sequence[nn.Parameter]) -> None:
@@ -2041,7 +2360,9 @@ def _check_replicated(parameters: Sequence[nn.Parameter]) -> None:
         if shard.text == "R" and parameter.grad is not None:
             by_ranks.setdefault(id(shard.ranks), []).append(parameter)
     for alike in by_ranks.values():
-        digests = _shard_of(alike[0]).ranks.gathered([_digest(parameter.grad) for parameter in alike])
+        digests = _shard_of(alike[0]).ranks.gathered(
+            "a step of the optimizer", [_digest(parameter.grad) for parameter in alike]
+        )
         for at, parameter in enumerate(alike):
             other = next((rank for rank, each in enumerate(digests) if each[at] != digests[0][at]), None)
             if other is not None:
@@ -2094,6 +2415,9 @@ def _guard() -> None:
     if getattr(clip_grad._get_total_norm, "cleave_checked", False):
         return
     register_optimizer_step_pre_hook(_check_optimizer)
+    torch.optim.Optimizer.add_param_group = _check_added(torch.optim.Optimizer.add_param_group)
+    scaler = torch.amp.GradScaler
+    scaler._unscale_grads_ = _unscale_of_parts(scaler._unscale_grads_)
     clip_grad._get_total_norm = _total_norm_of_parts(clip_grad._get_total_norm)
     if hasattr(clip_grad, "get_total_norm"):
         clip_grad.get_total_norm = torch.nn.utils.get_total_norm = clip_grad._get_total_norm
@@ -2108,9 +2432,35 @@ def _guard() -> None:
     for name in ("get_model_state_dict", "get_state_dict", "get_optimizer_state_dict", "set_model_state_dict",
                  "set_state_dict", "set_optimizer_state_dict"):  # fmt: skip
         setattr(state_dict, name, _refuse_parts(getattr(state_dict, name), name, parameters))
+    for owner, name in ((Tensor, "norm"), (torch, "norm"), (torch.linalg, "norm"), (torch.linalg, "vector_norm"),
+                        (torch.linalg, "matrix_norm"), (torch, "_foreach_norm")):  # fmt: skip
+        setattr(owner, name, _norm_of_wholes(getattr(owner, name), f"{getattr(owner, '__name__', owner)}.{name}"))
     of_module = lambda self, module, *args, **kwargs: module.parameters()
     for wrapper in (nn.parallel.DistributedDataParallel, FullyShardedDataParallel):
         wrapper.__init__ = _refuse_wrapping(wrapper.__init__, wrapper.__name__, of_module)
+
+
+def _norm_of_wholes(norm: Callable[..., Any], title: str) -> Callable[..., Any]:
+    """A norm that people log or scale by: of a part, or of its gradient, it is refused."""
+
+    @functools.wraps(norm)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        given = args[0] if args else kwargs.get("input", kwargs.get("x", kwargs.get("A")))
+        leaves = [x for x in (given if isinstance(given, list | tuple) else [given]) if isinstance(x, Tensor)]
+        # What is computed is no part: most norms are of activations.
+        if _capturing == 0 and any(x.grad_fn is None for x in leaves):
+            gradients = {id(p.grad): p for p in list(_PARTS.keys()) if p.grad is not None}
+            for x in leaves:
+                shard = _shard_of(x) or _shard_of(gradients.get(id(x), x))
+                if shard is not None and shard.ranks.count > 1 and shard.text != "R":
+                    raise CleaveError(
+                        f"{title} is asked for the norm of {shard.name} or its gradient, which is this rank's part. "
+                        "torch.nn.utils.clip_grad_norm_ and get_total_norm have the norm of all gradients; "
+                        "cleave_torch.gather(model) gives whole tensors."
+                    )
+        return norm(*args, **kwargs)
+
+    return checked
 
 
 def _refuse_wrapping(init: Callable[..., Any], title: str, parameters: Callable[..., Any]) -> Callable[..., Any]:
@@ -2159,6 +2509,11 @@ def _norm_of(gradients: Sequence[tuple[Tensor, _Shard | None]], order: float) ->
         raise CleaveError("The norm of order 0 of gradients of parts is not computed: take another norm_type.")
     total: Tensor | None = None
     for gradient, shard in gradients:
+        if hasattr(gradient, "full_tensor"):  # DTensor's
+            full = torch.linalg.vector_norm(gradient, order).full_tensor  # type: ignore[attr-defined]
+            each = full().float() if math.isinf(order) else full().float().pow(order)
+            total = each if total is None else torch.maximum(total, each) if math.isinf(order) else total + each
+            continue
         own = gradient.detach().float().abs()
         largest = math.isinf(order)
         if largest:
@@ -2176,22 +2531,30 @@ def _norm_of(gradients: Sequence[tuple[Tensor, _Shard | None]], order: float) ->
     return total if math.isinf(order) else total.pow(1 / order)
 
 
-def _save_whole(model: nn.Module) -> None:
+class _SaveWhole:
     """transformers' `save_pretrained` of a split model: all ranks call it, the first one writes the whole tensors."""
-    own = getattr(model, "save_pretrained", None)
-    if own is None:
-        return
 
-    def save_pretrained(folder: Any, *args: Any, **kwargs: Any) -> Any:
-        state = {name: value for name, value in gather(model).items()}
-        kwargs["state_dict"] = state
-        ranks = model.forward.ranks  # type: ignore[attr-defined]
+    def __init__(self, model: nn.Module):
+        self._model = model
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> _SaveWhole:
+        return _SaveWhole(copy.deepcopy(self._model, memo))
+
+    def __call__(self, folder: Any, *args: Any, **kwargs: Any) -> Any:
+        given = kwargs.get("state_dict")
+        for name, parameter in _named_parameters(self._model).items() if given is not None else ():
+            shard = _shard_of(parameter)
+            if shard is not None and name in given and given[name].shape != shard.shape:
+                raise CleaveError(
+                    f"save_pretrained is given a state_dict whose {name} is this rank's part: give it what "
+                    "cleave_torch.gather(model) gives, or leave state_dict out."
+                )
+        kwargs["state_dict"] = gather(self._model) if given is None else given
+        ranks = self._model.forward.ranks  # type: ignore[union-attr]
         if ranks.rank == 0:
             with _captures():
-                own(folder, *args, **kwargs)
+                type(self._model).save_pretrained(self._model, folder, *args, **kwargs)  # type: ignore[operator]
         dist.barrier(group=ranks.group)
-
-    model.save_pretrained = save_pretrained  # type: ignore[method-assign]
 
 
 def clip_grad_norm_(parameters: nn.Module | Iterable[nn.Parameter], max_norm: float) -> Tensor:
@@ -2201,7 +2564,8 @@ def clip_grad_norm_(parameters: nn.Module | Iterable[nn.Parameter], max_norm: fl
     total = _norm_of([(parameter.grad, _shard_of(parameter)) for parameter in found], 2.0)
     factor = (max_norm / (total + 1e-6)).clamp(max=1.0)
     for parameter in found:
-        parameter.grad.mul_(factor.to(parameter.grad.dtype))
+        own = parameter.grad.to_local() if hasattr(parameter.grad, "to_local") else parameter.grad
+        own.mul_(factor.to(own.dtype))
     return total
 
 
@@ -2215,6 +2579,13 @@ def _parallelize_by_dtensor(model: nn.Module, plan: Plan, mesh: Any, device: tor
 
     _check_dtensor_parameters(model, plan)
     ranks = _Ranks.of(mesh, device)
+    seeds = ranks.gathered("parallelize", torch.initial_seed())
+    drops = next((name for name, m in model.named_modules() if getattr(m, "p", 0) and "Dropout" in type(m).__name__), None)
+    if drops is not None and len(set(seeds)) > 1:
+        raise CleaveError(
+            f"The ranks have different seeds, and {drops} drops what they hold alike: call torch.manual_seed with one "
+            "number on all of them."
+        )
     call = _ExampleCall.of(model, plan, device)
     ranks.give_first(model)
     whole = call.observed() if call.is_real else {}
@@ -2239,7 +2610,7 @@ def _parallelize_by_dtensor(model: nn.Module, plan: Plan, mesh: Any, device: tor
         _sum_gradients_of_parts(model, plan, ranks)
         before.check_ties(model)
         difference = call.difference(whole) if call.is_real else None
-        if other := next((each for each in ranks.gathered(difference) if each is not None), None):
+        if other := next((each for each in ranks.gathered("a comparison", difference) if each is not None), None):
             raise CleaveError(
                 f'{type(model).__name__} computes something else when DTensor splits it as planned: {other}. Code that '
                 "reads a size of a part, or computes over the parts, does not know that they are parts; "
@@ -2276,13 +2647,14 @@ def _sum_gradients_of_parts(model: nn.Module, plan: Plan, ranks: _Ranks) -> None
                 sources[value] = reached
     held = _named_parameters(model)
 
-    def add_up(gradient: Tensor) -> Tensor:
-        return ranks.all_reduce(gradient)
+    def add_up(parameter: nn.Parameter) -> None:
+        parameter.register_hook(ranks.all_reduce)
+        parameter.__deepcopy__ = _Copy(parameter, add_up)  # type: ignore[method-assign]
 
     for name in used:
         parameter = held.get(name)
         if parameter is not None and plan.parameters[name]["placement"] == "R" and parameter.requires_grad:
-            parameter.register_hook(add_up)
+            add_up(parameter)
 
 
 class _Before:
@@ -2326,6 +2698,19 @@ class _Before:
                 parameter._backward_hooks.update(kept or {})
 
 
+class _NothingDropped(TorchFunctionMode):
+    """Dropout drops nothing: what it drops depends on the parts."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = getattr(func, "__name__", "")
+        if "dropout" in name and args:
+            return args[0]
+        if name == "scaled_dot_product_attention":
+            kwargs = {**(kwargs or {}), "dropout_p": 0.0}
+            args = args[:4]
+        return func(*args, **(kwargs or {}))
+
+
 class _ExampleCall:
     """A call that a plan is for, to compare a module before and after it is split."""
 
@@ -2357,13 +2742,12 @@ class _ExampleCall:
 
     @contextlib.contextmanager
     def _undone(self) -> Iterator[None]:
-        attributes = _Attributes(self.model)
+        attributes = _State(self.model)
         buffers = [(buffer, buffer.detach().clone()) for buffer in self.model.buffers()]
         modes = [(module, module.training) for module in self.model.modules()]
         gradients = [(parameter, parameter.grad) for parameter in self.model.parameters()]
         cpu = torch.get_rng_state()
         try:
-            self.model.eval()  # what is dropped depends on the parts
             for parameter, _ in gradients:
                 parameter.grad = None
             yield
@@ -2378,9 +2762,17 @@ class _ExampleCall:
             torch.set_rng_state(cpu)
 
     def observed(self) -> dict[str, Tensor]:
-        """Outputs, and gradients of their sum with random weights, by name."""
+        """Outputs, and gradients of their sum with random weights, by name: in eval mode, and as the module is."""
+        found = self._observed(eval_mode=True)
+        if any(module.training for module in self.model.modules()):
+            found |= {f"in training mode {name}": x for name, x in self._observed(eval_mode=False).items()}
+        return found
+
+    def _observed(self, eval_mode: bool) -> dict[str, Tensor]:
         full = lambda x: x.full_tensor() if hasattr(x, "full_tensor") else x
-        with self._undone(), torch.enable_grad():
+        with self._undone(), torch.enable_grad(), _NothingDropped():
+            if eval_mode:
+                self.model.eval()
             torch.manual_seed(0)
             leaves = pytree.tree_leaves(self.model(*self.args, **self.kwargs))
             found = {f"output {at}": full(x) for at, x in enumerate(leaves) if isinstance(x, Tensor)}
@@ -2405,7 +2797,7 @@ class _ExampleCall:
             line = next(iter(str(error).strip().splitlines()), "")
             return f"{type(error).__name__}: {line}"
         # A gradient that is nothing but rounding, as of a key's bias, is held to the others' size.
-        gradients = [x for name, x in whole.items() if name.startswith("the gradient") and x.numel()]
+        gradients = [x for name, x in whole.items() if "the gradient" in name and x.numel()]
         largest = max((float(x.abs().max()) for x in gradients), default=0.0)
         for name, expected in whole.items():
             if name not in now:
@@ -2417,7 +2809,7 @@ class _ExampleCall:
             unit = {torch.float64: 2.0**-40, torch.float32: 2.0**-12}.get(expected.dtype, 2.0**-4)
             size = float(expected.double().square().mean().sqrt())
             scale = size + float(expected.double().abs().max())
-            scale = max(scale, largest / 100) if name.startswith("the gradient") else scale
+            scale = max(scale, largest / 100) if "the gradient" in name else scale
             apart = (now[name].double() - expected.double()).abs().max()
             if not bool(apart <= unit * scale):
                 return f"{name} differs by {float(apart):.2g}, and its root mean square is {float(size):.2g}"
@@ -2596,6 +2988,13 @@ class _Compiled:
         self._owners: dict[int, list[tuple[nn.Module, str]]] | None = None  # by the parameter's id
 
     def enter(self) -> Callable[[], None]:
+        for slots, name, parameter, stand_in in self._places:
+            if slots.get(name) is not parameter and slots.get(name) is not stand_in:
+                raise CleaveError(
+                    f"The compiled module's {_shard_of(parameter).name} was replaced after the module was split: "
+                    "replace it before the first compiled call, or write into the parameter that is there "
+                    "(load_state_dict without assign=True)."
+                )
         for slots, name, _, stand_in in self._places:
             stand_in.__class__ = nn.Parameter
             slots[name] = stand_in
@@ -2635,7 +3034,8 @@ class _Compiled:
         if any((shard := _shard_of(x)) and x.shape != shard.shape for x in example_inputs):
             raise CleaveError(
                 "The module that is compiled has parameters that are parts already: it is a copy of one that is split, "
-                "or compiled again. Copy it before its first compiled call, and compile it once."
+                "or compiled again, or one of several of a class that are compiled apart. Copy it before its first "
+                "compiled call, and compile the module that holds them all, once."
             )
         _inline_checkpoints(graph)
         own = next((node for node in graph.graph.nodes if "autograd_function_apply" in str(node.target)), None)

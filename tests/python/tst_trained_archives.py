@@ -166,7 +166,22 @@ class Stacked(nn.Module):
         return F.linear(x, self.experts[1])
 
 
-LAYERS = [Plain, Adapted, Cast, Transposed, Sliced, Scaled, Normed, Merged, Packed, Coded, Stacked]
+class Guided(nn.Module):
+    """A gate to which no gradient comes."""
+
+    layers = 2
+
+    def __init__(self, rows, columns):
+        super().__init__()
+        self.inner, self.gate = nn.Linear(rows, columns), nn.Linear(rows, columns)
+
+    def forward(self, x):
+        with torch.no_grad():
+            scale = torch.sigmoid(self.gate(x))
+        return self.inner(x) * scale
+
+
+LAYERS = [Plain, Adapted, Cast, Transposed, Sliced, Scaled, Normed, Merged, Packed, Coded, Stacked, Guided]
 
 
 class Net(nn.Module):
@@ -213,7 +228,7 @@ def trained(model, inputs):
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    return losses, parameters
+    return losses, [p for p in parameters if p.grad is not None]
 
 
 class Remembers(nn.Module):
@@ -275,6 +290,35 @@ class TestTrainedArchives(unittest.TestCase):
         else:
             self.assertEqual(len(parameters), len(list(model.parameters())), said)
         self.check_coverage(model, inputs, ["--ranks", ranks, *settings], said)
+        self.check_training_memory(model, inputs, said)
+
+    def check_training_memory(self, model, inputs, said):
+        """What autograd itself saves, and what the optimizer holds."""
+        known = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers(), *inputs)}
+        saved, alive = {}, []
+
+        def note(tensor):
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in known:
+                saved[storage.data_ptr()] = storage.nbytes()
+                alive.append(tensor)
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda x: x):
+            loss = model(*inputs)
+        model.zero_grad()
+        loss.backward()
+        gradients = [p.grad for p in model.parameters() if p.grad is not None]
+        optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad])
+        optimizer.step()
+        states = [t for state in optimizer.state.values() for t in state.values() if t.dim() > 0]
+        done = self.run_cli("plan", self.folder / "model.pt2", "--ranks", 1, "--train", "--json", "-")
+        memory = json.loads(done.stdout)["cost"]["memory"]
+        size = lambda tensors: sum(t.numel() * t.element_size() for t in tensors)
+        self.assertEqual(memory["gradients"], size(gradients), said)
+        self.assertEqual(memory["optimizer"], size(states), said)
+        # Indices of the loss and its total weight are of no account in a real model.
+        self.assertLess(abs(memory["saved_activations"] - sum(saved.values())), 8 * ROWS * (4 + len(model.ups)), said)
 
     def check_coverage(self, model, inputs, settings, said):
         done = self.run_cli("plan", self.folder / "model.pt2", *settings, "--json", "-")
@@ -313,6 +357,18 @@ class TestTrainedArchives(unittest.TestCase):
         arguments = ["--train-steps", steps, "--optimizer", "sgd", "--lr", RATE]
         return self.run_cli("run", self.folder / "model.pt2", "--ranks", ranks, *arguments,
                             "--input", self.folder / "input.safetensors", *more)
+
+    def test_each_name_of_a_tied_parameter_freezes_it(self):
+        torch.manual_seed(0)
+        model = Net(random.Random(1))
+        model.head.weight = model.embed.weight
+        inputs = self.archive_of(model)
+        model.embed.weight.requires_grad_(False)
+        losses, _ = trained(model, inputs)
+        save_file({"losses": torch.tensor(losses)}, self.folder / "expected.safetensors")
+        for pattern in ("embed.*", "head.weight"):
+            done = self.train(STEPS, "--freeze", pattern, "--expect", self.folder / "expected.safetensors")
+            self.assertEqual(done.returncode, 0, f"{pattern}: {done.stderr}{done.stdout}")
 
     def test_a_buffer_that_the_next_pass_reads_is_refused(self):
         torch.manual_seed(0)

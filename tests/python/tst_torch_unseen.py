@@ -1,0 +1,401 @@
+"""What Python code does beside computing is done as in PyTorch, or refused by name: state, arguments, hooks, optimizers."""
+
+from __future__ import annotations
+
+import collections
+import copy
+import dataclasses
+import pickle
+import random
+import types
+import unittest
+import warnings
+from typing import NamedTuple
+
+import numpy
+import ranks as on_ranks  # puts cleave_torch on the path
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import cleave_torch as cleave
+from tst_torch_guards import SPLIT, Mlp, made, said, split
+
+warnings.filterwarnings("ignore")
+
+
+# ---- Modules that keep something, or change it
+
+
+class Counter(Mlp):
+    def __init__(self):
+        super().__init__()
+        self.state = types.SimpleNamespace(step=0)
+
+    def forward(self, x):
+        self.state.step += 1
+        return super().forward(x) * self.state.step
+
+
+class Deque(Mlp):
+    def __init__(self):
+        super().__init__()
+        self.recent = collections.deque(maxlen=8)
+
+    def forward(self, x):
+        y = super().forward(x)
+        self.recent.append(y.detach())
+        return y
+
+
+class OfClass(Mlp):
+    calls = 0
+
+    def forward(self, x):
+        type(self).calls += 1
+        return super().forward(x) * type(self).calls
+
+
+class Drawn(Mlp):
+    def forward(self, x):
+        return super().forward(x) * (1 + random.random())
+
+
+class DrawnByNumpy(Mlp):
+    def forward(self, x):
+        return super().forward(x) * (1 + float(numpy.random.rand()))
+
+
+class Filled(Mlp):
+    def forward(self, x, losses):
+        y = super().forward(x)
+        losses.append(y.mean())
+        return y
+
+
+class Asks(Mlp):
+    def forward(self, x):
+        y = super().forward(x)
+        return y * 2 if torch.is_grad_enabled() else y
+
+
+# ---- Modules that read something that changes between calls
+
+
+@dataclasses.dataclass(slots=True)
+class Settings:
+    scale: float = 1.0
+
+
+class OfSlots(Mlp):
+    def __init__(self):
+        super().__init__()
+        self.settings = Settings()
+
+    def forward(self, x):
+        return super().forward(x) * self.settings.scale
+
+    def change(self, value):
+        self.settings.scale = value
+
+
+class OfTheClass(OfSlots):
+    scale = 1.0
+
+    def forward(self, x):
+        return Mlp.forward(self, x) * self.scale
+
+    def change(self, value):
+        type(self).scale = value
+
+
+class OfDeque(OfSlots):
+    def __init__(self):
+        super().__init__()
+        self.scales = collections.deque([1.0])
+
+    def forward(self, x):
+        return Mlp.forward(self, x) * self.scales[0]
+
+    def change(self, value):
+        self.scales[0] = value
+
+
+class OfData(OfSlots):
+    def __init__(self):
+        super().__init__()
+        self.scale = torch.ones(1)
+
+    def forward(self, x):
+        return Mlp.forward(self, x) * self.scale
+
+    def change(self, value):
+        self.scale.data.fill_(value)
+
+
+class WantsGradient(OfSlots):
+    def forward(self, x):
+        return Mlp.forward(self, x) * (2 if x.requires_grad else 1)
+
+
+class StopsGradient(Mlp):
+    """Part of it is not trained."""
+
+    def forward(self, x):
+        with torch.no_grad():
+            scale = self.up(x).mean(-1, keepdim=True)
+        return self.down(F.gelu(self.up(self.norm(x)))) * scale
+
+
+class Pair(NamedTuple):
+    y: torch.Tensor
+    mean: torch.Tensor
+
+
+class ReturnsPair(Mlp):
+    def forward(self, x):
+        y = super().forward(x)
+        return Pair(y, y.mean())
+
+
+class ReturnsTopk(Mlp):
+    def forward(self, x):
+        return super().forward(x).topk(3)
+
+
+class InTraining(Mlp):
+    """Counts the features of a part, but in training alone."""
+
+    def forward(self, x):
+        h = F.gelu(self.up(self.norm(x)))
+        return self.down(h * (h.shape[-1] / 64) if self.training else h)
+
+
+class Lamb(torch.optim.Adam):
+    """Derived from one that is elementwise, with a step of its own."""
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(p.grad * float(p.pow(2).sum().sqrt() / p.grad.pow(2).sum().sqrt()))
+
+
+class Sam(torch.optim.Optimizer):
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    def first_step(self):
+        pass
+
+
+# ---- On ranks
+
+
+def refusals(group):
+    """By what is done: how it is refused."""
+    found = {}
+    for kind in (Counter, Deque, OfClass, Drawn, DrawnByNumpy):
+        module, x = made(kind)
+        plain, _ = made(Mlp)
+        cleave.parallelize(module, cleave.plan(plain, (x,), mesh=group, **SPLIT), group)
+        found[kind.__name__] = said(lambda: module(x))
+    module, x = made(Filled)
+    cleave.parallelize(module, cleave.plan(made(Mlp)[0], (x,), mesh=group, **SPLIT), group)
+    found["Filled"] = said(lambda: module(x, []))
+    module, x = made(Asks)
+    cleave.parallelize(module, cleave.plan(module, (x,), mesh=group, **SPLIT), group)
+    with torch.no_grad():
+        found["Asks"] = said(lambda: module(x))
+    _, model, x = split(group)
+    found["Asks, with gradients"] = said(lambda: model(x))
+    found["l2"] = said(lambda: (model(x).sum() + sum(p.pow(2).sum() for p in model.parameters())).backward())
+    found["norm"] = said(lambda: model.up.weight.norm())
+    model(x).sum().backward()
+    found["gradient's norm"] = said(lambda: model.up.weight.grad.norm())
+    found["Lamb"] = said(lambda: Lamb(model.parameters()))
+    found["Sam"] = said(lambda: Sam(model.parameters()))
+    found["pickle"] = said(lambda: pickle.dumps(model))
+    found["functional_call"] = said(
+        lambda: torch.func.functional_call(model, {"up.weight": torch.zeros(32, 16)}, (x,))
+    )
+    model.down.weight = nn.Parameter(torch.zeros(16, 64))
+    found["replaced"] = said(lambda: model(x))
+    _, model, x = split(group)
+    model.load_state_dict(model.state_dict(), assign=True)
+    found["assigned"] = said(lambda: model(x))
+    module, x = made(InTraining)
+    found["in training"] = said(
+        lambda: cleave.parallelize(module, cleave.plan(module, (x,), mesh=group, **SPLIT), group, via="dtensor")
+    )
+    early, x = made(Mlp)
+    optimizer = torch.optim.Adagrad(early.parameters())
+    cleave.parallelize(early, cleave.plan(early, (x,), mesh=group, **SPLIT), group)
+    early(x).sum().backward()
+    found["made before"] = said(optimizer.step)
+    module, x = made(Mlp)
+    compiled = torch.compile(module, backend="cleave", options={**SPLIT, "mesh": group})
+    compiled(x)
+    module.down.weight = nn.Parameter(torch.zeros(16, 64))
+    found["replaced, compiled"] = said(lambda: compiled(x))
+    torch._dynamo.reset()
+    return found
+
+
+def apart(actual, expected):
+    return max(float((a.float() - b.float()).abs().max()) for a, b in zip(actual, expected))
+
+
+def changes(group):
+    """By what a module reads: how far it is off after that changed."""
+    found = {}
+    for kind in (OfSlots, OfTheClass, OfDeque, OfData):
+        whole, x = made(kind)
+        model = copy.deepcopy(whole)
+        cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **SPLIT), group)
+        for value in (1.0, 2.0, 3.0):
+            for each in (whole, model):
+                each.change(value)
+            found[kind.__name__, value] = apart([model(x)], [whole(x)])
+        whole.change(1.0)
+    whole, x = made(WantsGradient)
+    model = copy.deepcopy(whole)
+    cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **SPLIT), group)
+    for given in (x, x.clone().requires_grad_(), x):
+        found["requires_grad", given.requires_grad] = apart([model(given)], [whole(given)])
+    for kind in (ReturnsPair, ReturnsTopk):
+        whole, x = made(kind)
+        model = copy.deepcopy(whole)
+        cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **SPLIT), group)
+        result, expected = model(x), whole(x)
+        found[kind.__name__] = apart(result, expected) if type(result) is type(expected) else float("inf")
+    return found
+
+
+def gradients(group):
+    """By how a module is trained: how far its gradients are off."""
+    found = {}
+
+    def trained(name, run, kind=Mlp):
+        for way in ("local", "compile"):
+            whole, x = made(kind)
+            model = copy.deepcopy(whole)
+            called = model
+            if way == "local":
+                cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **SPLIT), group)
+            else:
+                called = torch.compile(model, backend="cleave", options={**SPLIT, "mesh": group})
+                called(x)
+            results = []
+            for module, call in ((whole, whole), (model, called)):
+                run(module, call, x)
+                parts = dict(module.named_parameters())
+                state = module.state_dict()
+                for key, p in parts.items():  # gather takes what is in a state_dict
+                    state[key].copy_(p.grad.nan_to_num())
+                results.append(cleave.gather(module))
+            found[name, way] = apart(results[1].values(), results[0].values())
+            torch._dynamo.reset()
+
+    def written(module, call, x):
+        y = call(x)
+        y += 1
+        loss = y.square().mean()
+        loss /= 2
+        loss.backward()
+
+    def hooked(module, call, x):
+        module.up.weight.register_hook(lambda g: g.clamp(-0.01, 0.01))
+        call(x).square().sum().backward()
+
+    def twice(module, call, x):
+        (call(x).sum() * float("nan") + call(x * 2).sum()).backward()
+
+    def aborted(module, call, x):
+        loss = call(x).sum()
+        y = loss * 1
+        y.register_hook(lambda g: (_ for _ in ()).throw(ValueError()) if module.norm.weight.grad is None else None)
+        module.norm.weight.register_hook(lambda g: (_ for _ in ()).throw(ValueError("stop")) if not stopped else None)
+        stopped = []
+        try:
+            y.backward()
+        except ValueError:
+            pass
+        stopped.append(True)
+        module.zero_grad()
+        call(x).sum().backward()
+
+    for run in (written, hooked, twice, aborted):
+        trained(run.__name__, run)
+    trained("no_grad", lambda module, call, x: call(x).square().sum().backward(), StopsGradient)
+    return found
+
+
+def scaled(group):
+    """Whether all ranks skip a step whose gradient overflows in one rank's part, and what the scale is then."""
+    _, model, x = split(group)
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = model.norm.weight.detach().clone()
+    scaler.scale(model(x).sum()).backward()
+    if torch.distributed.get_rank(group) == 1:
+        model.up.weight.grad[0, 0] = float("inf")
+    scaler.step(optimizer)
+    scaler.update()
+    return scaler.get_scale(), float((model.norm.weight - before).abs().max())
+
+
+class TestUnseen(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ranks = on_ranks.Ranks(2)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.ranks.close()
+
+    def test_what_a_program_does_not_do_is_refused(self):
+        wanted = {
+            "Counter": "changes state.step with each call",
+            "Deque": "changes recent with each call",
+            "OfClass": "changes class OfClass.calls with each call",
+            "Drawn": "draws numbers from Python's random",
+            "DrawnByNumpy": "draws numbers from numpy.random",
+            "Filled": "writes into the argument losses",
+            "Asks": "asks torch.is_grad_enabled() in forward",
+            "Asks, with gradients": "nothing",
+            "l2": "beside the module, and there it is this rank's part",
+            "norm": "is asked for the norm of up.weight",
+            "gradient's norm": "is asked for the norm of up.weight",
+            "Lamb": "Lamb computes with whole parameters",
+            "Sam": "Sam computes with whole parameters",
+            "pickle": "cannot be pickled",
+            "functional_call": "up.weight was replaced after the module was split",
+            "replaced": "down.weight was replaced after the module was split",
+            "assigned": "was replaced after the module was split",
+            "in training": "in training mode output 0 differs",
+            "made before": "Adagrad has states of the whole",
+            "replaced, compiled": "down.weight was replaced after the module was split",
+        }
+        for found in self.ranks.run(refusals, 2):
+            self.assertEqual(found.keys(), wanted.keys())
+            for name, words in wanted.items():
+                self.assertIn(words, found[name], name)
+
+    def test_what_changes_between_calls_is_seen(self):
+        for found in self.ranks.run(changes, 2):
+            for name, far in found.items():
+                self.assertLess(far, 1e-5, name)
+
+    def test_gradients_are_those_of_the_whole(self):
+        for found in self.ranks.run(gradients, 2):
+            for name, far in found.items():
+                self.assertLess(far, 1e-4, name)
+
+    def test_an_overflow_on_one_rank_is_one_on_all(self):
+        for scale, moved in self.ranks.run(scaled, 2):
+            self.assertEqual((scale, moved), (4.0, 0.0))
+
+
+if __name__ == "__main__":
+    unittest.main()
