@@ -2,6 +2,7 @@
 
 #include "graph/operators.h"
 #include "libtorch/bridge/grouped_product.h"
+#include "libtorch/bridge/types.h"
 
 namespace cleave::bridge {
 
@@ -31,7 +32,25 @@ Result<c10::OperatorHandle> findForProgram(const std::string& name) {
   return *op;
 }
 
+namespace {
+
+/// ATen's kernels of weight norms read as many lengths as the weight has rows, however many there are.
+Result<void> checkLengths(const std::vector<c10::IValue>& stack) {
+  const at::Tensor &weight = stack[0].toTensor(), &lengths = stack[1].toTensor();
+  const std::int64_t dim = stack[2].toInt();
+  const bool isOfRows = dim >= 0 && dim < weight.dim();
+  if (!isOfRows || lengths.numel() == weight.size(dim)) return {};
+  return fail(ErrorCode::BadInput, "weight_norm of {} along dimension {} takes one length for each row, and has {}.",
+              describe(weight), dim, lengths.numel());
+}
+
+}  // namespace
+
 Result<std::vector<at::Tensor>> call(const c10::OperatorHandle& op, std::vector<c10::IValue>& stack) {
+  const std::string& name = op.operator_name().name;
+  if (name == "aten::_weight_norm" || name == "aten::_weight_norm_interface") {
+    CLEAVE_TRY_VOID(checkLengths(stack));
+  }
   op.callBoxed(stack);
   std::vector<at::Tensor> results;
   for (c10::IValue& value : stack) {
