@@ -106,9 +106,11 @@ Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, co
 
 namespace {
 
-/// Plans that are not for training may lack what is frozen: older ones do.
-std::string textWithoutFrozen(graph::Graph graph) {
-  graph.frozen.clear();
+/// What both graphs say. Older plans lack what is frozen, which only training needs, and the names of tied parameters
+/// that an archive has and its program does not use.
+std::string textLike(graph::Graph graph, bool hasFrozen, bool hasTies) {
+  if (!hasFrozen) graph.frozen.clear();
+  if (!hasTies) graph.tiedNames.clear();
   return graph::toText(graph);
 }
 
@@ -116,9 +118,8 @@ std::string textWithoutFrozen(graph::Graph graph) {
 
 std::optional<std::string> whatIsOther(const plan::Plan& plan, const Model& model) {
   const bool isFrozenAlike = plan.graph->frozen == model.aten->frozen;
-  const auto textOf = [&](const graph::Graph& graph) {
-    return isFrozenAlike ? graph::toText(graph) : textWithoutFrozen(graph);
-  };
+  const bool isTiedAlike = plan.graph->tiedNames == model.aten->tiedNames || !model.info.isExported;
+  const auto textOf = [&](const graph::Graph& graph) { return textLike(graph, isFrozenAlike, isTiedAlike); };
   const std::string planned = textOf(*plan.graph), now = textOf(*model.aten);
   if (!isFrozenAlike && plan.costSettings.isTraining)
     return fmt::format("training leaves {} of its parameters unchanged, and {} of the plan's",

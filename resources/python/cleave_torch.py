@@ -1927,8 +1927,8 @@ class _Ready:
 
 
 def _graph_of(plan: Plan) -> dict[str, Any]:
-    """What it plans, without the place that each node has in its archive."""
-    graph = plan.json["graph"]
+    """What it plans, without the place that each node has in its archive, and names that only weights tell."""
+    graph = {key: value for key, value in plan.json["graph"].items() if key != "tied"}
     return {**graph, "nodes": [{k: v for k, v in node.items() if k != "origin"} for node in graph["nodes"]]}
 
 

@@ -134,7 +134,7 @@ void makeLinear(Graph& graph) {
   // All are found before the first is changed: a graph that is being rewritten cannot be read.
   std::vector<std::pair<NodeId, Products::Layer>> found;
   for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
-    if (auto layer = products.layerOf(graph.node(id))) found.emplace_back(id, *std::move(layer));
+    if (const auto layer = products.layerOf(graph.node(id))) found.emplace_back(id, *layer);
   }
   for (const auto& [id, layer] : found) {
     if (layer.isMirrored) {
