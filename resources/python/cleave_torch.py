@@ -614,7 +614,7 @@ def _own_classes(kinds: Iterable[type]) -> list[type]:
 
 
 class _State:
-    """What Python code keeps in modules, their classes and a call's arguments: to find what calls change, and to undo it.
+    """What Python code keeps in modules, their classes and a call's arguments, to find and undo what calls change.
 
     Each thing that can change is known by its place ("state.losses"): a module, a container, an object, a class.
     """
@@ -696,7 +696,8 @@ class _State:
             if not isinstance(value, tuple | frozenset):
                 found[name] = value
             if isinstance(inner, dict):
-                pairs = [(f"{name}.{key}" if isinstance(key, str) else f"{name}[{key!r}]", x) for key, x in inner.items()]
+                place = lambda key, name=name: f"{name}.{key}" if isinstance(key, str) else f"{name}[{key!r}]"
+                pairs = [(place(key), each) for key, each in inner.items()]
             else:
                 pairs = [(f"{name}[{at}]", each) for at, each in enumerate(inner)]
             waiting += [(place, each, depth + 1) for place, each in pairs]
@@ -1080,7 +1081,7 @@ class _Ranks:
         for rank, (other, _) in enumerate(values):
             if other != values[0][0]:
                 raise CleaveError(
-                    f"The ranks are called in another order: rank 0 comes to {values[0][0]}, and rank {rank} to {other}."
+                    f"The ranks are called in another order: rank 0 comes to {values[0][0]}, rank {rank} to {other}."
                 )
         return [value for _, value in values]
 
@@ -1180,7 +1181,8 @@ class _Watch:
 
     def __call__(self, total: Tensor) -> None:
         own, self.own = self.own, None
-        if own is None or (own.data_ptr() != total.data_ptr() and not torch.equal(own.nan_to_num(), total.nan_to_num())):
+        is_same = own is not None and own.data_ptr() == total.data_ptr()
+        if own is None or not (is_same or torch.equal(own.nan_to_num(), total.nan_to_num())):
             raise CleaveError(
                 f"The loss reads {self.name} beside the module, and there it is this rank's part. Compute what needs a "
                 "whole parameter inside of forward, or use what the optimizer has (weight_decay)."
@@ -2057,8 +2059,8 @@ class _Split:
         """That PyTorch would train what this call trains, and the same way."""
         if signature.asks_gradients and not torch.is_grad_enabled():
             raise CleaveError(
-                f"{self.title} asks torch.is_grad_enabled() in forward, and its plan is for calls with gradients: decide "
-                "by self.training, or call the module without torch.no_grad()."
+                f"{self.title} asks torch.is_grad_enabled() in forward, and its plan is for calls with gradients: "
+                "decide by self.training, or call the module without torch.no_grad()."
             )
         cause = self.hidden or signature.hidden
         if not torch.is_grad_enabled() or not cause:
@@ -2259,7 +2261,8 @@ def gather(model: nn.Module) -> dict[str, Any]:
             # By its memory: a module's hooks may give it another name.
             part = parts.get(tensor.untyped_storage().data_ptr()) if tensor.numel() else None
             shard = _shard_of(part) if part is not None else None
-            if shard is not None and shard.text != "R" and (tensor.shape, tensor.stride()) != (part.shape, part.stride()):
+            layout = lambda x: (x.shape, x.stride())
+            if shard is not None and shard.text != "R" and layout(tensor) != layout(part):
                 raise CleaveError(
                     f"The state_dict's {name} is a view of this rank's part of {shard.name}, which has no whole: leave "
                     "that to who loads it."
@@ -2580,7 +2583,8 @@ def _parallelize_by_dtensor(model: nn.Module, plan: Plan, mesh: Any, device: tor
     _check_dtensor_parameters(model, plan)
     ranks = _Ranks.of(mesh, device)
     seeds = ranks.gathered("parallelize", torch.initial_seed())
-    drops = next((name for name, m in model.named_modules() if getattr(m, "p", 0) and "Dropout" in type(m).__name__), None)
+    dropouts = (name for name, m in model.named_modules() if "Dropout" in type(m).__name__ and getattr(m, "p", 0))
+    drops = next(dropouts, None)
     if drops is not None and len(set(seeds)) > 1:
         raise CleaveError(
             f"The ranks have different seeds, and {drops} drops what they hold alike: call torch.manual_seed with one "

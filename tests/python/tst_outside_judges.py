@@ -1,6 +1,6 @@
 """What two sides of Cleave could both get wrong, judged by something that is not Cleave.
 
-docs/verification.md lists the pairs. Here are the judges that no other test has: the kernel's counters of bytes sent and of
+docs/verification.md lists the pairs. Here are the judges that no other test has: the kernel's counters of bytes and of
 memory, transformers with torch.optim, and float64.
 
     tst_outside_judges.py             a few models
@@ -116,7 +116,8 @@ class TestTraining(unittest.TestCase):
             optimizer.zero_grad()
             total = 0.0
             for i, l in zip(ids.chunk(how["accumulate"]), labels.chunk(how["accumulate"])):
-                loss = model(input_ids=i, labels=l, **({} if "bert" in config["model_type"] else {"use_cache": False})).loss
+                cache = {} if "bert" in config["model_type"] else {"use_cache": False}
+                loss = model(input_ids=i, labels=l, **cache).loss
                 (loss / how["accumulate"]).backward()
                 total += loss.item() / how["accumulate"]
             if how["clip"]:
@@ -133,7 +134,8 @@ class TestTraining(unittest.TestCase):
             choose = random.Random(seed)
             folder = FAMILIES / choose.choice(names)
             how = {
-                "lr": choose.choice([0.1, 0.02]), "momentum": choose.choice([0.0, 0.9]), "decay": choose.choice([0, 0.1]),
+                "lr": choose.choice([0.1, 0.02]), "momentum": choose.choice([0.0, 0.9]),
+                "decay": choose.choice([0, 0.1]),
                 "clip": choose.choice([None, 0.5]), "accumulate": choose.choice([1, 2]),
                 "freeze": choose.choice(["nothing", "*embed*", "*.0.*"]),
             }  # fmt: skip
@@ -152,8 +154,9 @@ class TestTraining(unittest.TestCase):
                     arguments += ["--clip-norm", how["clip"]]
                 if any(fnmatch.fnmatch(name, how["freeze"]) for name in parameters):
                     arguments += ["--freeze", how["freeze"]]
-                cli("run", folder, "--ranks", ranks, *SPLIT, "--batch", 2, "--seq", 9, "--input", place / "in.safetensors",
-                    "--train-steps", self.STEPS, *arguments, "--output", place / "out.safetensors")
+                cli("run", folder, "--ranks", ranks, *SPLIT, "--batch", 2, "--seq", 9,
+                    "--input", place / "in.safetensors", "--train-steps", self.STEPS, *arguments,
+                    "--output", place / "out.safetensors")
                 found = load_file(place / "out.safetensors")
                 for own, expected in zip(found["losses"].tolist(), losses):
                     self.assertAlmostEqual(own, expected, delta=2e-5)

@@ -1,4 +1,4 @@
-"""What Python code does beside computing is done as in PyTorch, or refused by name: state, arguments, hooks, optimizers."""
+"""What Python code does beside computing is done as in PyTorch, or refused by name."""
 
 from __future__ import annotations
 
