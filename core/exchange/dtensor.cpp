@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <set>
 
 // clang-format off
 /// PyTorch's `parallelize_module`, as a Python file that imports torch alone, and the same as JSON:
@@ -148,13 +149,26 @@ struct DtensorPlan {
   bool isForInference = false;  ///< gradients are not those of the model
 };
 
-/// One weight that two modules have, each of which `parallelize_module` makes a parameter of its own.
-void addTied(DtensorPlan& made, const LayerTable& table, const Styled& styled) {
+/// One weight that several modules have, each of which `parallelize_module` makes a parameter of its own; also those
+/// that forward does not call.
+void addTied(DtensorPlan& made, const plan::Plan& plan, const LayerTable& table, const Styled& styled) {
+  const auto nameOf = [&](const Layer& layer) { return moduleName(table.modelType, layer.name) + ".weight"; };
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (table.layers[i].weight != table.layers[j].weight || styled.forms[i] == Form::Whole) continue;
-      made.tied.emplace_back(moduleName(table.modelType, table.layers[i].name) + ".weight",
-                             moduleName(table.modelType, table.layers[j].name) + ".weight");
+      made.tied.emplace_back(nameOf(table.layers[i]), nameOf(table.layers[j]));
+    }
+  }
+  std::set<std::string> known;
+  for (const Layer& layer : table.layers) known.insert(nameOf(layer));
+  for (std::size_t i = 0; i < table.layers.size(); ++i) {
+    const auto others = plan.graph->tiedNames.find(table.layers[i].weight);
+    if (styled.forms[i] == Form::Whole || others == plan.graph->tiedNames.end()) continue;
+    std::vector<std::string> names = others->second;
+    names.push_back(table.layers[i].weight);
+    for (const std::string& name : names) {
+      if (std::string other = moduleName(table.modelType, name); known.insert(other).second)
+        made.tied.emplace_back(std::move(other), nameOf(table.layers[i]));
     }
   }
 }
@@ -227,7 +241,7 @@ Result<DtensorPlan> dtensorPlan(const plan::Plan& plan) {
   }
   if (hasSequence) addSequence(made, table, said);
   made.notes = std::move(styled.notes);
-  addTied(made, table, styled);
+  addTied(made, plan, table, styled);
   addSummed(made, table, styled);
   made.isForInference = !whyNoTraining(table.modelType).empty();
   if (std::string why = whyNoTraining(table.modelType); !why.empty())
