@@ -353,7 +353,7 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
         "use_local_output=False)\n",
         name, style.input);
   }
-  text += "    parallelize_module(model, mesh, styles)\n";
+  text += "    tied = _tied(model)\n    parallelize_module(model, mesh, styles)\n";
   if (!made.cut.empty())
     text += fmt::format("    _redistribute_input(model, mesh, \"{}\", Replicate(), Shard(1))\n", made.cut);
   for (const std::string& name : made.gathered)
@@ -362,6 +362,7 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
   for (const auto& [later, earlier] : made.tied) {
     text += fmt::format("    model.{} = model.{}  # they are tied\n", later, earlier);
   }
+  text += "    _tie_again(model, tied)\n";
   text += fmt::format(
       "    try:\n        difference = _difference(whole, _observed(model, call, {})) if check else None\n"
       "    except Exception as error:  # whatever the module's own code raises\n"

@@ -5,6 +5,24 @@ namespace cleave::exchange {
 /// Styles know modules and no code between them: what reads a size of a part, or sums over one, computes something
 /// else without a word. So the module runs once while it is whole, and once after.
 const std::string_view kDtensorCheck = R"(
+def _tied(model):
+    """Groups of names that one parameter has."""
+    names = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        names.setdefault(id(parameter), []).append(name)
+    return [group for group in names.values() if len(group) > 1]
+
+
+def _tie_again(model, groups):
+    """Each module that is styled has a parameter of its own now."""
+    for names in groups:
+        held = [model.get_parameter(name) for name in names]
+        split = next((parameter for parameter in held if hasattr(parameter, "to_local")), held[0])
+        for name in names:
+            owner, _, leaf = name.rpartition(".")
+            setattr(model.get_submodule(owner), leaf, split)
+
+
 def _example(model, device):
     generator = torch.Generator().manual_seed(0)
     inputs = {}

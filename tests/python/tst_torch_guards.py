@@ -208,7 +208,25 @@ class Sequence(nn.Module):
         return self.net(x)
 
 
-def by_file(group, kind, *args):
+class Tied(nn.Module):
+    """One table under three names, one of which forward does not read, as T5's `shared`."""
+
+    def __init__(self):
+        super().__init__()
+        self.shared, self.embed = nn.Embedding(40, 16), nn.Embedding(40, 16)
+        self.mlp, self.head = Mlp(), nn.Linear(16, 40, bias=False)
+        self.embed.weight = self.head.weight = self.shared.weight
+
+    def forward(self, x):
+        return self.head(self.mlp(self.embed((x * 9).long() % 40)))
+
+
+def tied_by_file(group):
+    """Whether one parameter is under all its names after an exported file has split it."""
+    return by_file(group, Tied, check=lambda model: model.shared.weight is model.head.weight is model.embed.weight)
+
+
+def by_file(group, kind, *args, check=None):
     """What an exported file refuses with; or how far the outputs are from the whole module's."""
     whole, x = made(kind, *args)
     model = copy.deepcopy(whole)
@@ -226,6 +244,8 @@ def by_file(group, kind, *args):
     exported = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(exported)
     refused = said(lambda: exported.parallelize(model, mesh))
+    if check is not None:
+        return refused, check(model)
     return refused, float((model(x) - whole(x)).abs().max()) if refused == "nothing" else 0.0
 
 
@@ -357,6 +377,10 @@ class TestGuards(unittest.TestCase):
     def test_a_split_model_of_transformers_is_saved_whole(self):
         for apart in self.ranks.run(saved_whole, 2):
             self.assertLess(apart, 1e-5)
+
+    def test_an_exported_file_ties_all_names_again(self):
+        for found in self.ranks.run(tied_by_file, 2):
+            self.assertEqual(found, ("nothing", True))
 
     def test_what_a_call_leaves_behind_is_refused(self):
         for kind, changed in ((Buffer, "mean"), (Counter, "calls"), (Losses, "losses"), (Last, "last")):
