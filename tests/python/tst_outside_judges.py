@@ -13,7 +13,9 @@ import fnmatch
 import json
 import os
 import random
+import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 import warnings
@@ -49,14 +51,25 @@ def folder_with(config):
     return folder
 
 
+# Brings the loopback of a network of its own up (SIOCSIFFLAGS: up, running), and prints its counters at the end.
+IN_NETWORK = """
+import fcntl, socket, struct, subprocess, sys
+fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sH14x", b"lo", 0x41))
+code = subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL).returncode
+print(open("/proc/net/dev").read())
+sys.exit(code)
+"""
+
+
 class TestBytesSent(unittest.TestCase):
     """The plan counts bytes that ranks send; the kernel counts what goes over the loopback of a network of its own."""
 
     def loopback(self, *arguments):
-        command = 'ip link set lo up; "$@" > /dev/null; code=$?; cat /proc/net/dev; exit $code'
-        done = subprocess.run(["unshare", "-rn", "bash", "-c", command, "-", CLI, *map(str, arguments)],
+        if shutil.which("unshare") is None:
+            self.skipTest("there is no unshare")
+        done = subprocess.run(["unshare", "-rn", sys.executable, "-c", IN_NETWORK, CLI, *map(str, arguments)],
                               capture_output=True, text=True, check=False)
-        if "unshare" in done.stderr:
+        if "unshare: " in done.stderr:
             self.skipTest(f"no network of its own: {done.stderr.strip()}")
         self.assertEqual(done.returncode, 0, done.stderr)
         return next(int(line.split()[1]) for line in done.stdout.splitlines() if line.strip().startswith("lo:"))
