@@ -166,10 +166,11 @@ Result<Ruler> readRuler(const std::optional<RulerFiles>& files, const RunReport&
   return ruler;
 }
 
-/// Whether indices differ, of which a measurement may miss that they are close to another.
+/// Whether few elements differ: they may have jumped, and one measurement may miss that they do.
 bool asksForAnother(const RunReport& report) {
+  constexpr std::int64_t kFew = 8;
   return std::ranges::any_of(report.outputs, [](const OutputDifference& o) {
-    return !o.within() && o.rounding.unit == 0 && o.notANumber == 0 && o.rounding.moves && o.rounding.moves->jumps == 0;
+    return !o.within() && o.notANumber == 0 && o.rounding.moves && kFew * o.outside <= o.rounding.elements;
   });
 }
 
