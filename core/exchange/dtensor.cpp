@@ -11,7 +11,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
 
 // clang-format off
 /// PyTorch's `parallelize_module`, as a Python file that imports torch alone, and the same as JSON:
@@ -149,26 +148,13 @@ struct DtensorPlan {
   bool isForInference = false;  ///< gradients are not those of the model
 };
 
-/// One weight that several modules have, each of which `parallelize_module` makes a parameter of its own; also those
-/// that forward does not call.
-void addTied(DtensorPlan& made, const plan::Plan& plan, const LayerTable& table, const Styled& styled) {
-  const auto nameOf = [&](const Layer& layer) { return moduleName(table.modelType, layer.name) + ".weight"; };
+/// One weight that two modules have, each of which `parallelize_module` makes a parameter of its own.
+void addTied(DtensorPlan& made, const LayerTable& table, const Styled& styled) {
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       if (table.layers[i].weight != table.layers[j].weight || styled.forms[i] == Form::Whole) continue;
-      made.tied.emplace_back(nameOf(table.layers[i]), nameOf(table.layers[j]));
-    }
-  }
-  std::set<std::string> known;
-  for (const Layer& layer : table.layers) known.insert(nameOf(layer));
-  for (std::size_t i = 0; i < table.layers.size(); ++i) {
-    const auto others = plan.graph->tiedNames.find(table.layers[i].weight);
-    if (styled.forms[i] == Form::Whole || others == plan.graph->tiedNames.end()) continue;
-    std::vector<std::string> names = others->second;
-    names.push_back(table.layers[i].weight);
-    for (const std::string& name : names) {
-      if (std::string other = moduleName(table.modelType, name); known.insert(other).second)
-        made.tied.emplace_back(std::move(other), nameOf(table.layers[i]));
+      made.tied.emplace_back(moduleName(table.modelType, table.layers[i].name) + ".weight",
+                             moduleName(table.modelType, table.layers[j].name) + ".weight");
     }
   }
 }
@@ -241,7 +227,7 @@ Result<DtensorPlan> dtensorPlan(const plan::Plan& plan) {
   }
   if (hasSequence) addSequence(made, table, said);
   made.notes = std::move(styled.notes);
-  addTied(made, plan, table, styled);
+  addTied(made, table, styled);
   addSummed(made, table, styled);
   made.isForInference = !whyNoTraining(table.modelType).empty();
   if (std::string why = whyNoTraining(table.modelType); !why.empty())
@@ -319,9 +305,8 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
   text += fmt::format("\ndef parallelize(model, mesh{}, check=True, example=None):\n",
                       hasLoss ? ", loss_parallel=False" : "");
   text +=
-      "    \"\"\"With check the module is called before and after, and refused where it computes something else:\n    "
-      "with "
-      "example, (args, kwargs), or inputs that are made up.";
+      "    \"\"\"Splits the module. check calls it before and after, with example, (args, kwargs), or random inputs,\n"
+      "    and raises ValueError if the results differ.";
   text +=
       hasLoss
           ? "\n\n    With loss_parallel logits stay parts, as DTensors: compute the loss within loss_parallel().\n    "
@@ -332,16 +317,10 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
       "{{mesh.size()}}.\")\n",
       plan.ranks, counted(plan.ranks, "rank"));
   text += fmt::format(
+      "    gradients = {}\n"
       "    check = check{} and not any(p.is_meta for p in model.parameters())\n"
-      "    for tensor in [*model.parameters(), *model.buffers()] if check else ():\n"
-      "        dist.broadcast(tensor.data, group=mesh.get_group(), group_src=0)  # all ranks begin alike\n"
-      "    call = (example or _example(model, next(model.parameters()).device)) if check else None\n"
-      "    try:\n"
-      "        whole = _observed(model, call, {}) if check else {{}}\n"
-      "    except Exception as error:  # whatever the module's own code raises\n"
-      "        raise ValueError(f\"{{type(model).__name__}} cannot be called with inputs that are made up \"\n"
-      "                         f\"({{error}}): give example=(args, kwargs) of a call.\") from error\n",
-      hasLoss ? " and not loss_parallel" : "", made.isForInference ? "False" : "True");
+      "    whole = _call_before(model, mesh, example, gradients) if check else None\n",
+      made.isForInference ? "False" : "True", hasLoss ? " and not loss_parallel" : "");
   text += "    styles = {\n";
   for (const Module& module : made.modules)
     text += fmt::format("        \"{}\": {},\n", module.name, callOf(module.style));
@@ -363,16 +342,9 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
     text += fmt::format("    model.{} = model.{}  # they are tied\n", later, earlier);
   }
   text += "    _tie_again(model, tied)\n";
-  text += fmt::format(
-      "    try:\n        difference = _difference(whole, _observed(model, call, {})) if check else None\n"
-      "    except Exception as error:  # whatever the module's own code raises\n"
-      "        difference = f\"{{type(error).__name__}}: {{error}}\"\n"
-      "    if difference:\n"
-      "        raise ValueError(f\"{{type(model).__name__}} computes something else when it is split so: "
-      "{{difference}}. "
-      "Code that reads a size of a part, or computes over the parts, does not know that they are parts.\")\n",
-      made.isForInference ? "False" : "True");
-  return text + "    return model\n";
+  return text +
+         "    if check:\n        _compare_after(model, whole, gradients)\n"
+         "    return model\n";
 }
 
 }  // namespace

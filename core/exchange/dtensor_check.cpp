@@ -102,6 +102,30 @@ def _difference(whole, now):
                 return f"{name} differs by {float(apart):.2g}"
     return None
 
+
+def _call_before(model, mesh, example, gradients):
+    """The call, and what the whole module computes."""
+    for tensor in [*model.parameters(), *model.buffers()]:
+        dist.broadcast(tensor.data, group=mesh.get_group(), group_src=0)  # all ranks begin alike
+    call = example or _example(model, next(model.parameters()).device)
+    try:
+        return call, _observed(model, call, gradients)
+    except Exception as error:  # whatever the module's own code raises
+        raise ValueError(f"{type(model).__name__} cannot be called with inputs that are made up "
+                         f"({error}): give example=(args, kwargs) of a call.") from error
+
+
+def _compare_after(model, before, gradients):
+    call, whole = before
+    try:
+        difference = _difference(whole, _observed(model, call, gradients))
+    except Exception as error:  # whatever the module's own code raises
+        difference = f"{type(error).__name__}: {error}"
+    if difference:
+        raise ValueError(f"{type(model).__name__} computes something else when it is split so: {difference}. "
+                         "Code that reads a size of a part, or computes over the parts, does not know that they are "
+                         "parts.")
+
 )";
 
 }  // namespace cleave::exchange

@@ -27,7 +27,7 @@ bool runsItsGraph(std::string_view target) {
 /// `wrap_with_autocast(device, dtype, enabled, cache, graph, ...)`: switched off, it changes nothing.
 bool isAutocast(std::string_view target) { return target == "torch.ops.higher_order.wrap_with_autocast"; }
 
-/// The switch among the arguments of a higher operator; nullopt: there is none at this position.
+/// The boolean argument of a higher operator at this position; nullopt if it is no boolean.
 std::optional<bool> switchAt(const JsonArray& arguments, std::size_t position) {
   if (arguments.size() <= position || !arguments[position].is_object()) return std::nullopt;
   const auto argument = arguments[position].find("arg");
@@ -234,7 +234,7 @@ std::string ExportedGraphReader::placeOf(const ExportedNode& call) const {
                      call.source ? " at " : "", call.source ? m_program.sources[*call.source] : "");
 }
 
-/// The graph among the arguments, and what comes behind it.
+/// The graph argument of a higher operator, and the arguments after it.
 Result<ExportedGraphReader::GraphCall> ExportedGraphReader::readHanded(const ExportedNode& call,
                                                                        const JsonArray& inputs,
                                                                        const Level& level) const {

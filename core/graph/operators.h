@@ -29,7 +29,7 @@ enum class CostClass : std::uint8_t {
 /// What autograd keeps of an operator until the backward pass (PyTorch's tools/autograd/derivatives.yaml).
 enum class Saves : std::uint8_t {
   Nothing,   ///< sums, views, copies, scalings by a number; results that have no gradient
-  Factors,   ///< each operand whose counterpart needs a gradient; what is added (`added`) is none
+  Factors,   ///< each operand whose counterpart needs a gradient, without the one that is added (`added`)
   Quotient,  ///< the divisor; the dividend when the divisor needs a gradient
   First,     ///< the first operand
   Operands,  ///< all floating-point operands

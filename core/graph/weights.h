@@ -28,7 +28,7 @@ bool isComputedFromSources(const Graph& graph, ValueId value);
 /// The parameters that a weight is computed from, each once, in graph order: itself for a parameter; empty where
 /// `value` is no weight.
 std::vector<ValueId> parametersOf(const Graph& graph, ValueId value);
-/// The largest of them, or the first of several equal ones. Invalid if there is none.
+/// The largest of these parameters, the first of equal ones. Invalid if the value has no parameter.
 ValueId mainParameter(const Graph& graph, ValueId value);
 
 /// Bytes that a device holds of all of them.

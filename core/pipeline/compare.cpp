@@ -82,7 +82,7 @@ Result<void> forEachPlace(std::int64_t total, const std::vector<Stored*>& tensor
   return {};
 }
 
-/// Of what is not left out.
+/// Size of the elements that are compared (rounding.h).
 Result<double> sizeOf(Stored stored, const std::function<bool(std::int64_t)>& isLeftOut) {
   const std::int64_t total = graph::elementCount(stored.source.type.shape);
   Magnitudes magnitudes;
@@ -135,7 +135,7 @@ Result<OutputDifference> compareOne(const std::string& name, Stored actual, Stor
   const auto own = comparison.roundings.find(name);
   difference.rounding = own == comparison.roundings.end() ? comparison.rounding : own->second;
   difference.rounding.elements = total;
-  if (!graph::isFloatingPoint(actual.source.type.dtype)) difference.rounding.unit = 0;  // an index is none in part
+  if (!graph::isFloatingPoint(actual.source.type.dtype)) difference.rounding.unit = 0;  // an index has no rounding
   const bool isByRounding = !comparison.rtol && !comparison.atol;
   double size = 0;
   if (isByRounding) {

@@ -32,12 +32,12 @@ Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, cons
 Result<std::shared_ptr<const plan::Plan>> planOnSameWeights(const plan::Plan& plan,
                                                             const std::shared_ptr<const Model>& model,
                                                             const Progress& progress = {});
-/// The model on one rank with its sums in another order (graph/reordered_sums.h), in so many parts: the ruler for a
-/// comparison with `unsplitPlan`. `again`: how often it was measured before.
+/// The model on one rank with its sums in another order (graph/reordered_sums.h), in `reorderedParts` parts: the ruler
+/// for a comparison with `unsplitPlan`.
 Result<std::shared_ptr<const plan::Plan>> reorderedPlan(const std::shared_ptr<const Model>& model,
                                                         const plan::Plan& split, const Progress& progress = {},
                                                         int again = 0);
-/// As many as `split` has ranks, and at least 2; one more each time.
+/// max(2, ranks of `split`) + `again`, the number of earlier measurements.
 int reorderedParts(const plan::Plan& split, int again);
 /// The model on one rank: what a split run is compared with.
 Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,

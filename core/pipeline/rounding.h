@@ -71,7 +71,7 @@ struct Moves {
   double largestJump = 0;
   /// That many elements of another right program may jump.
   std::int64_t mostJumps() const;
-  /// Of two measurements of one tensor.
+  /// The maximum of two measurements of one tensor.
   Moves with(const Moves& other) const;
 };
 

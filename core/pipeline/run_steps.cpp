@@ -178,13 +178,11 @@ bool asksForAnother(const RunReport& report) {
 void noteJumps(RunReport& report) {
   for (const OutputDifference& output : report.outputs) {
     if (output.jumped == 0) continue;
-    report.notes.push_back(
-        fmt::format("{} of {} elements of {} differ by more than rounding, and no more than so many jump in the "
-                    "unsplit run when its "
-                    "sums are reordered: something close to equal is chosen there (an expert, an index, a threshold), "
-                    "and these are "
-                    "not decided.",
-                    output.jumped, output.rounding.elements, output.name));
+    report.notes.push_back(fmt::format(
+        "{} of {} elements of {} are not decided: they differ by more than rounding, but as many jump as far "
+        "in the unsplit run when its sums are reordered. The model chooses between nearly equal values there "
+        "(an expert, an index, a threshold).",
+        output.jumped, output.rounding.elements, output.name));
   }
 }
 

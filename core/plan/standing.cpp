@@ -81,7 +81,7 @@ class Standings::Search {
   /// Plans that take longer are left out, whatever they hold.
   Femtoseconds slowest() { return m_optimum ? m_problem.cost.slowest(m_optimum->fastest().femtoseconds()) : fs(); }
 
-  /// Of a parameter.
+  /// The reason why a parameter is replicated: its reader has no strategy that splits it.
   std::string whyReadersKeep(NodeId parameter) const {
     const graph::Graph& graph = *m_problem.graph;
     const auto& users = graph.value(graph.node(parameter).results.front()).users;

@@ -584,7 +584,7 @@ def _without_hooks(model: nn.Module) -> Iterator[None]:
 
 
 def _attributes_of(value: Any) -> dict[str, Any] | None:
-    """What an object of someone's own class keeps, in slots too; None: it is none."""
+    """Attributes of an object, slots included. None for classes, enums, and objects of PyTorch or Python."""
     kind = type(value)
     if isinstance(value, type | enum.Enum) or kind.__module__.partition(".")[0] in _OPAQUE:
         return None
@@ -1934,6 +1934,13 @@ def _graph_of(plan: Plan) -> dict[str, Any]:
     return {**graph, "nodes": [{k: v for k, v in node.items() if k != "origin"} for node in graph["nodes"]]}
 
 
+def _replaced(title: str, name: str) -> CleaveError:
+    return CleaveError(
+        f"{title}'s {name} was replaced after the module was split, and is no part of a whole any more: replace it "
+        "before, or write into the parameter that is there (load_state_dict without assign=True)."
+    )
+
+
 class _Split:
     """A module's forward that runs rank programs: one for each kind of call, planned when the first such call comes.
 
@@ -2178,13 +2185,7 @@ class _Split:
         """That the module has the parts that it was given."""
         held = _named_parameters(self.module)
         if lost := next((name for name in self.parts if name in held and _shard_of(held[name]) is None), None):
-            raise self._replaced(lost)
-
-    def _replaced(self, name: str) -> CleaveError:
-        return CleaveError(
-            f"{self.title}'s {name} was replaced after the module was split, and is no part of a whole any more: "
-            "replace it before, or write into the parameter that is there (load_state_dict without assign=True)."
-        )
+            raise _replaced(self.title, lost)
 
     def _held(self, name: str, placement: str) -> Tensor:
         owner, _, leaf = name.rpartition(".")
@@ -2192,7 +2193,7 @@ class _Split:
         shard = _shard_of(tensor)
         if shard is None:  # a buffer: whole in the module
             if name in self.parts:
-                raise self._replaced(name)
+                raise _replaced(self.title, name)
             return _Placement.parse(placement).cut(tensor, self.ranks.count, self.ranks.rank)
         if shard.text != placement:
             raise CleaveError(f"{name} lies as {shard.text}, and the plan wants {placement}: make the module anew.")
@@ -2392,6 +2393,17 @@ def _parts_in(values: Iterable[Any]) -> Iterator[_Shard]:
                 yield shard
 
 
+def _shards_by_id() -> dict[int, _Shard]:
+    """Shards of parameters that are split, by the parameter's id and by its gradient's."""
+    known: dict[int, _Shard] = {}
+    for parameter in list(_PARTS.keys()):
+        if shard := _shard_of(parameter):
+            known[id(parameter)] = shard
+            if parameter.grad is not None:
+                known[id(parameter.grad)] = shard
+    return known
+
+
 def _refuse_parts(function: Callable[..., Any], title: str, values: Callable[..., Iterable[Any]]) -> Callable[..., Any]:
     """The function, which is not for parts."""
 
@@ -2452,9 +2464,9 @@ def _norm_of_wholes(norm: Callable[..., Any], title: str) -> Callable[..., Any]:
         leaves = [x for x in (given if isinstance(given, list | tuple) else [given]) if isinstance(x, Tensor)]
         # What is computed is no part: most norms are of activations.
         if _capturing == 0 and any(x.grad_fn is None for x in leaves):
-            gradients = {id(p.grad): p for p in list(_PARTS.keys()) if p.grad is not None}
+            shards = _shards_by_id()
             for x in leaves:
-                shard = _shard_of(x) or _shard_of(gradients.get(id(x), x))
+                shard = shards.get(id(x))
                 if shard is not None and shard.ranks.count > 1 and shard.text != "R":
                     raise CleaveError(
                         f"{title} is asked for the norm of {shard.name} or its gradient, which is this rank's part. "
@@ -2493,8 +2505,7 @@ def _total_norm_of_parts(norm: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(norm)
     def checked(tensors: Any, norm_type: float = 2.0, *args: Any, **kwargs: Any) -> Tensor:
         given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-        shards = {id(p.grad): shard for p in list(_PARTS.keys()) if p.grad is not None and (shard := _shard_of(p))}
-        shards |= {id(p): shard for p in list(_PARTS.keys()) if (shard := _shard_of(p))}
+        shards = _shards_by_id()
         if not any(id(x) in shards and shards[id(x)].ranks.count > 1 for x in given):
             return norm(tensors, norm_type, *args, **kwargs)
         total = _norm_of([(x, shards.get(id(x))) for x in given], float(norm_type))
@@ -2994,11 +3005,7 @@ class _Compiled:
     def enter(self) -> Callable[[], None]:
         for slots, name, parameter, stand_in in self._places:
             if slots.get(name) is not parameter and slots.get(name) is not stand_in:
-                raise CleaveError(
-                    f"The compiled module's {_shard_of(parameter).name} was replaced after the module was split: "
-                    "replace it before the first compiled call, or write into the parameter that is there "
-                    "(load_state_dict without assign=True)."
-                )
+                raise _replaced("The compiled module", _shard_of(parameter).name)
         for slots, name, _, stand_in in self._places:
             stand_in.__class__ = nn.Parameter
             slots[name] = stand_in

@@ -8,6 +8,7 @@ import queue
 import sys
 import tempfile
 import time
+import unittest
 import traceback
 from pathlib import Path
 
@@ -95,3 +96,17 @@ class Ranks:
             if process.is_alive():
                 process.kill()
         self._folder.cleanup()
+
+
+class OnRanks(unittest.TestCase):
+    """Tests whose ranks, `RANKS` of them, start once for all: `self.ranks`."""
+
+    RANKS = 4
+
+    @classmethod
+    def setUpClass(cls):
+        cls.ranks = Ranks(cls.RANKS)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.ranks.close()

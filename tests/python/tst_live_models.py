@@ -74,15 +74,7 @@ def trained(group, name, engine):
     return worst, shares["rank_weight_bytes"] / max(1, shares["weight_bytes"])
 
 
-class TestLiveModels(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.ranks = on_ranks.Ranks(4)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.ranks.close()
-
+class TestLiveModels(on_ranks.OnRanks):
     @needs_transformers
     def test_are_right_or_refused_by_name(self):
         self.assertGreaterEqual(len(MODELS), 50)

@@ -122,19 +122,22 @@ class TestSameOrNot(unittest.TestCase):
         return subprocess.run([CLI, *map(str, arguments)], capture_output=True, text=True, check=False)
 
     def save(self, model, ids, output):
+        """`output`: a tensor, or a tuple of them."""
         torch.export.save(torch.export.export(model, (ids,)), self.folder / "model.pt2")
-        save_file({"ids": ids, "output": output.contiguous()}, self.folder / "io.safetensors")
+        several = {f"output_{n}": each for n, each in enumerate(output)} if isinstance(output, tuple) else None
+        named = {name: each.contiguous() for name, each in (several or {"output": output}).items()}
+        save_file({"ids": ids, **named}, self.folder / "io.safetensors")
 
     def run_on(self, ranks, plan=None):
         what = [plan] if plan else [self.folder / "model.pt2", "--ranks", ranks, "--engine", "learning"]
         return self.cli("run", *what, "--expect", self.folder / "io.safetensors")
 
-    def test_reordered_sums_are_the_same(self):
+    def check_reordered(self, model_of, blocks_of):
         for seed in range(CASES):
             with self.subTest(seed=seed):
-                model, ids, choose = net_of(seed)
+                model, ids, choose = model_of(seed)
                 other = copy.deepcopy(model)
-                for block in other.blocks:
+                for block in blocks_of(other):
                     block.permute(torch.randperm(model.hidden))
                 with torch.no_grad():
                     self.save(model, ids, other(ids))
@@ -143,22 +146,11 @@ class TestSameOrNot(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, said)
                 self.assertIn("passed: ", done.stdout, said)
 
-    def save_all(self, model, ids, outputs):
-        torch.export.save(torch.export.export(model, (ids,)), self.folder / "model.pt2")
-        named = {f"output_{n}": each.contiguous() for n, each in enumerate(outputs)}
-        save_file({"ids": ids, **named}, self.folder / "io.safetensors")
+    def test_reordered_sums_are_the_same(self):
+        self.check_reordered(net_of, lambda net: net.blocks)
 
     def test_choices_that_rounding_decides_are_the_same(self):
-        for seed in range(CASES):
-            with self.subTest(seed=seed):
-                model, ids, choose = chooser_of(seed)
-                other = copy.deepcopy(model)
-                for expert in other.experts:
-                    expert.permute(torch.randperm(model.hidden))
-                with torch.no_grad():
-                    self.save_all(model, ids, other(ids))
-                done = self.run_on(choose.choice([2, 4]))
-                self.assertEqual(done.returncode, 0, f"{seed} {model}\n{done.stderr[-2000:]}{done.stdout}")
+        self.check_reordered(chooser_of, lambda chooser: chooser.experts)
 
     def test_altered_choices_are_reported(self):
         for seed in range(CASES):
@@ -180,7 +172,7 @@ class TestSameOrNot(unittest.TestCase):
                     condition = ~condition
                 if how == "rounded":
                     rounded = rounded + 2
-                self.save_all(model, ids, (logits, index, condition, rounded))
+                self.save(model, ids, (logits, index, condition, rounded))
                 done = self.run_on(2)
                 self.assertEqual(done.returncode, 1, f"{seed} {how} {model}\n{done.stderr[-2000:]}{done.stdout}")
 

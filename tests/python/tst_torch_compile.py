@@ -11,7 +11,7 @@ import warnings
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import torch
-from ranks import Ranks  # first: it makes cleave_torch known
+from ranks import OnRanks  # first: it makes cleave_torch known
 from checks import TOLERANCE, apart, check_gathered, needs_transformers
 from models import Round, TwoGraphs, batch, call, make
 from torch import nn
@@ -151,14 +151,8 @@ def refusal(group, name):
     return None
 
 
-class TestCompile(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.ranks = Ranks(2)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.ranks.close()
+class TestCompile(OnRanks):
+    RANKS = 2
 
     def test_trains_at_three_shapes_on_the_same_storages(self):
         self.ranks.run(check_compiled, 2, "by hand", {"engine": "reference"})

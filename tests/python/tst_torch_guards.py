@@ -317,15 +317,7 @@ class Cache(Mlp):
         return super().forward(x * self.table)
 
 
-class TestGuards(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.ranks = on_ranks.Ranks(4)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.ranks.close()
-
+class TestGuards(on_ranks.OnRanks):
     def test_clipping_by_pytorch_is_that_of_the_whole(self):
         for order in (2.0, 1.0, float("inf")):
             for count in (2, 4):

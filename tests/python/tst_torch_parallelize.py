@@ -562,15 +562,7 @@ OF_TRANSFORMERS = [
 ]
 
 
-class TestParallelize(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.ranks = ranks.Ranks(4)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.ranks.close()
-
+class TestParallelize(ranks.OnRanks):
     def check(self, cases):
         for name, count, settings, placements, *shapes in cases:
             with self.subTest(model=name, ranks=count, **settings):

@@ -345,14 +345,8 @@ def scaled(group):
     return scaler.get_scale(), float((model.norm.weight - before).abs().max())
 
 
-class TestUnseen(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.ranks = on_ranks.Ranks(2)
-
-    @classmethod
-    def tearDownClass(cls):
-        cls.ranks.close()
+class TestUnseen(on_ranks.OnRanks):
+    RANKS = 2
 
     def test_what_a_program_does_not_do_is_refused(self):
         wanted = {
