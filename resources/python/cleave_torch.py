@@ -21,6 +21,7 @@ where it is, a collective's backward is its adjoint, and gradients of what sever
 
 from __future__ import annotations
 
+import abc
 import collections
 import contextlib
 import copy
@@ -42,6 +43,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 import warnings
 import weakref
 from collections import OrderedDict
@@ -59,7 +61,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree as pytree
-from torch.utils._python_dispatch import _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils.weak import WeakIdKeyDictionary
 
 __all__ = ["CleaveError", "Plan", "clip_grad_norm_", "export", "gather", "open", "parallelize", "plan"]
@@ -324,6 +326,12 @@ def _capture(
     if _casts(model):
         raise CleaveError(f"Autocast is on, and a plan has the casts of the module alone: {_INSTEAD_OF_AUTOCAST}.")
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=dynamic_shapes is None)
+    is_one = _asks_identity(model, args, kwargs)
+    if is_one and weights:
+        raise CleaveError(
+            f"{type(model).__name__} computes something else where two of its arguments are one tensor, which a file "
+            "does not say: give each argument a tensor of its own (x.clone())."
+        )
     state = _State(model, {"args": args, "kwargs": kwargs})
     try:
         with contextlib.ExitStack() as stack:
@@ -331,7 +339,7 @@ def _capture(
             stack.enter_context(_quiet())
             if not weights:
                 stack.enter_context(_without_memory(model, mode))
-                args, kwargs = pytree.tree_map_only(Tensor, lambda x: _fake_argument(mode, x), (tuple(args), kwargs))
+                args, kwargs = _fake_arguments(mode, args, kwargs, is_one)
             stack.enter_context(_captures())
             stack.enter_context(_DataIsDetached())
             # Who keeps count of what a call saves for backward, as torch.utils.checkpoint, is not to count these.
@@ -353,6 +361,63 @@ def _capture(
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
         reason = f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
         raise CleaveError(f"torch.export cannot export {type(model).__name__}: {reason}") from None
+
+
+def _together(args: Any, kwargs: Any) -> tuple[int, ...]:
+    """By tensor of a call: the first one that is the same object."""
+    first: dict[int, int] = {}
+    tensors = (leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, Tensor))
+    return tuple(first.setdefault(id(leaf), n) for n, leaf in enumerate(tensors))
+
+
+class _Calls(TorchDispatchMode):
+    """The operators of a call, with the tensors numbered as they come: equal `found` are equal computations."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[Any] = []
+        self.numbers: dict[int, int] = {}
+        self._alive: list[Any] = []  # so that no other tensor gets an id
+
+    def number(self, value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return repr(value)
+        self._alive.append(value)
+        return self.numbers.setdefault(id(value), len(self.numbers))
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.found.append((str(func), *map(self.number, pytree.tree_leaves((args, kwargs, result)))))
+        return result
+
+
+def _asks_identity(model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
+    """Whether a call computes something else for tensors that are one object than for equal ones.
+
+    The module is called without memory, with one object and with two, and the operators are compared.
+    """
+    together = _together(args, kwargs)
+    if together == tuple(range(len(together))):
+        return False
+    calls = []
+    for is_one in (True, False):
+        mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
+        fakes = _fake_arguments(mode, args, kwargs, is_one)
+        state = _State(model, {"args": fakes[0], "kwargs": fakes[1]})
+        operators = _Calls()
+        tensors = [leaf for leaf in pytree.tree_leaves(fakes) if isinstance(leaf, Tensor)]
+        for leaf, first in zip(tensors, together):
+            operators.numbers[id(leaf)] = first
+        try:
+            with _quiet(), _without_memory(model, mode), _without_hooks(model), _captures(), mode, operators:
+                result = model.forward(*fakes[0], **fakes[1])
+            returned = [operators.number(leaf) for leaf in pytree.tree_leaves(result)]
+            calls.append((operators.found, returned))
+        except Exception:  # what cannot run without memory is left to torch.export, which says why
+            return False
+        finally:
+            state.restore()
+    return bool(calls[0] != calls[1])
 
 
 def _unaliased(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -502,6 +567,18 @@ def _fake(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
     return nn.Parameter(fake, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else fake
 
 
+def _fake_arguments(mode: FakeTensorMode, args: Any, kwargs: Any, is_one: bool = False) -> Any:
+    """Those of a call; with `is_one` what is one object stays one."""
+    made: dict[int, Tensor] = {}
+
+    def fake(tensor: Tensor) -> Tensor:
+        if not is_one or id(tensor) not in made:
+            made[id(tensor)] = _fake_argument(mode, tensor)
+        return made[id(tensor)]
+
+    return pytree.tree_map_only(Tensor, fake, (tuple(args), dict(kwargs)))
+
+
 def _fake_argument(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
     """The same of what a call is given: whether it requires a gradient is something that code may ask."""
     fake = _fake(mode, tensor).detach()
@@ -613,8 +690,126 @@ def _own_classes(kinds: Iterable[type]) -> list[type]:
     return list(found)
 
 
+_MISSING = object()
+
+
+class _Variable:
+    """A name that code reads and that is no attribute: a global, or a variable of the function around."""
+
+    __slots__ = ("holder", "name", "place")
+
+    def __init__(self, holder: Any, name: str, place: str):
+        self.holder, self.name, self.place = holder, name, place
+
+    def read(self) -> Any:
+        if isinstance(self.holder, dict):
+            return self.holder.get(self.name, _MISSING)
+        try:
+            return self.holder.cell_contents
+        except ValueError:  # not set yet
+            return _MISSING
+
+    def write(self, value: Any) -> None:
+        if isinstance(self.holder, dict):
+            if value is _MISSING:
+                self.holder.pop(self.name, None)
+            else:
+                self.holder[self.name] = value
+        elif value is _MISSING:
+            del self.holder.cell_contents
+        else:
+            self.holder.cell_contents = value
+
+
+def _is_own(name: str | None) -> bool:
+    """Whether a Python module of that name is neither PyTorch's nor Python's."""
+    return name is not None and name.partition(".")[0] not in _OPAQUE
+
+
+def _functions_of(value: Any) -> Iterator[types.FunctionType]:
+    """What is called where this is called: a method's function, a property's getter, a partial's function."""
+    if isinstance(value, types.FunctionType):
+        yield value
+    elif isinstance(value, staticmethod | classmethod | types.MethodType):
+        yield from _functions_of(value.__func__)
+    elif isinstance(value, property):
+        yield from _functions_of(value.fget)
+    elif isinstance(value, functools.partial | functools.partialmethod):
+        yield from _functions_of(value.func)
+
+
+class _Code:
+    """The Python code that a module's call may reach: which variables and classes it names outside of modules.
+
+    Followed are forward, whatever methods of its classes it names, functions and classes that are globals, functions
+    that a module keeps, and hooks. PyTorch's and Python's own code is not followed.
+    """
+
+    MOST = 4096  # functions
+
+    def __init__(self, modules: Sequence[nn.Module]):
+        self.variables: list[_Variable] = []
+        self.classes: list[type] = _own_classes({type(module): None for module in modules})
+        self._known: set[tuple[int, str]] = set()
+        self._methods: dict[str, list[types.FunctionType]] = {}
+        self._waiting: list[types.FunctionType] = []
+        for cls in self.classes:
+            for name, value in vars(cls).items():
+                self._methods.setdefault(name, []).extend(_functions_of(value))
+        for name in ("forward", "__call__"):
+            self._waiting += self._methods.pop(name, [])
+        for module in modules:
+            hooks = (hook for name in _HOOKS for hook in module.__dict__[name].values())
+            for value in itertools.chain(module.__dict__.values(), hooks):
+                for each in value if isinstance(value, list | tuple) else [value]:
+                    self._waiting += _functions_of(each)
+        self._follow()
+
+    def _follow(self) -> None:
+        seen: set[int] = set()
+        while self._waiting and len(seen) < self.MOST:
+            function = self._waiting.pop()
+            if id(function) in seen:
+                continue
+            seen.add(id(function))
+            for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+                if name != "__class__":
+                    self._meet(_Variable(cell, name, f"{name} (a variable around {function.__name__})"))
+            names = self._names(function.__code__)
+            if not _is_own(function.__globals__.get("__name__")):  # a wrapper of PyTorch's
+                continue
+            for name in names:
+                self._waiting += self._methods.pop(name, [])
+                if name in function.__globals__:
+                    self._meet(_Variable(function.__globals__, name, f"the global {name}"), names)
+
+    @staticmethod
+    def _names(code: types.CodeType) -> list[str]:
+        """Of globals and attributes, in functions inside too."""
+        inner = [each for each in code.co_consts if isinstance(each, types.CodeType)]
+        return [*code.co_names, *(name for each in inner for name in _Code._names(each))]
+
+    def _meet(self, variable: _Variable, names: Sequence[str] = ()) -> None:
+        key = (id(variable.holder), variable.name)
+        value = variable.read()
+        if key in self._known and not isinstance(value, types.ModuleType):
+            return
+        if isinstance(value, types.ModuleType):  # of which other code may name other things
+            for name in names if _is_own(value.__name__) else ():
+                if name in vars(value):
+                    self._meet(_Variable(vars(value), name, f"the global {variable.name}.{name}"))
+            return
+        self._known.add(key)
+        self.variables.append(variable)
+        self._waiting += _functions_of(value)
+        if isinstance(value, type) and _is_own(value.__module__) and value not in self.classes:
+            self.classes.append(value)
+            for method in vars(value).values():
+                self._waiting += _functions_of(method)
+
+
 class _State:
-    """What Python code keeps in modules, their classes and a call's arguments, to find and undo what calls change.
+    """What Python code keeps in modules, their classes, variables and a call's arguments, to find and undo changes.
 
     Each thing that can change is known by its place ("state.losses"): a module, a container, an object, a class.
     """
@@ -625,6 +820,7 @@ class _State:
         self._model, self._arguments = model, arguments or {}
         hooks = (module.__dict__[name] for module in model.modules() for name in _HOOKS)
         self._hooks = [(each, each.copy()) for each in hooks]
+        self._code = _Code(list(model.modules()))
         self._kept = {name: (value, self._copied(value)) for name, value in self._reached().items()}
 
     def marks(self) -> dict[str, Any]:
@@ -634,6 +830,9 @@ class _State:
             items = self._copied(holder)
             if isinstance(holder, nn.Module):
                 items = {key: value for key, value in items.items() if key not in _INTERNAL} | holder._buffers
+            if isinstance(holder, _Variable) or _is_array(holder):
+                found[name] = _marked(items)
+                continue
             for key, value in items.items() if isinstance(items, dict) else [("", items)]:
                 each = [_marked(one) for one in value] if not isinstance(items, dict) else _marked(value)
                 found[f"{name}.{key}".strip(".") if isinstance(key, str) else f"{name}[{key!r}]"] = each
@@ -645,7 +844,13 @@ class _State:
                 hooks.clear()
                 hooks.update(kept)
         for holder, before in self._kept.values():
-            if isinstance(holder, list | collections.deque):
+            if isinstance(holder, _Variable):
+                if holder.read() is not before:
+                    holder.write(before)
+            elif _is_array(holder):
+                if not _equal(holder, before):
+                    holder[...] = before
+            elif isinstance(holder, list | collections.deque):
                 holder.clear()
                 holder.extend(before)
             elif isinstance(holder, dict | set):
@@ -661,6 +866,10 @@ class _State:
 
     @staticmethod
     def _copied(holder: Any) -> Any:
+        if isinstance(holder, _Variable):
+            return holder.read()
+        if _is_array(holder):
+            return holder.copy()
         if isinstance(holder, dict):
             return dict(holder)
         if isinstance(holder, list | set | collections.deque):
@@ -671,7 +880,7 @@ class _State:
 
     def _reached(self) -> dict[str, Any]:
         modules = dict(self._model.named_modules())
-        found: dict[str, Any] = {f"class {cls.__name__}": cls for cls in _own_classes(map(type, modules.values()))}
+        found: dict[str, Any] = {f"class {cls.__name__}": cls for cls in self._code.classes}
         seen = {id(module) for module in modules.values()}
         waiting: list[tuple[str, Any, int]] = []
         for path, module in modules.items():
@@ -682,6 +891,12 @@ class _State:
         for cls in [each for each in found.values() if isinstance(each, type)]:
             waiting += [(f"class {cls.__name__}.{name}", value, 0) for name, value in _settings_of(cls).items()]
         waiting += [(f"{_ARGUMENT}{name}", value, 0) for name, value in self._arguments.items()]
+        for variable in self._code.variables:
+            place = variable.place
+            while place in found:  # one of the same name
+                place += " (another)"
+            found[place] = variable
+            waiting.append((f"what {place} holds", variable.read(), 0))
         while waiting and len(found) < self.MOST:
             name, value, depth = waiting.pop()
             if type(value) in _IMMUTABLE or isinstance(value, Tensor | nn.Module) or id(value) in seen:
@@ -689,6 +904,9 @@ class _State:
             if depth > self.DEEPEST:
                 continue
             seen.add(id(value))
+            if _is_array(value):
+                found[name] = value
+                continue
             is_sequence = isinstance(value, list | tuple | set | frozenset | collections.deque)
             inner = value if is_sequence or isinstance(value, dict) else _attributes_of(value)
             if inner is None or len(inner) > self.MOST:
@@ -711,7 +929,20 @@ def _marked(value: Any) -> Any:
         return type(value), repr(value)
     if isinstance(value, tuple):
         return [_marked(each) for each in value]
-    return _Same(value)
+    return _content_of(value) if _is_array(value) else _Same(value)
+
+
+def _is_array(value: Any) -> bool:
+    """Whether it is NumPy's, which need not be there."""
+    return type(value).__module__ == "numpy" and type(value).__name__ == "ndarray"
+
+
+def _content_of(array: Any) -> Any:
+    return array.shape, array.dtype.str, hashlib.sha256(array.tobytes()).hexdigest() if array.size else ""
+
+
+def _equal(a: Any, b: Any) -> bool:
+    return bool(_content_of(a) == _content_of(b))
 
 
 @contextlib.contextmanager
@@ -738,7 +969,7 @@ def _why_not_replayed(model: nn.Module, args: Sequence[Any], kwargs: dict[str, A
     table of positions, is no change; of arguments any is.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
-    fakes = pytree.tree_map_only(Tensor, lambda x: _fake_argument(mode, x), (tuple(args), kwargs))
+    fakes = _fake_arguments(mode, args, kwargs, is_one=True)
     try:
         named = inspect.signature(model.forward).bind(*fakes[0], **fakes[1]).arguments
     except TypeError:  # a call that forward does not take: PyTorch says so
@@ -1851,6 +2082,7 @@ class _Same:
 
 
 _IMMUTABLE = frozenset({bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size})
+_CALLED = frozenset({types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, abc.ABCMeta})
 _INTERNAL = frozenset(vars(nn.Module())) - {"training"}
 # Whose objects are no settings: they are known by their identity.
 _OPAQUE = (sys.stdlib_module_names | {"torch", "numpy", __name__.partition(".")[0]}) - {"types", "argparse"}
@@ -1867,7 +2099,7 @@ class _Look:
         self._seen = set(map(id, self.modules))
         self._left = self.MOST
 
-    def at_modules(self, root: nn.Module) -> None:
+    def at_modules(self, root: nn.Module, code: _Code) -> None:
         found = self.found
         for module in self.modules:
             found.append(type(module))
@@ -1886,9 +2118,15 @@ class _Look:
                 ):
                     found.append(len(hooks))
                     found += map(_Same, hooks.values())
-        for cls in _own_classes({type(module): None for module in self.modules}):
+        for cls in code.classes:
             for name, value in _settings_of(cls).items():
                 found.append(name)
+                self.at(value)
+        for variable in code.variables:
+            value = variable.read()
+            if type(value) in _CALLED:
+                found.append(_Same(value))
+            else:
                 self.at(value)
 
     def at(self, value: Any, depth: int = 0) -> None:
@@ -1901,6 +2139,9 @@ class _Look:
             found += (_Same(value), None if known else value._version)
             if not known and value.device.type == "cpu" and value.numel() <= self.SMALL and not value.is_sparse:
                 found.append(_digest(value))  # `.data` changes it without another version
+            return
+        if _is_array(value):
+            found += (_Same(value), _content_of(value) if value.size <= self.SMALL else None)
             return
         if isinstance(value, dict | list | tuple | set | frozenset | collections.deque):
             inner: Any = value
@@ -1961,6 +2202,7 @@ class _Split:
         self.parts: dict[str, None] = {}  # names of parameters that are split
         self.__signature__ = inspect.signature(module.forward)
         self._ready: dict[Any, _Ready] = {}
+        self._code: _Code | None = None  # what the keys of `_ready` look at beside modules
         self._programs: dict[tuple[str, torch.device], _Program] = {}  # by the fingerprint of the call
         self._seed = int(ranks.share(lambda: torch.initial_seed())) & _BITS
         self._passes = 0
@@ -1972,6 +2214,7 @@ class _Split:
             return memo[id(self)]
         memo[id(self)] = copied = copy.copy(self)
         copied.module, copied.forward = module, copy.deepcopy(self.forward, memo)
+        copied._code = None
         copied._ready, copied._programs = dict(self._ready), dict(self._programs)
         copied.parts = dict(self.parts)
         return copied
@@ -1988,6 +2231,7 @@ class _Split:
         ready = self._ready.get(key := self._key(leaves, spec))
         if ready is None:
             ready = self._ready[key] = self._prepare(args, kwargs, leaves)
+            self._code = None  # another function may have come into its place
             # What forward itself has set meanwhile is no new call.
             self._ready.setdefault(self._key(leaves, spec), ready)
             while len(self._ready) > self.MOST_KEYS:  # as where each call sets another tensor
@@ -2017,6 +2261,7 @@ class _Split:
         """What may make a call another one: arguments, parameters and buffers by type, and what code may read."""
         look = _Look(self.module.modules())
         found = look.found
+        found += _together(leaves, ())
         for leaf in leaves:
             if isinstance(leaf, Tensor):
                 found += (leaf.shape, leaf.dtype, leaf.device, leaf.requires_grad)
@@ -2027,7 +2272,9 @@ class _Split:
                 if parameter is not None:
                     found += (parameter.dtype, parameter.device, parameter.requires_grad)
         if not isinstance(self.module, _Captured):  # Dynamo guards the rest
-            look.at_modules(self.module)
+            if self._code is None:
+                self._code = _Code(look.modules)
+            look.at_modules(self.module, self._code)
         return repr(spec), tuple(found)
 
     def _check_inputs(self, args: Sequence[Any], kwargs: dict[str, Any]) -> None:

@@ -79,6 +79,36 @@ class Asks(Mlp):
         return y * 2 if torch.is_grad_enabled() else y
 
 
+STEPS = 0
+LOSSES = []
+
+
+class OfGlobal(Mlp):
+    def forward(self, x):
+        global STEPS
+        STEPS += 1
+        return super().forward(x) * STEPS
+
+
+class OfGlobalList(Mlp):
+    def forward(self, x):
+        y = super().forward(x)
+        LOSSES.append(y.mean())
+        return y
+
+
+def counting():
+    calls = 0
+
+    class OfVariable(Mlp):
+        def forward(self, x):
+            nonlocal calls
+            calls += 1
+            return super().forward(x) * calls
+
+    return OfVariable
+
+
 # ---- Modules that read something that changes between calls
 
 
@@ -131,6 +161,57 @@ class OfData(OfSlots):
 
     def change(self, value):
         self.scale.data.fill_(value)
+
+
+SCALE = 1.0
+SCALES = numpy.ones(3)
+
+
+def scaled_by_global(y):
+    return y * SCALE
+
+
+class ReadsGlobal(OfSlots):
+    def forward(self, x):
+        return scaled_by_global(Mlp.forward(self, x))
+
+    def change(self, value):
+        global SCALE
+        SCALE = value
+
+
+class ReadsArray(OfSlots):
+    def forward(self, x):
+        return Mlp.forward(self, x) * float(SCALES[1])
+
+    def change(self, value):
+        SCALES[1] = value
+
+
+class ReadsVariable(OfSlots):
+    def __init__(self):
+        super().__init__()
+        scale = 1.0
+
+        def change(value):
+            nonlocal scale
+            scale = value
+
+        self.scaled, self.change = lambda y: y * scale, change
+
+    def __deepcopy__(self, memo):  # Python copies functions by reference
+        copied = type(self)()
+        copied.load_state_dict(self.state_dict())
+        return copied
+
+    def forward(self, x):
+        return self.scaled(Mlp.forward(self, x))
+
+
+class AsksIdentity(Mlp):
+    def forward(self, x, context):
+        y = super().forward(x)
+        return y * 2 if context is x else y + super().forward(context)
 
 
 class WantsGradient(OfSlots):
@@ -195,7 +276,7 @@ class Sam(torch.optim.Optimizer):
 def refusals(group):
     """By what is done: how it is refused."""
     found = {}
-    for kind in (Counter, Deque, OfClass, Drawn, DrawnByNumpy):
+    for kind in (Counter, Deque, OfClass, OfGlobal, OfGlobalList, counting(), Drawn, DrawnByNumpy):
         module, x = made(kind)
         plain, _ = made(Mlp)
         cleave.parallelize(module, cleave.plan(plain, (x,), mesh=group, **SPLIT), group)
@@ -249,7 +330,7 @@ def apart(actual, expected):
 def changes(group):
     """By what a module reads: how far it is off after that changed."""
     found = {}
-    for kind in (OfSlots, OfTheClass, OfDeque, OfData):
+    for kind in (OfSlots, OfTheClass, OfDeque, OfData, ReadsGlobal, ReadsArray, ReadsVariable):
         whole, x = made(kind)
         model = copy.deepcopy(whole)
         cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **SPLIT), group)
@@ -258,6 +339,17 @@ def changes(group):
                 each.change(value)
             found[kind.__name__, value] = apart([model(x)], [whole(x)])
         whole.change(1.0)
+    for planned in ("one", "two"):
+        whole, x = made(AsksIdentity)
+        model = copy.deepcopy(whole)
+        given = (x, x if planned == "one" else x.clone())
+        cleave.parallelize(model, cleave.plan(model, given, mesh=group, **SPLIT), group)
+        for n, call in enumerate(((x, x), (x, x.clone()), (x, x))):
+            found["AsksIdentity", planned, n] = apart([model(*call)], [whole(*call)])
+    attention = nn.MultiheadAttention(16, 4, batch_first=True)
+    whole, x = copy.deepcopy(attention), torch.randn(2, 5, 16)
+    cleave.parallelize(attention, cleave.plan(attention, (x, x, x), mesh=group, **SPLIT), group)
+    found["MultiheadAttention"] = apart(attention(x, x, x), whole(x, x, x))
     whole, x = made(WantsGradient)
     model = copy.deepcopy(whole)
     cleave.parallelize(model, cleave.plan(model, (x,), mesh=group, **SPLIT), group)
@@ -353,6 +445,9 @@ class TestUnseen(on_ranks.OnRanks):
             "Counter": "changes state.step with each call",
             "Deque": "changes recent with each call",
             "OfClass": "changes class OfClass.calls with each call",
+            "OfGlobal": "changes the global STEPS with each call",
+            "OfGlobalList": "changes what the global LOSSES holds with each call",
+            "OfVariable": "changes calls (a variable around forward) with each call",
             "Drawn": "draws numbers from Python's random",
             "DrawnByNumpy": "draws numbers from numpy.random",
             "Filled": "writes into the argument losses",
