@@ -20,7 +20,7 @@ struct ExportCommand {
     CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, flags.filesRead()));
     std::shared_ptr<const plan::Plan> plan;
     if (isPlanFile(flags.model)) {
-      CLEAVE_TRY(plan, readPlanFile(flags.model));
+      CLEAVE_TRY(plan, readUnalteredPlan(flags.model));
       CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, pipeline::filesBehind(plan->model.source)));
     } else {
       CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));

@@ -14,6 +14,7 @@ using pipeline::PlanFlags;
 using pipeline::planModel;
 using pipeline::Planned;
 using pipeline::readPlanFile;
+using pipeline::readUnalteredPlan;
 
 /// A Hub id becomes the folder of what is wanted of it; whatever else MODEL is stays.
 inline Result<void> bringModel(std::string& model, hub::Wanted wanted, const Progress& progress) {

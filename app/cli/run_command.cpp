@@ -187,7 +187,7 @@ struct RunCommand {
     if (!source.input.empty()) asked.input = source.input;
     if (rtol || atol) asked.tolerance = std::max(rtol.value_or(0), atol.value_or(0));
     if (!against.empty()) {
-      CLEAVE_TRY(asked.against, readPlanFile(against));
+      CLEAVE_TRY(asked.against, readUnalteredPlan(against));
     }
     return runBisection(asked, json, progress);
   }

@@ -64,7 +64,7 @@ Result<Side> sideOf(const PlanFlags& flags, const std::string& side, const Progr
     return Side{std::move(plan), std::move(label)};
   }
   if (fs::is_regular_file(side, ignored)) {
-    CLEAVE_TRY(auto plan, readPlanFile(side));
+    CLEAVE_TRY(auto plan, readUnalteredPlan(side));
     return Side{std::move(plan), {}};
   }
   return fail(ErrorCode::BadUsage,

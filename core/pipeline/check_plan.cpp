@@ -150,17 +150,22 @@ std::string otherVersionInWords(const plan::Plan& plan) {
                      version());
 }
 
-std::string differenceInWords(const std::vector<plan::FieldDifference>& differences) {
+/// Whose fault a difference is. A plan of earlier programs has no seal.
+std::string_view causeInWords(const plan::Plan& plan) {
+  if (plan.isAltered) return "The file was changed after Cleave wrote it.";
+  return plan.hasSeal ? "Another build of Cleave made it, or its seal was written anew."
+                      : "The file was changed, or an earlier version of Cleave made it.";
+}
+
+std::string differenceInWords(const plan::Plan& plan, const std::vector<plan::FieldDifference>& differences) {
   const plan::FieldDifference& first = differences.front();
   const std::size_t others = differences.size() - 1;
   const std::string more =
       others == 0
           ? ""
           : fmt::format(", and {}", counted(std::ssize(differences) - 1, "more field differs", "more fields differ"));
-  return fmt::format(
-      "{} is {} in the file and {} in the plan made again{}. The file was altered, or another version of Cleave made "
-      "it.",
-      first.path, first.file, first.again, more);
+  return fmt::format("{} is {} in the file and {} in the plan made again{}. {}", first.path, first.file, first.again,
+                     more, causeInWords(plan));
 }
 
 }  // namespace
@@ -203,7 +208,13 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
   if (!check.unchecked.empty()) leftOut.insert(leftOut.end(), kFieldsOfTheFolder.begin(), kFieldsOfTheFolder.end());
   if (check.lacksCertificate) leftOut.push_back("plan.certificate");
   const auto differences = plan::differingFields(file, nlohmann::ordered_json::parse(plan::toJson(**again)), leftOut);
-  if (!differences.empty()) check.findings.push_back(differenceInWords(differences));
+  if (!differences.empty()) {
+    check.findings.push_back(differenceInWords(plan, differences));
+  } else if (plan.isAltered && check.unchecked.empty()) {
+    check.findings.emplace_back(
+        "The file was changed after Cleave wrote it, in a field that this check does not compare, such as its "
+        "timings.");
+  }
   return check;
 }
 

@@ -16,7 +16,7 @@ constexpr std::int64_t kMaxProfileBytes = 1 << 20;
 Result<solve::DeviceProfile> readProfile(const fs::path& file) {
   const auto source = recognise(file.string());
   if (source && source->kind == SourceKind::Plan) {
-    CLEAVE_TRY(const auto plan, readPlanFile(file));
+    CLEAVE_TRY(const auto plan, readUnalteredPlan(file));
     return plan->costSettings.profile;
   }
   if (source && source->kind == SourceKind::Session) {

@@ -165,6 +165,16 @@ Result<std::vector<std::string>> checkExpectation(const RunRequest& request) {
                                     : checkExpected(*request.plan, *request.expect, request.replicas);
 }
 
+/// Of a plan whose file was changed: outputs that agree say nothing of what it predicts.
+void refuseToPass(RunReport& report) {
+  const bool hasFailed = report.verdict == RunVerdict::Failed;
+  (hasFailed ? report.notes : report.violations)
+      .emplace_back(
+          "The plan's file was changed after Cleave wrote it, and its predictions may be wrong. `check` says what "
+          "differs.");
+  report.verdict = RunVerdict::Failed;
+}
+
 }  // namespace
 
 std::vector<std::string> rankArguments(const RunRequest& request) {
@@ -236,6 +246,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
     CLEAVE_TRY_VOID(output->finish());
   }
   report.verdict = verdictOf(report);
+  if (request.plan->isAltered) refuseToPass(report);
   return report;
 }
 

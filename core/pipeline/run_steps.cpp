@@ -460,7 +460,7 @@ Result<void> compareWith(const fs::path& expected, RunReport& report, const RunR
   progress.report("compare");
   CLEAVE_TRY_VOID(compareOutputs(report, request, files, expected, steps, {}));
   if (asksForRuler(report)) {
-    constexpr int kMostMeasurements = 3;
+    constexpr int kMostMeasurements = 8;
     std::map<std::string, Moves> moves;
     for (int again = 0; again < kMostMeasurements && (again == 0 || asksForAnother(report)); ++again) {
       progress.report("ruler");

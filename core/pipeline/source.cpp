@@ -198,6 +198,15 @@ Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file) {
   return tl::unexpected(plan.error());
 }
 
+Result<std::shared_ptr<const plan::Plan>> readUnalteredPlan(const fs::path& file) {
+  CLEAVE_TRY(auto plan, readPlanFile(file));
+  if (plan->isAltered) {
+    return fail(ErrorCode::BadInput, "{} was changed after Cleave wrote it. `check {}` says what differs.",
+                file.string(), shellWord(file.string()));
+  }
+  return plan;
+}
+
 bool isForeignPlan(const std::string& path) {
   if (exchange::readForeignPlan(path)) return true;
   const auto source = recognise(path);

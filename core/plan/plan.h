@@ -110,7 +110,9 @@ struct Timings {
 };
 
 struct Plan {
-  std::string madeBy;  ///< version of the program that made it, "0.1.0"; empty: a file that does not say
+  std::string madeBy;      ///< version of the program that made it, "0.1.0"; empty: a file that does not say
+  bool hasSeal = false;    ///< of a file: it says what it held when it was written (base/seal.h)
+  bool isAltered = false;  ///< of a file: it holds something else now
   ModelInfo model;
   int ranks = 1;
   solve::Engine engine = solve::Engine::Reference;  ///< whose answer the plan is

@@ -17,7 +17,7 @@
 namespace cleave::plan {
 
 /// What no two makings of a plan have the same.
-inline constexpr std::array<std::string_view, 1> kMeasuredFields{"plan.timings_ms"};
+inline constexpr std::array<std::string_view, 2> kMeasuredFields{"plan.timings_ms", "plan.seal"};
 /// What another version of Cleave may word or count otherwise though its plan is the same: sentences, and how much was
 /// searched.
 inline constexpr std::array<std::string_view, 8> kFieldsOfTheVersion{"plan.made_by",

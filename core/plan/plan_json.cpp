@@ -1,4 +1,5 @@
 #include "base/json_writer.h"
+#include "base/seal.h"
 #include "graph/json.h"
 #include "plan/certificate_json.h"
 #include "plan/plan.h"
@@ -289,7 +290,7 @@ std::string toJson(const Plan& plan) {
   graph::writeGraph(json.key("graph"), *plan.graph);
   if (plan.certificate) writeCertificate(json, *plan.certificate);
   json.endObject();
-  return std::move(json).take();
+  return withSeal(std::move(json).take());
 }
 
 }  // namespace cleave::plan

@@ -1,5 +1,6 @@
 #include "base/json.h"
 #include "base/quantities.h"
+#include "base/seal.h"
 #include "graph/json.h"
 #include "graph/layers.h"
 #include "graph/type_text.h"
@@ -333,7 +334,11 @@ class PlanReader {
 Result<Plan> planFromJson(std::string_view text) {
   CLEAVE_TRY(const nlohmann::json json, parseJson(text, "The plan", program::kPlanLimits));
   CLEAVE_TRY(const JsonObject root, JsonObject::at(json, "plan"));
-  return PlanReader(root).read();
+  CLEAVE_TRY(const std::string seal, root.text(kSealKey, ""));
+  CLEAVE_TRY(Plan plan, PlanReader(root).read());
+  plan.hasSeal = !seal.empty();
+  plan.isAltered = plan.hasSeal && seal != sealOf(json);
+  return plan;
 }
 
 Result<Plan> readPlanFile(const fs::path& file) {

@@ -41,6 +41,7 @@ import random
 import re
 import shutil
 import subprocess
+import struct
 import sys
 import tempfile
 import types
@@ -143,6 +144,43 @@ def _run_cli(*arguments: str) -> str:
 # ---- Plans
 
 
+def _seal_of(document: Mapping[str, Any]) -> str:
+    """16 digits of all values of a JSON object but its own seal, as core/base/seal.h computes them."""
+    parts: list[bytes] = []
+
+    def add(value: Any) -> None:
+        if isinstance(value, Mapping):
+            parts.append(b"{")
+            for key, each in sorted(value.items()):
+                name = key.encode()
+                parts.append(b"k%d:%s" % (len(name), name))
+                add(each)
+            parts.append(b"}")
+        elif isinstance(value, list):
+            parts.append(b"[")
+            for each in value:
+                add(each)
+            parts.append(b"]")
+        elif isinstance(value, str):
+            text = value.encode()
+            parts.append(b"s%d:%s" % (len(text), text))
+        elif value is None or isinstance(value, bool):
+            parts.append(b"n" if value is None else b"t" if value else b"f")
+        else:
+            is_real = isinstance(value, float)
+            is_whole = value == int(value) and abs(value) <= 2**53 if is_real else -(2**63) <= value < 2**64
+            parts.append(b"i%d;" % int(value) if is_whole else b"d%s" % struct.pack(">d", value).hex().encode())
+
+    add({key: value for key, value in document.items() if key != "seal"})
+    content = b"".join(parts)
+    content += bytes(-len(content) % 8)
+    digest = 0xCBF29CE484222325
+    for (word,) in struct.iter_unpack("<Q", content):
+        digest = ((digest ^ word) * 0x100000001B3) & _BITS
+        digest ^= digest >> 29
+    return f"{digest:016x}"
+
+
 class Plan:
     """A plan as `cleave-cli plan --json` writes it (schema cleave.plan/1); `json` has all of it."""
 
@@ -163,7 +201,10 @@ class Plan:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
         """From a file that `save`, the window or `cleave-cli plan --json` wrote."""
-        return cls(Path(path).read_text(encoding="utf-8"))
+        plan = cls(Path(path).read_text(encoding="utf-8"))
+        if plan.json.get("seal") not in (None, _seal_of(plan.json)):
+            raise CleaveError(f"{path} was changed after Cleave wrote it. `cleave-cli check {path}` says what differs.")
+        return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """As a file that cleave-cli, cleave-rank and the window open as well."""
@@ -373,17 +414,21 @@ def _together(args: Any, kwargs: Any) -> tuple[int, ...]:
 class _Calls(TorchDispatchMode):
     """The operators of a call, with the tensors numbered as they come: equal `found` are equal computations."""
 
-    def __init__(self) -> None:
+    def __init__(self, inputs: Mapping[int, int]) -> None:
+        """`inputs`: numbers of the tensors that come in, by id."""
         super().__init__()
         self.found: list[Any] = []
-        self.numbers: dict[int, int] = {}
+        self.numbers = dict(inputs)
+        self._next = itertools.count(max(inputs.values(), default=0) + 1)
         self._alive: list[Any] = []  # so that no other tensor gets an id
 
     def number(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
             return repr(value)
         self._alive.append(value)
-        return self.numbers.setdefault(id(value), len(self.numbers))
+        if id(value) not in self.numbers:
+            self.numbers[id(value)] = next(self._next)
+        return self.numbers[id(value)]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
@@ -404,10 +449,8 @@ def _asks_identity(model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]
         mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv(), static_shapes=True)
         fakes = _fake_arguments(mode, args, kwargs, is_one)
         state = _State(model, {"args": fakes[0], "kwargs": fakes[1]})
-        operators = _Calls()
         tensors = [leaf for leaf in pytree.tree_leaves(fakes) if isinstance(leaf, Tensor)]
-        for leaf, first in zip(tensors, together):
-            operators.numbers[id(leaf)] = first
+        operators = _Calls({id(leaf): first for leaf, first in zip(tensors, together)})
         try:
             with _quiet(), _without_memory(model, mode), _without_hooks(model), _captures(), mode, operators:
                 result = model.forward(*fakes[0], **fakes[1])
@@ -2476,7 +2519,7 @@ def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "l
     device = next((parameter.device for parameter in model.parameters()), None)
     ranks = _Ranks.of(mesh, device)
     _check_parameters(model, plan, ranks)
-    ranks.check_same("plans", json.dumps({k: v for k, v in plan.json.items() if k not in ("timings_ms", "model")}))
+    ranks.check_same("plans", json.dumps({k: v for k, v in plan.json.items() if k not in ("timings_ms", "model", "seal")}))
     if via == "dtensor":
         return _parallelize_by_dtensor(model, plan, mesh, device)
     split = _Split(model, title, ranks, plan.settings, plan)

@@ -40,6 +40,30 @@ class Copy {
 class TestCliRun : public QObject {
   Q_OBJECT
  private slots:
+  /// Figures of a plan's file are believed as long as it is what Cleave wrote.
+  void anAlteredPlanDoesNotPass() {
+    QTemporaryDir folder;
+    const QString file = folder.filePath("plan.json");
+    QCOMPARE(cli({"plan", model("llama"), "--ranks", "2", "--engine", "reference", "--json", file}).exitCode, 0);
+    QJsonObject plan = QJsonDocument::fromJson(readBytes(file)).object();
+    writeBytes(file, QJsonDocument(plan).toJson());  // written anew, with its members in another order
+    QCOMPARE(cli({"run", file, "--backend", "gloo"}).exitCode, 0);
+    QJsonObject cost = plan["cost"].toObject();
+    cost["step_ms"] = cost["step_ms"].toDouble() / 2;
+    plan["cost"] = cost;
+    writeBytes(file, QJsonDocument(plan).toJson());
+    const Finished done = cli({"run", file, "--backend", "gloo"});
+    QCOMPARE(done.exitCode, 1);
+    QVERIFY2(done.out.contains("was changed after Cleave wrote it") && done.out.contains("FAILED"), done.out);
+    const Finished exported = cli({"export", file, "--format", "json"});
+    QCOMPARE(exported.exitCode, 3);
+    QVERIFY2(exported.err.contains("`check " + file.toUtf8() + "` says what differs"), exported.err);
+    const Finished checked = cli({"check", file});
+    QCOMPARE(checked.exitCode, 1);
+    QVERIFY2(checked.out.contains("plan.cost.step_ms is ") && checked.out.contains("The file was changed"),
+             checked.out);
+  }
+
   void theSplitModelComputesWhatIsExpected_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<int>("ranks");

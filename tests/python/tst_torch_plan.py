@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -114,6 +115,22 @@ class TestPlan(unittest.TestCase):
         told = run_cli("check", self.folder / "plan.json")
         self.assertNotIn("is no plan", told.stderr)
         self.assertEqual(cleave.Plan.load(self.folder / "plan.json").json, plan.json)
+
+    def test_an_altered_file_is_refused(self):
+        plan = cleave.plan(self.model, (), self.arguments, ranks=2, engine="reference", menu="full")
+        file = self.folder / "plan.json"
+        file.write_text(json.dumps(plan.json, indent=3, sort_keys=True))  # another library's way to write it
+        self.assertEqual(cleave.Plan.load(file).json, plan.json)
+        for change in (
+            lambda each: each["cost"].update(step_ms=each["cost"]["step_ms"] / 2),
+            lambda each: each["layers"][0].update(reason="because"),
+            lambda each: each["layers"].pop(),
+        ):
+            altered = json.loads(plan.text)
+            change(altered)
+            file.write_text(json.dumps(altered))
+            with self.assertRaisesRegex(cleave.CleaveError, "was changed after Cleave wrote it. `cleave-cli check .*"):
+                cleave.Plan.load(file)
 
     def test_archives_run(self):
         length = torch.export.Dim("length", min=2, max=32)
