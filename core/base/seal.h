@@ -4,7 +4,7 @@
 /// Only names and values count. Spacing, escapes, the order of members and the way a number is written do not (1.0 and
 /// 1 are one number), so that a file which went through another JSON library keeps its seal. The member "seal" of the
 /// object itself is left out. It finds what was changed by accident or by hand, and is no protection against anyone who
-/// writes another seal: `check` makes a plan again. resources/python/cleave_torch.py computes the same.
+/// writes another seal: `check` makes a plan again. resources/python/cleave_torch/plan_file.py computes the same.
 #include <nlohmann/json_fwd.hpp>
 
 #include <string>

@@ -128,6 +128,7 @@ lacks "links="
 # The launcher, in an installation whose program prints what it gets.
 mkdir -p "$work/installed/bin" "$work/installed/lib/cleave/bin"
 sed -e 's/@LIBTORCH_VERSION@/2.11.0/' -e 's/@CUDA_VERSION@/13.0/' "$packaging/launcher" >"$work/installed/bin/cleave-cli"
+# shellcheck disable=SC2016  # the program prints its own LD_LIBRARY_PATH
 printf '#!/bin/sh\necho "path=$LD_LIBRARY_PATH:"\n' >"$work/installed/lib/cleave/bin/cleave-cli"
 chmod +x "$work/installed/bin/cleave-cli" "$work/installed/lib/cleave/bin/cleave-cli"
 # launch WHEEL

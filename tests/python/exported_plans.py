@@ -9,6 +9,7 @@ stay parts up to the loss), "export": file, "plan": plan file}. Prints a list as
 rank has a part of, "different": parameters of which a rank has another shape than the plan says}, or {"error": ...}.
 Exit code 77: torch, transformers or accelerate are missing.
 """
+
 import importlib.util
 import json
 import os
@@ -20,7 +21,7 @@ import traceback
 import warnings
 
 try:
-    import accelerate  # without it transformers loads no plan
+    import accelerate  # noqa: F401, without it transformers loads no plan
     import torch
     import torch.distributed as dist
     import transformers
@@ -92,17 +93,27 @@ def compare(case, ranks):
     model = split_model(case, ranks).eval()
     split_logits, split_gradients = outputs(model, ids, case["kind"] == "loss-parallel")
     largest = max(float(g.abs().max()) for g in gradients.values())
-    differences = {name: float((whole_gradient - split_gradients[name]).abs().max()) / largest
-                   for name, whole_gradient in gradients.items()}
+    differences = {
+        name: float((whole_gradient - split_gradients[name]).abs().max()) / largest
+        for name, whole_gradient in gradients.items()
+    }
     worst = max(differences, key=differences.get)
-    local = {name: list(p.to_local().shape if isinstance(p, DTensor) else p.shape)
-             for name, p in model.named_parameters()}
-    planned = {p["name"].replace(".block_sparse_moe.", ".mlp.").replace("embed_out", "lm_head"): p["local_shape"]
-               for p in json.loads(pathlib.Path(case["plan"]).read_text())["parameters"]}
+    local = {
+        name: list(p.to_local().shape if isinstance(p, DTensor) else p.shape) for name, p in model.named_parameters()
+    }
+    planned = {
+        p["name"].replace(".block_sparse_moe.", ".mlp.").replace("embed_out", "lm_head"): p["local_shape"]
+        for p in json.loads(pathlib.Path(case["plan"]).read_text())["parameters"]
+    }
     different = sorted({re.sub(r"\.\d+\.", ".*.", name) for name in local if local[name] != planned.get(name)})
     split = sum(local[name] != list(p.shape) for name, p in reference.named_parameters() if name in local)
-    return {"logits": float((logits - split_logits).abs().max()), "gradients": differences[worst], "worst": worst,
-            "split": split, "different": different}
+    return {
+        "logits": float((logits - split_logits).abs().max()),
+        "gradients": differences[worst],
+        "worst": worst,
+        "split": split,
+        "different": different,
+    }
 
 
 def run_rank(rank, ranks, folder, cases):

@@ -8,6 +8,7 @@ Prints a list of {"accepted": bool or the error, "collectives": how many were ta
 many of these programs were refused, "by_type": for how many of them with an SpmdTypeError, "kept": lines without which
 the program was accepted}. Exit code 77: torch or spmd_types are missing.
 """
+
 import json
 import pathlib
 import re
@@ -39,13 +40,18 @@ def answer(text):
     lines = text.splitlines()
     program = next(i for i, line in enumerate(lines) if line.startswith("def program("))
     uses_loss = any("vocab_cross_entropy(tp" in line for line in lines[program:])
-    found = {"accepted": True if accepted is None else f"{type(accepted).__name__}: {accepted}",
-             "collectives": 0, "refused": 0, "by_type": 0, "kept": []}
+    found = {
+        "accepted": True if accepted is None else f"{type(accepted).__name__}: {accepted}",
+        "collectives": 0,
+        "refused": 0,
+        "by_type": 0,
+        "kept": [],
+    }
     for i, line in enumerate(lines):
         match = COLLECTIVE.match(line)
         if not match or (i < program and not uses_loss):
             continue
-        without = [*lines[:i], f"{match[1]}{match[2]} = {match[3]}", *lines[i + 1:]]
+        without = [*lines[:i], f"{match[1]}{match[2]} = {match[3]}", *lines[i + 1 :]]
         error = check("\n".join(without))
         found["collectives"] += 1
         found["refused"] += error is not None

@@ -259,7 +259,7 @@ def torch_decoder():
 @model
 def linear_attention():
     def f(m, x):
-        q, k, v = (l(x).view(2, 6, 12, 4).transpose(1, 2) for l in (m.q, m.k, m.v))
+        q, k, v = (each(x).view(2, 6, 12, 4).transpose(1, 2) for each in (m.q, m.k, m.v))
         q, k = F.elu(q) + 1, F.elu(k) + 1
         y = q @ (k.transpose(-1, -2) @ v) / (q * k.sum(-2, keepdim=True)).sum(-1, keepdim=True)
         return m.o(y.transpose(1, 2).flatten(2))
@@ -271,7 +271,7 @@ def linear_attention():
 @model
 def relative_positions():
     def f(m, x):
-        q, k, v = (l(x).view(2, 6, 12, 4).transpose(1, 2) for l in (m.q, m.k, m.v))
+        q, k, v = (each(x).view(2, 6, 12, 4).transpose(1, 2) for each in (m.q, m.k, m.v))
         r = torch.einsum("bhqc,qkc->bhqk", q, m.table[m.index])
         return m.o(((q @ k.transpose(-1, -2) + r).softmax(-1) @ v).transpose(1, 2).flatten(2))
 

@@ -8,8 +8,8 @@ import queue
 import sys
 import tempfile
 import time
-import unittest
 import traceback
+import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "resources" / "python"))

@@ -67,8 +67,12 @@ class TestBytesSent(unittest.TestCase):
     def loopback(self, *arguments):
         if shutil.which("unshare") is None:
             self.skipTest("there is no unshare")
-        done = subprocess.run(["unshare", "-rn", sys.executable, "-c", IN_NETWORK, CLI, *map(str, arguments)],
-                              capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["unshare", "-rn", sys.executable, "-c", IN_NETWORK, CLI, *map(str, arguments)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         if "unshare: " in done.stderr:
             self.skipTest(f"no network of its own: {done.stderr.strip()}")
         self.assertEqual(done.returncode, 0, done.stderr)
@@ -82,8 +86,10 @@ class TestBytesSent(unittest.TestCase):
             # A ring sends 2 (n - 1) times the bytes of an all-reduce, and n - 1 times those of an all-gather.
             sent = sum(c["bytes"] * (ranks - 1) * (2 if c["kind"] == "all_reduce" else 1) for c in plan["collectives"])
             shapes = lambda count: ",".join(["1x768"] * count)
-            few, more = (self.loopback("run", *settings, "--skip-weights", "--no-check", "--shapes", shapes(count))
-                         for count in (1, 4))
+            few, more = (
+                self.loopback("run", *settings, "--skip-weights", "--no-check", "--shapes", shapes(count))
+                for count in (1, 4)
+            )
             # Each shape runs twice: once to warm up.
             measured = (more - few) / 3 / 2
             self.assertLess(abs(measured - sent), 0.02 * sent, (ranks, measured, sent))
@@ -93,8 +99,22 @@ class TestMemory(unittest.TestCase):
     """The ranks count their allocations; the kernel counts the memory of the process."""
 
     def peak(self, config, *arguments):
-        report = json.loads(cli("run", folder_with(config), "--ranks", 2, *SPLIT, "--seq", 128, "--skip-weights",
-                                "--no-check", *arguments, "--json", "-"))
+        report = json.loads(
+            cli(
+                "run",
+                folder_with(config),
+                "--ranks",
+                2,
+                *SPLIT,
+                "--seq",
+                128,
+                "--skip-weights",
+                "--no-check",
+                *arguments,
+                "--json",
+                "-",
+            )
+        )
         return report["ranks"][0]["peak_rss"], report["ranks"][0]["peak_memory"], report["plan"]["predicted_memory"]
 
     def test_the_process_grows_by_what_is_predicted(self):
@@ -128,9 +148,9 @@ class TestTraining(unittest.TestCase):
         for _ in range(self.STEPS):
             optimizer.zero_grad()
             total = 0.0
-            for i, l in zip(ids.chunk(how["accumulate"]), labels.chunk(how["accumulate"])):
+            for part, wanted in zip(ids.chunk(how["accumulate"]), labels.chunk(how["accumulate"])):
                 cache = {} if "bert" in config["model_type"] else {"use_cache": False}
-                loss = model(input_ids=i, labels=l, **cache).loss
+                loss = model(input_ids=part, labels=wanted, **cache).loss
                 (loss / how["accumulate"]).backward()
                 total += loss.item() / how["accumulate"]
             if how["clip"]:
@@ -141,7 +161,7 @@ class TestTraining(unittest.TestCase):
 
     def test_folders_train_as_transformers_and_torch_optim_do(self):
         names = sorted(path.name for path in FAMILIES.iterdir() if (path / "config.json").exists())
-        # Labels of one number for each row, positions that begin behind padding, tensors under older names.
+        # Labels of one number for each row, positions that begin after padding, tensors under older names.
         names = [n for n in names if not n.endswith(("classification", "published", "fused"))]
         for seed in range(RUNS):
             choose = random.Random(seed)
@@ -161,15 +181,38 @@ class TestTraining(unittest.TestCase):
                 losses, parameters = self.trained(folder, ids, labels, how)
                 place = Path(tempfile.mkdtemp())
                 save_file({"input_ids": ids, "labels": labels}, place / "in.safetensors")
-                arguments = ["--optimizer", "momentum" if how["momentum"] else "sgd", "--lr", how["lr"],
-                             "--weight-decay", how["decay"], "--accumulate", how["accumulate"]]
+                arguments = [
+                    "--optimizer",
+                    "momentum" if how["momentum"] else "sgd",
+                    "--lr",
+                    how["lr"],
+                    "--weight-decay",
+                    how["decay"],
+                    "--accumulate",
+                    how["accumulate"],
+                ]
                 if how["clip"]:
                     arguments += ["--clip-norm", how["clip"]]
                 if any(fnmatch.fnmatch(name, how["freeze"]) for name in parameters):
                     arguments += ["--freeze", how["freeze"]]
-                cli("run", folder, "--ranks", ranks, *SPLIT, "--batch", 2, "--seq", 9,
-                    "--input", place / "in.safetensors", "--train-steps", self.STEPS, *arguments,
-                    "--output", place / "out.safetensors")
+                cli(
+                    "run",
+                    folder,
+                    "--ranks",
+                    ranks,
+                    *SPLIT,
+                    "--batch",
+                    2,
+                    "--seq",
+                    9,
+                    "--input",
+                    place / "in.safetensors",
+                    "--train-steps",
+                    self.STEPS,
+                    *arguments,
+                    "--output",
+                    place / "out.safetensors",
+                )
                 found = load_file(place / "out.safetensors")
                 for own, expected in zip(found["losses"].tolist(), losses):
                     self.assertAlmostEqual(own, expected, delta=2e-5)
@@ -198,8 +241,23 @@ class TestRounding(unittest.TestCase):
                     logits.append(model(input_ids=ids).logits.double())
             place = Path(tempfile.mkdtemp())
             save_file({"input_ids": ids}, place / "in.safetensors")
-            cli("run", folder, "--ranks", 2, *SPLIT, "--batch", 2, "--seq", 16, "--loss", "off", "--input",
-                place / "in.safetensors", "--output", place / "out.safetensors")
+            cli(
+                "run",
+                folder,
+                "--ranks",
+                2,
+                *SPLIT,
+                "--batch",
+                2,
+                "--seq",
+                16,
+                "--loss",
+                "off",
+                "--input",
+                place / "in.safetensors",
+                "--output",
+                place / "out.safetensors",
+            )
             own = load_file(place / "out.safetensors")["logits"].double()
             far = lambda x: float((x - logits[0]).square().mean().sqrt())
             self.assertLess(far(own), 3 * far(logits[1]) + 1e-9, name)

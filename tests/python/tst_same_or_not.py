@@ -254,7 +254,7 @@ class TestSameOrNot(unittest.TestCase):
         if how == "operand":
             node = choose.choice(calls)
             at = choose.choice([i for i, a in enumerate(node["args"]) if isinstance(a, dict) and "v" in a])
-            node["args"][at] = {"v": choose.choice([v for v in range(node["args"][at]["v"] + 1)])}
+            node["args"][at] = {"v": choose.choice(range(node["args"][at]["v"] + 1))}
         if how == "collective":
             reduces = [node for node in calls if "all_reduce" in ops[node["op"]]]
             if not reduces:

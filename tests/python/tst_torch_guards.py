@@ -11,12 +11,13 @@ import unittest
 import warnings
 from pathlib import Path
 
-import ranks as on_ranks  # puts cleave_torch on the path
 import torch
 import torch.distributed as dist
 import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.nn import functional as F
+
+import ranks as on_ranks  # puts cleave_torch on the path
 
 import cleave_torch as cleave
 
@@ -74,7 +75,7 @@ def clipped(group, order):
 
 def refusals(group):
     """By what is done: how it is refused."""
-    whole, model, x = split(group)
+    _, model, x = split(group)
     model(x).sum().backward()
     folder = tempfile.mkdtemp()
     optimizers = {
@@ -198,7 +199,7 @@ def by_dtensor(group, how):
 
 
 class Sequence(nn.Module):
-    """Layers in an nn.Sequential beside modules that are none."""
+    """Layers in an nn.Sequential beside other modules."""
 
     def __init__(self):
         super().__init__()
@@ -338,7 +339,7 @@ class TestGuards(on_ranks.OnRanks):
     def test_checks_compare_inputs_and_gradients(self):
         for inputs, gradient in self.ranks.run(checked, 2):
             self.assertIn("is called with another x on rank 1 than on rank 0", inputs)
-            self.assertIn("The gradient of norm.weight, which all ranks hold, differs between rank 0", gradient)
+            self.assertIn("The gradient of norm.weight, which is replicated, differs between rank 0", gradient)
 
     def test_captures_are_compared_by_content(self):
         for apart, refused in self.ranks.run(captures, 2):

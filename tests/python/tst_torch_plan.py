@@ -15,16 +15,17 @@ import unittest
 import warnings
 from pathlib import Path
 
-SOURCE = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(Path(__file__).parent), str(SOURCE / "resources" / "python")]
-
 import torch
-from models import ByHand, batch
 from torch import nn
 
+import ranks  # noqa: F401, puts cleave_torch on the path
+
 import cleave_torch as cleave
+from cleave_torch.split_forward import select_graph
+from models import ByHand, batch
 
 warnings.filterwarnings("ignore")
+SOURCE = Path(__file__).resolve().parents[2]
 CLI = os.environ["CLEAVE_CLI"]
 
 
@@ -113,7 +114,7 @@ class TestPlan(unittest.TestCase):
         self.assertRegex(text, r"\n  down +row +128 input features split over 2 ranks, 64 each")
         plan.save(self.folder / "plan.json")
         told = run_cli("check", self.folder / "plan.json")
-        self.assertNotIn("is no plan", told.stderr)
+        self.assertNotIn("not a plan", told.stderr)
         self.assertEqual(cleave.Plan.load(self.folder / "plan.json").json, plan.json)
 
     def test_an_altered_file_is_refused(self):
@@ -150,22 +151,19 @@ class TestPlan(unittest.TestCase):
         self.assertEqual(run_cli("plan", archive, *flags).returncode, 0)
         plan = cleave.plan(self.model, (), self.arguments, engine="reference")
         of_file = cleave.Plan.load(self.folder / "plan.json")
-        self.assertEqual(cleave._graph_of(of_file), cleave._graph_of(plan))
+        self.assertEqual(select_graph(of_file), select_graph(plan))
 
     def test_refuses_in_one_sentence(self):
         x = torch.ones(2, 16)
         norm = nn.Sequential(nn.Linear(16, 16), nn.BatchNorm1d(16))
         for words, settings in (
             ("torch.export cannot export Branches: GuardOnDataDependentSymNode: ", {"model": Branches(), "args": (x,)}),
-            (
-                "args are the positional arguments of a call, as a tuple, and not Tensor",
-                {"model": Branches(), "args": x},
-            ),
+            ("args is a Tensor. Pass the positional arguments as a tuple", {"model": Branches(), "args": x}),
             ("Sequential writes into 1.num_batches_tracked when it is called", {"model": norm, "args": (x,)}),
             ("Shrinks writes into weight when it is called", {"model": Shrinks(16, 16), "args": (x,)}),
             ('--engine is "fast": write reference, learning or optimal.', {"engine": "fast"}),
-            ("plan has no setting colour (--colour): those are the flags of", {"colour": "red"}),
-            ("plan has no setting engin (--engin): write engine.", {"engin": "reference", "menu": "full"}),
+            ("plan has no setting colour (--colour). `cleave-cli plan --help` lists the flags", {"colour": "red"}),
+            ("plan has no setting engin (--engin). Use engine.", {"engin": "reference", "menu": "full"}),
             ("The pin `nowhere=row` matches no layer", {"pins": "nowhere=row"}),
             ("The memory budget is 1 KiB per rank", {"memory_budget": "1KiB"}),
         ):
@@ -176,13 +174,13 @@ class TestPlan(unittest.TestCase):
                 self.assertNotIn("Traceback", said)
         with torch.autocast("cpu"):
             self.assertIn("Autocast is on", self.refused(self.model, (self.ids,)))
-        with self.assertRaisesRegex(cleave.CleaveError, "no plan of the schema"):
+        with self.assertRaisesRegex(cleave.CleaveError, "not a plan with schema"):
             cleave.Plan("{}")
 
     def test_finds_the_programs(self):
         here = self.folder / "prefix" / "share" / "cleave" / "python"
         here.mkdir(parents=True)
-        shutil.copy(SOURCE / "resources" / "python" / "cleave_torch.py", here)
+        shutil.copytree(SOURCE / "resources" / "python" / "cleave_torch", here / "cleave_torch")
         code = (
             "import torch, cleave_torch; print(cleave_torch.plan(torch.nn.Linear(4, 4), (torch.ones(1, 4),), ranks=3))"
         )
@@ -200,7 +198,7 @@ class TestPlan(unittest.TestCase):
         (self.folder / "prefix" / "bin" / "cleave-cli").symlink_to(CLI)
         self.assertIn("Plan of Linear for 3 ranks", python(PATH="/nowhere").stdout)
         wrong = python(CLEAVE_CLI="/nowhere/cleave-cli")
-        self.assertIn("CLEAVE_CLI is /nowhere/cleave-cli: there is no program", wrong.stderr)
+        self.assertIn("CLEAVE_CLI is /nowhere/cleave-cli, but /nowhere/cleave-cli is not an executable", wrong.stderr)
 
     @unittest.skipUnless(Path(CLI).with_name("cleave").exists(), "the window is not built")
     def test_opens_the_window(self):
@@ -224,6 +222,18 @@ class TestPlan(unittest.TestCase):
         process.send_signal(signal.SIGTERM)
         process.wait(30)
         self.assertFalse(Path(f"/proc/{window[0]}").exists(), "the window is still there")
+
+
+class TestPackage(unittest.TestCase):
+    def test_modules_import_only_modules_listed_above_them(self):
+        folder = SOURCE / "resources" / "python" / "cleave_torch"
+        listed = re.findall(r"\w+", cleave.__doc__.partition("only modules above it:")[2])
+        places = {path.stem: listed.index(path.stem) for path in folder.glob("[!_]*.py")}
+        self.assertGreater(len(places), 30)
+        for name, place in places.items():
+            text = (folder / f"{name}.py").read_text(encoding="utf-8")
+            for other in re.findall(r"^from \.(?: import )?(\w+)", text, re.MULTILINE):
+                self.assertLess(places[other], place, f"{name} imports {other}")
 
 
 class TestDocument(unittest.TestCase):

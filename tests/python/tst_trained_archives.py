@@ -280,8 +280,15 @@ class TestTrainedArchives(unittest.TestCase):
         # The first plan that is found splits what can be split; the fastest of models this small splits nothing.
         engine = choose.choice(["learning", "learning", "reference", "optimal"])
         settings = ["--menu", "full", "--engine", engine]
-        done = self.train(STEPS, "--expect", self.folder / "expected.safetensors", *settings,
-                          "--json", self.folder / "report.json", ranks=ranks)
+        done = self.train(
+            STEPS,
+            "--expect",
+            self.folder / "expected.safetensors",
+            *settings,
+            "--json",
+            self.folder / "report.json",
+            ranks=ranks,
+        )
         said = f"seed {seed}, {ranks} ranks\n{model}\n{done.stderr}{done.stdout}"
         self.assertEqual(done.returncode, 0, said)
         self.assertIn("passed: ", done.stdout, said)
@@ -355,8 +362,16 @@ class TestTrainedArchives(unittest.TestCase):
 
     def train(self, steps, *more, ranks=2):
         arguments = ["--train-steps", steps, "--optimizer", "sgd", "--lr", RATE]
-        return self.run_cli("run", self.folder / "model.pt2", "--ranks", ranks, *arguments,
-                            "--input", self.folder / "input.safetensors", *more)
+        return self.run_cli(
+            "run",
+            self.folder / "model.pt2",
+            "--ranks",
+            ranks,
+            *arguments,
+            "--input",
+            self.folder / "input.safetensors",
+            *more,
+        )
 
     def test_each_name_of_a_tied_parameter_freezes_it(self):
         torch.manual_seed(0)
