@@ -19,20 +19,20 @@ constexpr double kExact = 9007199254740992.0;  // 2^53
 /// Digests what is added to it in whole words, so that it does not matter how it is cut.
 class Sealer {
  public:
-  void add(const json& value, std::string_view leftOut) {
+  void add(const json& value, bool isWhole) {
     switch (value.type()) {
       case json::value_t::object:
         m_buffer += '{';
         for (const auto& [key, item] : value.items()) {  // in the order of their names
-          if (key == leftOut) continue;
+          if (isWhole && (key == kSealKey || key == kTimingsKey)) continue;
           fmt::format_to(std::back_inserter(m_buffer), "k{}:{}", key.size(), key);
-          add(item, {});
+          add(item, false);
         }
         m_buffer += '}';
         break;
       case json::value_t::array:
         m_buffer += '[';
-        for (const json& item : value) add(item, {});
+        for (const json& item : value) add(item, false);
         m_buffer += ']';
         break;
       case json::value_t::string: {
@@ -76,7 +76,7 @@ class Sealer {
 
 std::string sealOf(const json& object) {
   Sealer sealer;
-  sealer.add(object, kSealKey);
+  sealer.add(object, true);
   return sealer.text();
 }
 

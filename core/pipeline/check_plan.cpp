@@ -212,8 +212,7 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
     check.findings.push_back(differenceInWords(plan, differences));
   } else if (plan.isAltered && check.unchecked.empty()) {
     check.findings.emplace_back(
-        "The file was changed after Cleave wrote it, in a field that this check does not compare, such as its "
-        "timings.");
+        "The file was changed after Cleave wrote it, in a field that this check does not compare.");
   }
   return check;
 }
