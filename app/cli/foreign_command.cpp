@@ -85,7 +85,7 @@ Result<int> showForeignPlan(PlanFlags flags, bool asksRanks, const std::string& 
   CLEAVE_TRY(plan::PlanDiff diff, plan::diff(*demanded->plan, *best));
   diff.labelBefore = fmt::format("{}, {}", foreign.where, counted(options.ranks, "rank"));
   endProgress();
-  if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toJson(*demanded->plan) + "\n"));
+  if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toSealedJson(*demanded->plan) + "\n"));
   if (json == "-") return 0;
   std::string text = fmt::format("{} names {} of {} layers; the others are whole.\n\n", foreign.where,
                                  demanded->namedLayers, demanded->layers);

@@ -47,7 +47,7 @@ struct PlanCommand {
       if (pipeline::isOverBudget(planned.solved->result)) CLEAVE_TRY_VOID(tellWhatFits(planned, progress));
       return exit;
     }
-    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toJson(*planned.plan) + "\n"));
+    if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toSealedJson(*planned.plan) + "\n"));
     if (json != "-") CLEAVE_TRY_VOID(writeOutput("-", planSummary(*planned.plan)));
     std::vector<std::string> warnings = planned.plan->warnings;
     CLEAVE_TRY_VOID(addIgnoredKeys(*planned.model, warnings));

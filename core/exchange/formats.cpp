@@ -8,7 +8,9 @@
 namespace cleave::exchange {
 namespace {
 
-Result<Exported> writeJson(const plan::Plan& plan, const Options&) { return Exported{plan::toJson(plan) + "\n", {}}; }
+Result<Exported> writeJson(const plan::Plan& plan, const Options&) {
+  return Exported{plan::toSealedJson(plan) + "\n", {}};
+}
 Result<Exported> writeDot(const plan::Plan& plan, const Options&) { return Exported{plan::toDot(plan), {}}; }
 
 Result<Exported> drawnAs(std::string_view format, const plan::Plan& plan, const Options& options) {

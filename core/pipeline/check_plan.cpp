@@ -150,11 +150,14 @@ std::string otherVersionInWords(const plan::Plan& plan) {
                      version());
 }
 
-/// Whose fault a difference is. A plan of earlier programs has no seal.
-std::string_view causeInWords(const plan::Plan& plan) {
-  if (plan.isAltered) return "The file was changed after Cleave wrote it.";
-  return plan.hasSeal ? "Another build of Cleave made it, or its seal was written anew."
-                      : "The file was changed, or an earlier version of Cleave made it.";
+/// Why a file may differ from the plan made again.
+std::string_view causeInWords(plan::Seal seal) {
+  switch (seal) {
+    case plan::Seal::Broken: return "The file was changed after Cleave wrote it.";
+    case plan::Seal::Intact: return "Another build of Cleave made it, or its seal was written anew.";
+    case plan::Seal::None: break;
+  }
+  return "The file was changed, or an earlier version of Cleave made it.";
 }
 
 std::string differenceInWords(const plan::Plan& plan, const std::vector<plan::FieldDifference>& differences) {
@@ -165,7 +168,7 @@ std::string differenceInWords(const plan::Plan& plan, const std::vector<plan::Fi
           ? ""
           : fmt::format(", and {}", counted(std::ssize(differences) - 1, "more field differs", "more fields differ"));
   return fmt::format("{} is {} in the file and {} in the plan made again{}. {}", first.path, first.file, first.again,
-                     more, causeInWords(plan));
+                     more, causeInWords(plan.seal));
 }
 
 }  // namespace
@@ -210,7 +213,7 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
   const auto differences = plan::differingFields(file, nlohmann::ordered_json::parse(plan::toJson(**again)), leftOut);
   if (!differences.empty()) {
     check.findings.push_back(differenceInWords(plan, differences));
-  } else if (plan.isAltered && check.unchecked.empty()) {
+  } else if (plan.seal == plan::Seal::Broken && check.unchecked.empty()) {
     check.findings.emplace_back(
         "The file was changed after Cleave wrote it, in a field that this check does not compare.");
   }

@@ -200,7 +200,7 @@ Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file) {
 
 Result<std::shared_ptr<const plan::Plan>> readUnalteredPlan(const fs::path& file) {
   CLEAVE_TRY(auto plan, readPlanFile(file));
-  if (plan->isAltered) {
+  if (plan->seal == plan::Seal::Broken) {
     return fail(ErrorCode::BadInput, "{} was changed after Cleave wrote it. `check {}` says what differs.",
                 file.string(), shellWord(file.string()));
   }

@@ -27,9 +27,10 @@ Result<void> refuseOtherThan(SourceKind wanted, const Source& found, const std::
 Result<void> refuseOtherThan(SourceKind wanted, const std::string& path);
 /// False for everything else, also for what cannot be opened.
 bool isPlanFile(const std::string& path);
-/// Of a plan that was changed after Cleave wrote it too: a run of it is not passed, and a bisection finds what differs.
+/// Also reads a plan that was changed after Cleave wrote it: a run of it does not pass, and a bisection finds what
+/// differs.
 Result<std::shared_ptr<const plan::Plan>> readPlanFile(const fs::path& file);
-/// BadInput where it was changed: for whoever takes its figures or its placements as they are.
+/// The same for callers that use the figures or placements unchecked: BadInput if the file was changed.
 Result<std::shared_ptr<const plan::Plan>> readUnalteredPlan(const fs::path& file);
 /// A plan of another library, or a JSON file that is none of anybody's.
 bool isForeignPlan(const std::string& path);

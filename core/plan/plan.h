@@ -109,10 +109,12 @@ struct Timings {
   double loadMs = 0, captureMs = 0, decomposeMs = 0, solveMs = 0, annotateMs = 0, replaceMs = 0;
 };
 
+/// What a file's seal (seal.h) says. None: an earlier program wrote it, or it was not read from a file.
+enum class Seal : std::uint8_t { None, Intact, Broken };
+
 struct Plan {
-  std::string madeBy;      ///< version of the program that made it, "0.1.0"; empty: a file that does not say
-  bool hasSeal = false;    ///< of a file: it says what it held when it was written (base/seal.h)
-  bool isAltered = false;  ///< of a file: it holds something else now
+  std::string madeBy;  ///< version of the program that made it, "0.1.0"; empty: a file that does not say
+  Seal seal = Seal::None;
   ModelInfo model;
   int ranks = 1;
   solve::Engine engine = solve::Engine::Reference;  ///< whose answer the plan is
@@ -196,6 +198,8 @@ std::map<rules::CollectiveKind, Traffic> trafficByKind(const std::vector<Collect
 /// Schema "cleave.plan/1" (the contract of `cleave-cli plan --json`), deterministic but for `timings_ms`.
 /// Holds the rank program too, so that `cleave-rank` needs nothing else but the weights.
 std::string toJson(const Plan& plan);
+/// The same with its seal: for files that users keep.
+std::string toSealedJson(const Plan& plan);
 /// Reads a plan file again (layout: plan_json.cpp). Foreign input: bounded and versioned; the rank program as
 /// program::rankProgramFromJson checks it; collectives and types as the program has them. The memory prediction is
 /// computed again.

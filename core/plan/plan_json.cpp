@@ -1,9 +1,9 @@
 #include "base/json_writer.h"
-#include "base/seal.h"
 #include "graph/json.h"
 #include "plan/certificate_json.h"
 #include "plan/plan.h"
 #include "plan/schema.h"
+#include "plan/seal.h"
 #include "plan/standing_json.h"
 #include "solve/cost/memory_parts.h"
 #include "solve/problem/device_profile.h"
@@ -290,7 +290,9 @@ std::string toJson(const Plan& plan) {
   graph::writeGraph(json.key("graph"), *plan.graph);
   if (plan.certificate) writeCertificate(json, *plan.certificate);
   json.endObject();
-  return withSeal(std::move(json).take());
+  return std::move(json).take();
 }
+
+std::string toSealedJson(const Plan& plan) { return withSeal(toJson(plan)); }
 
 }  // namespace cleave::plan

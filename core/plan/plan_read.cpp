@@ -1,6 +1,5 @@
 #include "base/json.h"
 #include "base/quantities.h"
-#include "base/seal.h"
 #include "graph/json.h"
 #include "graph/layers.h"
 #include "graph/type_text.h"
@@ -8,6 +7,7 @@
 #include "plan/demands.h"
 #include "plan/plan.h"
 #include "plan/schema.h"
+#include "plan/seal.h"
 #include "plan/standing_json.h"
 #include "plan/steps.h"
 #include "program/check.h"
@@ -336,8 +336,7 @@ Result<Plan> planFromJson(std::string_view text) {
   CLEAVE_TRY(const JsonObject root, JsonObject::at(json, "plan"));
   CLEAVE_TRY(const std::string seal, root.text(kSealKey, ""));
   CLEAVE_TRY(Plan plan, PlanReader(root).read());
-  plan.hasSeal = !seal.empty();
-  plan.isAltered = plan.hasSeal && seal != sealOf(json);
+  if (!seal.empty()) plan.seal = seal == sealOf(json) ? Seal::Intact : Seal::Broken;
   return plan;
 }
 

@@ -100,7 +100,7 @@ class ExampleCall:
             torch.set_rng_state(random_state)
 
     def find_difference(self, whole: dict[str, Tensor]) -> str | None:
-        """The first output or gradient that is not what it was, beyond rounding. None: there is none."""
+        """The first output or gradient that differs by more than rounding, as a clause. None if all agree."""
         try:
             now = self.observe()
         except Exception as error:

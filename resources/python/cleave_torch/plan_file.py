@@ -126,7 +126,7 @@ def count_noun(count: int, noun: str) -> str:
 
 
 def compute_seal(document: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits of all values of a JSON object but its seal, as core/base/seal.h computes them."""
+    """16 hexadecimal digits of all values of a JSON object but its seal, as core/plan/seal.h computes them."""
     content = b"".join(_serialize({key: value for key, value in document.items() if key not in ("seal", "timings_ms")}))
     content += bytes(-len(content) % 8)
     digest = 0xCBF29CE484222325

@@ -1,14 +1,16 @@
-#include "base/seal.h"
+#include "plan/seal.h"
 
 #include "base/digest.h"
+#include "plan/plan_fields.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
-namespace cleave {
+namespace cleave::plan {
 namespace {
 
 using nlohmann::json;
@@ -16,23 +18,35 @@ using nlohmann::json;
 /// Below it a whole number is exact as a double, and another library may write it as an integer.
 constexpr double kExact = 9007199254740992.0;  // 2^53
 
+bool isMeasured(const std::string& key) {
+  return std::ranges::find(kMeasuredFields, "plan." + key) != kMeasuredFields.end();
+}
+
 /// Digests what is added to it in whole words, so that it does not matter how it is cut.
 class Sealer {
  public:
-  void add(const json& value, bool isWhole) {
+  void addMembers(const json& object, bool isPlan) {
+    m_buffer += '{';
+    for (const auto& [key, item] : object.items()) {  // in the order of their names
+      if (isPlan && isMeasured(key)) continue;
+      fmt::format_to(std::back_inserter(m_buffer), "k{}:{}", key.size(), key);
+      add(item);
+    }
+    m_buffer += '}';
+  }
+
+  std::string text() {
+    m_digest.addPart(std::as_bytes(std::span(m_buffer)));
+    return fmt::format("{:016x}", m_digest.value());
+  }
+
+ private:
+  void add(const json& value) {
     switch (value.type()) {
-      case json::value_t::object:
-        m_buffer += '{';
-        for (const auto& [key, item] : value.items()) {  // in the order of their names
-          if (isWhole && (key == kSealKey || key == kTimingsKey)) continue;
-          fmt::format_to(std::back_inserter(m_buffer), "k{}:{}", key.size(), key);
-          add(item, false);
-        }
-        m_buffer += '}';
-        break;
+      case json::value_t::object: addMembers(value, false); break;
       case json::value_t::array:
         m_buffer += '[';
-        for (const json& item : value) add(item, false);
+        for (const json& item : value) add(item);
         m_buffer += ']';
         break;
       case json::value_t::string: {
@@ -48,13 +62,6 @@ class Sealer {
     }
     digestWholeWords();
   }
-
-  std::string text() {
-    m_digest.addPart(std::as_bytes(std::span(m_buffer)));
-    return fmt::format("{:016x}", m_digest.value());
-  }
-
- private:
   void addInteger(std::integral auto value) { fmt::format_to(std::back_inserter(m_buffer), "i{};", value); }
   void addReal(double value) {
     if (std::abs(value) <= kExact && value == std::trunc(value)) return addInteger(static_cast<std::int64_t>(value));
@@ -74,9 +81,9 @@ class Sealer {
 
 }  // namespace
 
-std::string sealOf(const json& object) {
+std::string sealOf(const json& plan) {
   Sealer sealer;
-  sealer.add(object, true);
+  sealer.addMembers(plan, true);
   return sealer.text();
 }
 
@@ -87,4 +94,4 @@ std::string withSeal(std::string text) {
   return text + fmt::format(",\n\"{}\":\"{}\"\n}}\n", kSealKey, seal);
 }
 
-}  // namespace cleave
+}  // namespace cleave::plan
