@@ -1,4 +1,4 @@
-// The window and the session it shows. Wires; what they do lives in views/.
+// The window and its session. This file only connects them; views/ has the code.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -39,7 +39,8 @@ bool hasArgument(int argc, char** argv, std::string_view wanted) {
   return false;
 }
 
-/// Qt ends the program without a word to act on when there is no display; say it first, and let scripts do without one.
+/// Without a display Qt aborts with an unhelpful message. This reports the problem first, and lets scripts run without
+/// a display.
 bool choosePlatform(int argc, char** argv) {
   const auto isSet = [](const char* name) { return std::getenv(name) && *std::getenv(name); };
   if (isSet("QT_QPA_PLATFORM") || isSet("DISPLAY") || isSet("WAYLAND_DISPLAY")) return true;
@@ -48,8 +49,8 @@ bool choosePlatform(int argc, char** argv) {
   return true;
 }
 
-/// Who ends the program from outside has ranks stopped and temporary files removed, as who closes the window. A second
-/// signal waits for nothing. `ending`: of blockEndingSignals.
+/// A signal that ends the program stops the ranks and removes temporary files, as closing the window does. A second
+/// signal exits at once. `ending`: from blockEndingSignals.
 void endOnSignals(views::Session& session, const sigset_t& ending) {
   std::thread([&session, ending] {
     int received = 0;
@@ -71,7 +72,7 @@ int fail(const Error& error) {
   return exitCode(error.code);
 }
 
-/// Where settings and runs are kept goes by these names.
+/// Qt derives the folders for settings and runs from these names.
 void nameApplication() {
   QCoreApplication::setOrganizationName(QStringLiteral("cleave"));
   QCoreApplication::setApplicationName(QStringLiteral("cleave"));
@@ -80,7 +81,7 @@ void nameApplication() {
 
 std::vector<about::Component> ownComponents() { return {{"Qt", qVersion()}, {"Graphviz", views::graphvizVersion()}}; }
 
-/// Those that no path can stand in; of the others, that there are some.
+/// The values of settings that cannot contain a path; for the others only their presence.
 about::ReportSection settingsSection() {
   const QSettings settings;
   about::ReportSection section{"Settings of the window", {}};
@@ -106,13 +107,13 @@ about::ReportSection screensSection() {
   return section;
 }
 
-/// What Qt knows comes last: where there is a display that cannot be used, it ends the program.
+/// Qt's part comes last, because Qt aborts if there is a display that it cannot use.
 int report(int argc, char** argv) {
   nameApplication();
   fmt::print("{}{}", about::problemReport("cleave", ownComponents()), about::toText(settingsSection()));
   std::fflush(stdout);
   if (!choosePlatform(argc, argv)) {
-    fmt::print("{}", about::toText({"Screens", {"none: neither DISPLAY nor WAYLAND_DISPLAY is set"}}));
+    fmt::print("{}", about::toText({"Screens", {"no display: DISPLAY and WAYLAND_DISPLAY are not set"}}));
     return 0;
   }
   const QGuiApplication app(argc, argv);
@@ -152,8 +153,7 @@ int main(int argc, char** argv) {
   if (!options.platform.empty()) setenv("QT_QPA_PLATFORM", options.platform.c_str(), 1);
   if (reports) return report(argc, argv);
   if (!choosePlatform(argc, argv))
-    return fail({ErrorCode::Environment,
-                 "There is no display: set DISPLAY, or drive the window with --script (which draws offscreen)."});
+    return fail({ErrorCode::Environment, "No display found. Set DISPLAY, or use --script, which draws offscreen."});
 
   const sigset_t ending = blockEndingSignals();
   nameApplication();
@@ -172,7 +172,7 @@ int main(int argc, char** argv) {
     QTimer::singleShot(0, &window, [&] { window.openPath(views::toQ(options.model)); });
   const int code = isScript ? runScript(window, options) : QApplication::exec();
   session.shutdown();
-  if (!views::Worker::hasLeftBehind()) return code;
+  if (!views::Worker::hasAbandonedThread()) return code;
   std::fflush(nullptr);
-  std::_Exit(code);  // a thread still works on what destructors would take apart
+  std::_Exit(code);  // a thread still uses objects that destructors would destroy
 }

@@ -1,5 +1,5 @@
-/// cleave-rank PLAN: one rank of a run. cleave-rank --calibrate: one of a calibration. Started by Cleave's launcher,
-/// torchrun or srun, which tell it who it is: protocol/rank_side.h.
+/// cleave-rank PLAN runs one rank of a run; cleave-rank --calibrate runs one rank of a calibration. Cleave's launcher,
+/// torchrun or srun start it and pass its rank in the environment: protocol/rank_side.h.
 #include "base/file_mapping.h"
 #include "base/libtorch_folder.h"
 #include "base/overwriting.h"
@@ -7,9 +7,9 @@
 #include "base/standard_streams.h"
 #include "base/temporary_folder.h"
 #include "libtorch/bridge/errors.h"
-#include "libtorch/rank/calibration.h"
-#include "libtorch/rank/probe.h"
-#include "libtorch/rank/rank.h"
+#include "libtorch/rank/process/calibration.h"
+#include "libtorch/rank/process/probe.h"
+#include "libtorch/rank/process/rank.h"
 #include "options/rank_options.h"
 #include "options/standard_flags.h"
 #include "protocol/join.h"
@@ -50,45 +50,44 @@ std::string ncclLibrary() {
   return (self.parent_path() / kNcclLibrary).string();
 }
 
-/// A pass gives back all that it took and takes it again in the next. What glibc returns to the system in between, from
-/// its end of the heap or as a mapping of its own, has to be faulted in and cleared again, page by page: thousands of
-/// faults, and 5 % of a small model's pass. So the heap keeps what it has, and holds all that glibc lets it hold. When
-/// it trains, large tensors stay out of it: a gradient is let go just before the one that replaces it is made,
-/// something small takes its place, and the gaps that are left were a fifth of a large model's memory.
+/// A pass frees all its memory, and the next one allocates it again. Memory that glibc returns to the system in between
+/// must be faulted in and cleared page by page: thousands of faults, and 5 % of a small model's pass. So the heap keeps
+/// freed memory and serves all sizes that glibc allows. In training, large tensors stay outside the heap. There a
+/// gradient is freed just before its replacement is allocated, a small block takes its place, and the gaps were a fifth
+/// of a large model's memory.
 void keepFreedMemory(bool trains) {
-  constexpr int kMostInHeap = 32 << 20;  // glibc's own maximum: it refuses more
+  constexpr int kMostInHeap = 32 << 20;  // glibc's maximum; it rejects larger values
   constexpr int kMostInHeapOfTraining = 1 << 20;
   ::mallopt(M_MMAP_THRESHOLD, trains ? kMostInHeapOfTraining : kMostInHeap);
   ::mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
 }
 
-/// Without destructors: a process group's would wait for peers that may be gone.
+/// Skips destructors: a process group's destructor would wait for peers that may have exited.
 [[noreturn]] void end(int code) {
   std::fflush(nullptr);
   ::_exit(code);
 }
 
-const torch_rank::EventSink* toldOfTheEnd = nullptr;
-std::unique_ptr<char[]> reserve;  // for the last words of a rank that has no memory left
+const torch_rank::EventSink* exitSink = nullptr;
+std::unique_ptr<char[]> reserve;  // for the last message of a rank without memory
 
-/// An exception that no thread catches, such as one of Gloo's that finds no memory, is this rank's error too.
-[[noreturn]] void tellAndEnd() {
+/// An exception that no thread catches, such as Gloo's for failed allocations, is reported as this rank's error too.
+[[noreturn]] void reportAndEnd() {
   reserve.reset();
   const Error error = bridge::uncaughtError();
-  if (toldOfTheEnd)
-    (*toldOfTheEnd)(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
+  if (exitSink) (*exitSink)(protocol::RankError{error.message, error.code == ErrorCode::RankFailed, error.code});
   end(exitCode(error.code));
 }
 
-/// Where messages go: to the launcher's pipe, to a listener elsewhere, or in words to standard error.
+/// The destination of messages: the launcher's pipe, a remote listener, or text on standard error.
 class Report {
  public:
-  /// Of a rank that a launcher started on this machine.
+  /// For a rank that a launcher started on this machine.
   explicit Report(int eventsFd) {
     if (eventsFd >= 0) m_writer = std::make_unique<protocol::EventWriter>(eventsFd);
   }
 
-  /// Blocks until the listener has let this rank in. The rank ends with the connection.
+  /// Blocks until the listener accepts this rank. The rank exits when the connection closes.
   Result<void> join(torch_rank::RankRequest& request, const std::string& listener) {
     const char* token = std::getenv("CLEAVE_RUN_TOKEN");
     CLEAVE_TRY(const protocol::HostPort at, protocol::parseHostPort(listener, "--events-to"));
@@ -96,8 +95,8 @@ class Report {
     CLEAVE_TRY(protocol::Joined joined, protocol::joinRun(at, join, request.connectTimeout));
     m_connection = std::move(joined.connection);
     const std::string words = fmt::format(
-        "cleave-rank: rank {} ends, because the listener at {} has ended or is out "
-        "of reach.",
+        "cleave-rank: rank {} exits, because the listener at {} has ended or is "
+        "unreachable.",
         request.rank, protocol::toText(at));
     protocol::endWithControlPipe(m_connection.get(), words);
     m_writer = std::make_unique<protocol::EventWriter>(m_connection.get(), words);
@@ -110,7 +109,7 @@ class Report {
     return {};
   }
 
-  void tell(int rank, const protocol::Message& message) {
+  void send(int rank, const protocol::Message& message) {
     const auto* error = std::get_if<protocol::RankError>(&message);
     if (const auto text = protocol::readable(rank, message); text && (!m_writer || (m_connection.isOpen() && error)))
       std::fprintf(stderr, "%s\n", text->c_str());
@@ -125,19 +124,19 @@ class Report {
     std::error_code error;
     if (m_outputs.empty() || !fs::exists(m_outputs, error)) return;
     if (const auto sent = m_writer->writeFile(m_outputs); !sent)
-      tell(rank, protocol::RankError{sent.error().message, false, sent.error().code});
+      send(rank, protocol::RankError{sent.error().message, false, sent.error().code});
   }
 
   std::unique_ptr<protocol::EventWriter> m_writer;
   UniqueFd m_connection;
   std::optional<TemporaryFolder> m_folder;
-  fs::path m_outputs;  ///< the listener wants them; empty: nobody does
+  fs::path m_outputs;  ///< set if the listener requested them; else empty
 };
 
 int runAsRank(options::RankOptions& options) {
   const auto optimizer = program::parseOptimizer(options.optimizer);
   if (!optimizer) {
-    std::fprintf(stderr, "cleave-rank: --optimizer is \"%s\": write sgd, momentum or adamw.\n",
+    std::fprintf(stderr, "cleave-rank: --optimizer is \"%s\". Use sgd, momentum or adamw.\n",
                  options.optimizer.c_str());
     return exitCode(ErrorCode::BadUsage);
   }
@@ -172,17 +171,17 @@ int runAsRank(options::RankOptions& options) {
       return exitCode(joined.error().code);
     }
   }
-  const torch_rank::EventSink sink = [&](const protocol::Message& message) { report.tell(request.rank, message); };
-  toldOfTheEnd = &sink;
+  const torch_rank::EventSink sink = [&](const protocol::Message& message) { report.send(request.rank, message); };
+  exitSink = &sink;
   reserve = std::make_unique<char[]>(1 << 20);
-  std::set_terminate(tellAndEnd);
-  sayLostPages();
+  std::set_terminate(reportAndEnd);
+  reportLostPages();
   const auto result =
       options.calibrates ? torch_rank::calibrateRank(request, sink) : torch_rank::runRank(request, sink);
   return result ? 0 : exitCode(result.error().code);
 }
 
-/// To the launcher, or in words to standard output.
+/// Reports to the launcher, or as text on standard output.
 int probe(int eventsFd) {
   std::optional<protocol::EventWriter> writer;
   if (eventsFd >= 0) writer.emplace(eventsFd);
@@ -217,20 +216,21 @@ int main(int argc, char** argv) {
   }
   const auto& request = options.request;
   if (int{options.calibrates} + int{options.probes} + int{!request.planFile.empty()} != 1) {
-    std::fprintf(stderr, "cleave-rank: give a plan, --calibrate or --probe.\n");
+    std::fprintf(stderr, "cleave-rank: no plan given. Pass a plan file, --calibrate or --probe.\n");
     return exitCode(ErrorCode::BadUsage);
   }
   if (request.generation.isAsked() != !request.decodeFile.empty()) {
-    std::fprintf(stderr, "cleave-rank: --generate and --decode go together.\n");
+    std::fprintf(stderr, "cleave-rank: --generate and --decode must be used together.\n");
     return exitCode(ErrorCode::BadUsage);
   }
   if (request.generation.isAsked() &&
       (request.training.isAsked() || request.recordsTimes || request.replicas > 1 || !options.then.empty())) {
-    std::fprintf(stderr, "cleave-rank: --generate goes with none of --train-steps, --times, --replicas and --then.\n");
+    std::fprintf(stderr,
+                 "cleave-rank: --generate cannot be combined with --train-steps, --times, --replicas or --then.\n");
     return exitCode(ErrorCode::BadUsage);
   }
   if (!options.then.empty() && (!options.input.empty() || !options.watch.empty())) {
-    std::fprintf(stderr, "cleave-rank: --then goes with neither --input nor --watch.\n");
+    std::fprintf(stderr, "cleave-rank: --then cannot be combined with --input or --watch.\n");
     return exitCode(ErrorCode::BadUsage);
   }
   if (const auto apart = refuseOverwriting({{"--output", options.output}},

@@ -2,7 +2,7 @@
 /// `run --bisect`: where the split model first computes something else.
 #include "base/progress.h"
 #include "base/result.h"
-#include "pipeline/bisect.h"
+#include "pipeline/bisect/bisect.h"
 
 #include <string>
 

@@ -1,10 +1,10 @@
 #include "base/json.h"
-#include "base/option_types.h"
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/console.h"
-#include "pipeline/calibrate.h"
-#include "pipeline/solve.h"
+#include "pipeline/calibrate/calibrate.h"
+#include "pipeline/session/option_types.h"
+#include "pipeline/solve/devices.h"
 #include "solve/problem/device_profile.h"
 
 #include <nlohmann/json.hpp>
@@ -42,7 +42,7 @@ struct CalibrateCommand {
   /// A profile that no command would take is not written.
   static Result<std::string> profileText(const pipeline::Calibration& made) {
     std::string text = jsonText(solve::toJson(pipeline::profileOf(made)), 2) + "\n";
-    CLEAVE_TRY_VOID(withContext(solve::parseDeviceProfile(text), "What was measured makes no profile"));
+    CLEAVE_TRY_VOID(withContext(solve::parseDeviceProfile(text), "The measurements make no valid profile"));
     return text;
   }
 
@@ -55,8 +55,7 @@ struct CalibrateCommand {
   }
 
   std::string whatNext() const {
-    if (output.empty())
-      return "Nothing was written: --output FILE writes this as a device profile for plan, explain and run.\n";
+    if (output.empty()) return "Not saved. --output FILE writes this device profile for --device-profile.\n";
     return fmt::format(
         "Written to {}. To plan with it:\n  cleave-cli plan MODEL --ranks {} --device-profile {}\nIt says what {} "
         "ranks "
@@ -93,15 +92,13 @@ struct CalibrateCommand {
 
 void addCalibrateCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<CalibrateCommand>();
-  CLI::App* command =
-      app.add_subcommand("calibrate", "Measure what this machine's ranks can do, as a profile to plan with");
-  command->add_option("--ranks", state->ranks, "How many ranks measure together, at least 2")->capture_default_str();
+  CLI::App* command = app.add_subcommand("calibrate", "Measure this machine and write a device profile to plan with");
+  command->add_option("--ranks", state->ranks, "Number of ranks that measure together, at least 2")
+      ->capture_default_str();
   command->add_option("--backend", state->backend, "auto, nccl or gloo")
       ->type_name(option_types::oneOf({"auto", "nccl", "gloo"}))
       ->capture_default_str();
-  command
-      ->add_option("--output", state->output,
-                   "Write the profile that --device-profile takes to a file, or - for stdout")
+  command->add_option("--output", state->output, "Write the device profile to a file, or - for stdout")
       ->type_name(option_types::kFileOrDash);
   command->callback([state, &chosen] {
     const auto result = state->run();

@@ -1,12 +1,12 @@
-#include "base/option_types.h"
 #include "base/quantities.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
+#include "pipeline/session/option_types.h"
 
 #include "base/files.h"
-#include "pipeline/check_plan.h"
-#include "pipeline/source.h"
+#include "pipeline/solve/check_plan.h"
+#include "pipeline/source/source.h"
 #include "program/rank_program.h"
 #include "solve/problem/wording.h"
 
@@ -26,10 +26,10 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
     text = fmt::format("{}: {} follow from the plan's own graph, and every other field with them.\n", file, parts);
   } else {
     std::vector<std::string> others{"its timings"};
-    if (check.lacksCertificate) others.emplace_back("the certificate that it lacks");
-    if (!check.otherVersion.empty()) others.emplace_back("what is named below");
-    text = fmt::format("{} holds: {} agree with {}. Made again, the plan is the same in every field but {}.\n", file,
-                       parts, plan.model.source, solve::joined(others, "and"));
+    if (check.lacksCertificate) others.emplace_back("the certificate, which the file lacks");
+    if (!check.otherVersion.empty()) others.emplace_back("those listed below");
+    text = fmt::format("{} is right: {} agree with {}. A new plan has the same fields, except {}.\n", file, parts,
+                       plan.model.source, solve::joined(others, "and"));
   }
   for (const std::string& more : {check.proof, check.otherVersion}) {
     if (!more.empty()) text += more + "\n";
@@ -39,7 +39,7 @@ std::string textOf(const pipeline::PlanCheck& check, const std::string& file) {
 
 Result<int> checkFile(const std::string& file) {
   const Progress progress = consoleProgress();
-  CLEAVE_TRY_VOID(pipeline::refuseOtherThan(pipeline::SourceKind::Plan, file));
+  CLEAVE_TRY_VOID(pipeline::requireKind(pipeline::SourceKind::Plan, file));
   CLEAVE_TRY(const std::string planText, readTextFile(file, program::kPlanLimits.bytes));
   const auto check = pipeline::checkPlan(planText, progress);
   endProgress();

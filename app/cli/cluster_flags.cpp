@@ -1,8 +1,9 @@
 #include "cli/cluster_flags.h"
 
-#include "base/option_types.h"
 #include "cli/console.h"
 #include "cli/planning.h"
+#include "pipeline/run/cluster.h"
+#include "pipeline/session/option_types.h"
 
 #include <CLI/CLI.hpp>
 
@@ -23,24 +24,23 @@ void ClusterFlags::addTo(CLI::App& command) {
   command
       .add_option(
           "--print-command", printCommand,
-          "Of a plan file: print the commands that run it on --nodes, torchrun or srun, and start nothing; with "
-          "--listen, which of both it prints first")
+          "Print the torchrun or srun commands that run a plan file on --nodes, and start nothing; with --listen, the "
+          "kind of command to print first")
       ->check(CLI::IsMember({"torchrun", "srun"}));
-  command.add_option("--nodes", nodes, "Machines that the ranks are on")
-      ->check(CLI::Range(1, 4096))
-      ->capture_default_str();
+  command.add_option("--nodes", nodes, "Number of machines")->check(CLI::Range(1, 4096))->capture_default_str();
   command.add_option(
       "--master", master,
-      "HOST[:PORT] of node 0, where ranks meet (default: the host of --listen, or this one; port 29500)");
-  command
-      .add_option("--rank-program", rankProgram, "cleave-rank as the nodes find it (default: the one installed here)")
+      "HOST[:PORT] of node 0, where ranks connect (default: the host of --listen, or this one; port 29500)");
+  command.add_option("--rank-program", rankProgram, "Path of cleave-rank on the nodes (default: the path here)")
       ->type_name(option_types::kFile);
-  command.add_option("--listen", listen,
-                     "Of a plan file: ADDRESS[:PORT] of this machine where ranks report that others start, on any "
-                     "machines; prints the commands, waits for the ranks, and compares as ever");
+  command.add_option(
+      "--listen", listen,
+      "ADDRESS[:PORT] of this machine. Print the commands that run a plan file on other machines, wait for "
+      "their ranks, and compare as usual");
   command
-      .add_option("--connect-timeout", connectTimeoutS,
-                  "With --listen or --print-command: seconds for all ranks to come, once the first has")
+      .add_option(
+          "--connect-timeout", connectTimeoutS,
+          "With --listen or --print-command: seconds from the first rank's connection until all must be connected")
       ->check(CLI::Range(1, 86'400))
       ->capture_default_str();
 }
@@ -50,8 +50,8 @@ Result<void> ClusterFlags::check(const std::string& model, bool hasShapes) const
     const char* flag = listen.empty() ? "--print-command" : "--listen";
     if (hasShapes) return fail(ErrorCode::BadUsage, "{} and --shapes exclude each other.", flag);
     if (isPlanFile(model)) return {};
-    return fail(ErrorCode::BadUsage,
-                "{} needs a plan file, which all nodes read: write one with cleave-cli plan --json.", flag);
+    return fail(ErrorCode::BadUsage, "{} needs a plan file that all nodes read. Write one with cleave-cli plan --json.",
+                flag);
   }
   const char* flag = nodes != 1             ? "--nodes"
                      : !master.empty()      ? "--master"
@@ -59,7 +59,7 @@ Result<void> ClusterFlags::check(const std::string& model, bool hasShapes) const
                                             : "";
   if (!*flag) return {};
   return fail(ErrorCode::BadUsage,
-              "{} is for ranks on other machines: add --print-command torchrun (or srun), or --listen ADDRESS.", flag);
+              "{} sets up ranks on other machines: add --print-command torchrun (or srun), or --listen ADDRESS.", flag);
 }
 
 Result<std::string> ClusterFlags::commands(const pipeline::RunRequest& request, const std::string& planFile,
@@ -87,13 +87,13 @@ Result<void> ClusterFlags::listenWith(std::optional<launch::Listener>& listener,
   CLEAVE_TRY(protocol::HostPort at, protocol::parseHostPort(listen, "--listen", 0));
   const char* token = std::getenv("CLEAVE_RUN_TOKEN");
   CLEAVE_TRY(listener, launch::Listener::open(std::move(at), token ? token : ""));
-  CLEAVE_TRY(request.backend, pipeline::backendElsewhere(request, nodes, progress));
-  request.attended = pipeline::Attended{&*listener, connectTimeoutS * 1000, say};
+  CLEAVE_TRY(request.backend, pipeline::remoteBackend(request, nodes, progress));
+  request.remote = pipeline::RemoteRanks{&*listener, connectTimeoutS * 1000, say};
   return {};
 }
 
-Result<void> ClusterFlags::sayHow(const pipeline::RunRequest& request, const std::string& planFile,
-                                  const launch::Listener& listener, const Progress& progress) const {
+Result<void> ClusterFlags::printInstructions(const pipeline::RunRequest& request, const std::string& planFile,
+                                             const launch::Listener& listener, const Progress& progress) const {
   CLEAVE_TRY(const std::string text, commands(request, planFile, &listener, progress));
   say(text.substr(0, text.size() - 1));
   return {};

@@ -1,5 +1,6 @@
 #include "cli/command_facts.h"
 
+#include "cli/old_flags.h"
 #include "options/rank_options.h"
 #include "options/standard_flags.h"
 #include "options/window_options.h"
@@ -62,9 +63,13 @@ const OptionFacts* CommandFacts::positional() const {
 
 CommandFacts factsOf(const CLI::App& app) {
   CommandFacts facts{app.get_name(), app.get_description(), {}, {}};
-  for (const CLI::Option* option : app.get_options()) facts.options.push_back(factsOf(*option));
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
-    facts.commands.push_back(factsOf(*command));
+  const auto isShown = [](const auto* declared) {
+    return !declared->get_group().empty() && declared->get_group() != kHiddenGroup;
+  };
+  for (const CLI::Option* option : app.get_options()) {
+    if (isShown(option)) facts.options.push_back(factsOf(*option));
+  }
+  for (const CLI::App* command : app.get_subcommands(isShown)) facts.commands.push_back(factsOf(*command));
   return facts;
 }
 

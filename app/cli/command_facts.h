@@ -1,6 +1,6 @@
 #pragma once
-/// The commands and options of a program as its pages and its completions show them, read from CLI11's declarations:
-/// what the program takes is declared once.
+/// The commands and options of a program for its manual and its completions, read from what CLI11 parses. Hidden
+/// commands and options are left out.
 #include <CLI/CLI.hpp>
 
 #include <string>
@@ -9,16 +9,16 @@
 namespace cleave::cli {
 
 struct OptionFacts {
-  std::string name;       ///< "--ranks", or "MODEL" of one that goes by its place
+  std::string name;       ///< "--ranks", or "MODEL" for a positional
   std::string shortName;  ///< "-h", or empty
   std::string description;
-  std::string takes;        ///< "TEXT", "INT", "{on,off}", "FILE|-" (base/option_types.h); empty: a flag
-  std::string unlessGiven;  ///< the default, where there is one to show
-  std::string variable;     ///< of the environment, that is read where the option is not given
+  std::string takes;        ///< "TEXT", "INT", "{on,off}", "FILE|-" (pipeline/session/option_types.h); empty: a flag
+  std::string unlessGiven;  ///< default, if it is shown
+  std::string variable;     ///< environment variable that is read if the option is not given
   bool isPositional = false, isRequired = false;
 
   bool isFlag() const { return takes.empty(); }
-  /// Of "{on,off}"; empty: it takes other things.
+  /// The words of "{on,off}"; empty for another type.
   std::vector<std::string> values() const;
 };
 
@@ -27,11 +27,11 @@ struct CommandFacts {
   std::vector<OptionFacts> options;
   std::vector<CommandFacts> commands;
 
-  const OptionFacts* positional() const;  ///< the first; nullptr: it takes none
+  const OptionFacts* positional() const;  ///< the first; nullptr if the command has no positional
 };
 
 CommandFacts factsOf(const CLI::App& app);
-/// Of cleave, `cleaveCli` as it is declared, and cleave-rank.
+/// cleave, cleave-cli as `cleaveCli` declares it, and cleave-rank.
 std::vector<CommandFacts> programFacts(const CLI::App& cleaveCli);
 
 }  // namespace cleave::cli

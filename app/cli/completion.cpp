@@ -1,6 +1,6 @@
 #include "cli/completion.h"
 
-#include "base/shell_word.h"
+#include "launch/shell_word.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,6 +1,6 @@
 #pragma once
-/// Scripts by which shells complete the programs' commands, options, values and files. They call no program: what is
-/// completed is what the programs took when the script was written.
+/// Shell scripts that complete commands, options, values and files. They call no program: they complete what the
+/// programs accept when the script is written.
 #include "cli/command_facts.h"
 
 #include <string>
@@ -11,7 +11,7 @@ std::string bashCompletion(const std::vector<CommandFacts>& programs);
 std::string zshCompletion(const std::vector<CommandFacts>& programs);
 std::string fishCompletion(const std::vector<CommandFacts>& programs);
 
-/// Of what completes a path (base/option_types.h).
+/// What completes a path (pipeline/session/option_types.h).
 struct PathParts {
   bool isPath = false, anyFile = false, folder = false;
   std::vector<std::string> endings;  ///< ".pt2"

@@ -23,14 +23,14 @@ std::stop_source& stopSource() {
   return source;
 }
 
-/// Signals are taken by one thread that waits for them, so that stopping may do what a signal handler may not.
+/// One thread waits for signals: it may run code that a signal handler may not.
 void watchSignals() {
   static const bool started = [] {
     std::thread([ending = blockEndingSignals()] {
       int received = 0;
       sigwait(&ending, &received);
       stopSource().request_stop();
-      sigwait(&ending, &received);  // the second Ctrl+C does not wait for anything
+      sigwait(&ending, &received);  // the second Ctrl+C ends the program at once
       removeUnfinishedOutputs();
       _exit(exitCode(ErrorCode::Cancelled));
     }).detach();
@@ -50,7 +50,7 @@ struct Bar {
   void update(const ProgressUpdate& update) {
     if (onTerminal) {
       draw(update);
-    } else if (stages.insert(std::string(update.stage)).second) {  // stages that take turns are named once
+    } else if (stages.insert(std::string(update.stage)).second) {  // a stage that comes again is not printed again
       printLine(update.stage);
     }
   }
@@ -67,7 +67,7 @@ struct Bar {
   }
 };
 
-/// Of a download, which a bar says too little of.
+/// The line that shows a download.
 struct Download {
   std::string file, waitingFor;
   Throttle lines{std::chrono::seconds(10)};
@@ -132,7 +132,7 @@ Result<void> writeOutput(const std::string& target, std::string_view text) {
   errno = 0;
   const auto write = [&](std::string_view shown) { return writeTo(STDOUT_FILENO, "to standard output", shown, stop); };
   auto written = isatty(STDOUT_FILENO) != 0 ? write(terminalText(text)) : write(text);
-  // A reader that has seen enough (`| head`) wants no words about it.
+  // A reader may close the pipe (`| head`): that is not an error to print.
   if (!written && errno == EPIPE) written.error().message.clear();
   return written;
 }

@@ -17,7 +17,7 @@ hub::Watcher consoleWatcher();
 /// Ends a bar that is being drawn.
 void endProgress();
 
-/// Prints the error as "cleave-cli: sentence", or nothing where it has none, and gives its exit code.
+/// Prints the error as "cleave-cli: sentence", unless its sentence is empty. Returns its exit code.
 int report(const Error& error);
 /// One line each, to standard error.
 void warn(const std::vector<std::string>& warnings);

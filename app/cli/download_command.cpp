@@ -1,10 +1,10 @@
-#include "base/option_types.h"
 #include "base/overwriting.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "hub/snapshot.h"
-#include "pipeline/hub_model.h"
+#include "pipeline/session/option_types.h"
+#include "pipeline/source/hub_model.h"
 
 #include <nlohmann/json.hpp>
 
@@ -40,12 +40,12 @@ struct DownloadCommand {
     CLEAVE_TRY(request.id, hub::HubId::parse(repo));
     if (!revision.empty()) {
       if (repo.find('@') != std::string::npos)
-        return fail(ErrorCode::BadUsage, "{} says its revision already: leave --revision out.", repo);
+        return fail(ErrorCode::BadUsage, "{} names a revision: leave --revision out.", repo);
       CLEAVE_TRY(request.id, hub::HubId::parse(repo + "@" + revision));
     }
     CLEAVE_TRY(request.settings, hub::hubSettings());
     if (!cache.empty()) request.settings.cache = cache;
-    if (!tokenFile.empty()) CLEAVE_TRY_VOID(hub::takeTokenFrom(tokenFile, request.settings));
+    if (!tokenFile.empty()) CLEAVE_TRY_VOID(hub::readTokenFrom(tokenFile, request.settings));
     request.wanted = wantsConfigAlone ? hub::Wanted::Config : hub::Wanted::Weights;
     request.isLocalOnly = isLocalOnly;
     return request;
@@ -57,15 +57,14 @@ struct DownloadCommand {
 void addDownloadCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<DownloadCommand>();
   CLI::App* command = app.add_subcommand(
-      "download", "Fetch what Cleave reads of a model from the Hub into huggingface_hub's cache, and print the folder");
-  command->add_option("REPO", state->repo, "What the model is called on the Hub: org/name, or org/name@revision")
-      ->required();
+      "download", "Download a model from the Hub into huggingface_hub's cache, and print the folder");
+  command->add_option("REPO", state->repo, "Hub id: org/name, or org/name@revision")->required();
   command->add_option("--revision", state->revision, "Branch, tag or commit (default main)");
   command->add_option("--cache-dir", state->cache, "Cache folder, instead of HF_HUB_CACHE's")
       ->type_name(option_types::kFolder);
-  command->add_flag("--local-only", state->isLocalOnly, "Ask nobody: print the folder if all is there already");
-  command->add_flag("--config-only", state->wantsConfigAlone, "Without the weights: enough to plan");
-  command->add_option("--token-file", state->tokenFile, "File that holds the token, instead of HF_TOKEN's")
+  command->add_flag("--local-only", state->isLocalOnly, "Do not use the network: print the folder if it is complete");
+  command->add_flag("--config-only", state->wantsConfigAlone, "Leave out the weights: enough to plan");
+  command->add_option("--token-file", state->tokenFile, "File with the access token (default: HF_TOKEN)")
       ->type_name(option_types::kFile);
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout")
       ->type_name(option_types::kFileOrDash);

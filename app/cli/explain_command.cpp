@@ -1,12 +1,15 @@
 #include "base/json.h"
-#include "base/option_types.h"
 #include "base/quantities.h"
 #include "base/wildcard.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
-#include "pipeline/what_fits.h"
-#include "plan/gradient_text.h"
+#include "pipeline/session/option_types.h"
+#include "pipeline/solve/over_budget.h"
+#include "pipeline/solve/what_fits.h"
+#include "plan/build/warnings.h"
+#include "plan/text/gradient_text.h"
+#include "plan/text/shares_text.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 
@@ -31,8 +34,8 @@ graph::ValueId resultOfModule(const graph::Graph& graph, const std::string& path
   return result;
 }
 
-/// Modules that a plan speaks of together, "model.layers.*.self_attn" or "model.layers.{0-3}.self_attn"; empty: `name`
-/// is no such pattern.
+/// Modules that match a pattern of a plan, "model.layers.*.self_attn" or "model.layers.{0-3}.self_attn"; empty if
+/// `name` is not a pattern.
 std::set<std::string> modulesLike(const graph::Graph& graph, const std::string& name) {
   static const std::regex kIndices(R"(\{[0-9,-]+\})");
   const std::string pattern = std::regex_replace(name, kIndices, "*");
@@ -57,8 +60,8 @@ Result<graph::ValueId> valueNamed(const graph::Graph& graph, const std::string& 
   const auto paths = modulesLike(graph, name);
   if (paths.size() == 1) return resultOfModule(graph, *paths.begin());
   if (!paths.empty()) {
-    return fail(ErrorCode::BadUsage, "\"{}\" stands for {} modules: ask about one of them, such as {}.", name,
-                paths.size(), *paths.begin());
+    return fail(ErrorCode::BadUsage, "\"{}\" matches {} modules. Name one of them, such as {}.", name, paths.size(),
+                *paths.begin());
   }
   // A pin that matches nothing names the nearest names; the same words serve here.
   CLEAVE_TRY(const auto pin, solve::Pin::parse(name + "=R"));
@@ -114,17 +117,16 @@ Json coreJson(const solve::Core& core) {
 }
 
 std::string constraintText(const solve::Constraint& constraint) {
-  return fmt::format(
-      "{}{}\n", constraint.text,
-      constraint.offer ? fmt::format(" ({}: then there is a plan)", solve::toText(*constraint.offer)) : "");
+  return fmt::format("{}{}\n", constraint.text,
+                     constraint.offer ? fmt::format(" ({} gives a plan)", solve::toText(*constraint.offer)) : "");
 }
 
 std::string coreText(const solve::Core& core) {
   if (core.constraints.empty()) return {};
   if (core.constraints.size() == 1) return constraintText(core.constraints.front());
-  std::string text = core.isIrreducible ? "These cannot hold together, and each of them is needed for that:\n"
-                                        : "These cannot hold together (perhaps not all of them are needed for that: "
-                                          "the search for it ended at its limit):\n";
+  std::string text = core.isIrreducible ? "These constraints conflict, and each is needed for the conflict:\n"
+                                        : "These constraints conflict (perhaps not all are needed: the search for "
+                                          "the smallest set ended at its limit):\n";
   for (const auto& constraint : core.constraints) text += "  - " + constraintText(constraint);
   return text;
 }
@@ -147,10 +149,10 @@ struct ExplainCommand {
 
   Result<int> run() {
     const Progress progress = consoleProgress();
-    CLEAVE_TRY_VOID(bringModel(flags.model, hub::Wanted::Config, progress));
+    CLEAVE_TRY_VOID(resolveModel(flags.model, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, flags.filesRead()));
     if (!placement.empty() && value.empty())
-      return fail(ErrorCode::BadUsage, "--placement asks about a value: name it with --value.");
+      return fail(ErrorCode::BadUsage, "--placement needs a value: name it with --value.");
     CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
     Json document{{"schema", "cleave.explain/2"}};
     std::string text;
@@ -170,11 +172,10 @@ struct ExplainCommand {
   }
 
  private:
-  /// How much of the model is split, then what is not and why: first what a user should know (where heads do not
-  /// divide, that), last what is replicated because that is best.
+  /// How much of the model is split, then what is not and why. Warnings come first if heads do not divide.
   static std::string replicatedText(const plan::Plan& plan) {
     const bool headsDivide = plan::indivisibleHeads(plan.shares).empty();
-    std::string text = "There is a plan.\n";
+    std::string text = "Plan found.\n";
     std::string shares = fmt::format("  {}\n", plan::toText(plan.shares));
     if (const std::string largest = plan::largestWholeText(plan.shares); !largest.empty())
       shares += fmt::format("  {}\n", largest);
@@ -185,8 +186,8 @@ struct ExplainCommand {
     return text;
   }
 
-  static Result<void> tellWhatFits(const Planned& planned, const Progress& progress, std::string& text,
-                                   Json& document) {
+  static Result<void> explainWhatFits(const Planned& planned, const Progress& progress, std::string& text,
+                                      Json& document) {
     CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
     text += pipeline::toText(fits);
     document["fits"] = fitsJson(fits);
@@ -195,7 +196,7 @@ struct ExplainCommand {
     return {};
   }
 
-  /// Why there is no plan, or what stayed whole; and what would change it.
+  /// Why no plan exists, or what stays replicated; and the changes that help.
   static Result<void> explainOutcome(const Planned& planned, const Progress& progress, std::string& text,
                                      Json& document) {
     const solve::Problem& problem = *planned.solved->problem;
@@ -204,25 +205,26 @@ struct ExplainCommand {
     if (planned.plan) {
       text += replicatedText(*planned.plan);
       document["warnings"] = planned.plan->warnings;
-      if (pipeline::exceedsAskedBudget(*planned.plan)) CLEAVE_TRY_VOID(tellWhatFits(planned, progress, text, document));
+      if (pipeline::exceedsAskedBudget(*planned.plan))
+        CLEAVE_TRY_VOID(explainWhatFits(planned, progress, text, document));
     } else {
       const solve::SolveResult& result = planned.solved->result;
-      text +=
-          fmt::format("{} for {}. {}",
-                      result.isProved ? "There is no plan" : "No plan was found, and that there is none was not shown",
-                      counted(problem.context.worldSize, "rank"), coreText(result.core));
+      text += fmt::format(
+          "{} for {}. {}",
+          result.isProved ? "No plan exists" : "No plan found. The search stopped at its limit, so one may still exist",
+          counted(problem.context.worldSize, "rank"), coreText(result.core));
       document["core"] = coreJson(result.core);
       if (pipeline::isOverBudget(result)) {
         const std::string bytes = pipeline::overBudgetText(result);
         if (!bytes.empty()) text += bytes + "\n";
         document["over_budget"] = bytes;
-        CLEAVE_TRY_VOID(tellWhatFits(planned, progress, text, document));
+        CLEAVE_TRY_VOID(explainWhatFits(planned, progress, text, document));
       }
     }
     CLEAVE_TRY(const auto remedies,
                solve::remediesFor(problem, planned.solved->result, planned.solved->options.engine, nullptr, progress));
     Json list = Json::array();
-    if (!remedies.empty()) text += fmt::format("What would help (now: {}):\n", figuresText(remedies.front().before));
+    if (!remedies.empty()) text += fmt::format("Changes that help (now: {}):\n", figuresText(remedies.front().before));
     for (std::size_t i = 0; i < remedies.size(); ++i) {
       text += fmt::format("  {}. {}\n     then: {}\n", i + 1, remedies[i].text, figuresText(remedies[i].after));
       list.push_back({{"change", solve::toText(remedies[i].change)},
@@ -283,15 +285,15 @@ struct ExplainCommand {
 
   static std::string regretText(const solve::Regret& regret) {
     if (!regret.extraFs) {
-      return regret.isProved ? "every plan with it needs more than the memory budget"
-                             : "the search ended before it found a plan with it within the memory budget";
+      return regret.isProved ? "every plan with it is over the memory budget"
+                             : "the search stopped before it found a plan with it within the memory budget";
     }
     const std::int64_t bytes = regret.extraBytes.value_or(0);
     const bool isPassedOver = regret.fastestExtraFs && *regret.fastestExtraFs != *regret.extraFs;
     const std::string fastest =
         isPassedOver ? fmt::format("; the fastest with it takes {}", solve::longerText(*regret.fastestExtraFs)) : "";
-    return fmt::format("the {} with it takes {} and {}{}", regret.isProved ? "plan" : "best plan that was found",
-                       solve::longerText(*regret.extraFs), solve::holdsText(bytes), fastest);
+    return fmt::format("the best plan with it{} takes {} and {}{}", regret.isProved ? "" : " that was found",
+                       solve::longerText(*regret.extraFs), solve::needsText(bytes), fastest);
   }
 
   Result<void> explainWhyNot(const Planned& planned, graph::ValueId id, const Progress& progress, std::string& text,
@@ -336,11 +338,11 @@ struct ExplainCommand {
 void addExplainCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<ExplainCommand>();
   CLI::App* command = app.add_subcommand(
-      "explain", "Say why a tensor is placed as it is, why not otherwise, or what stands in the way of a plan");
+      "explain", "Explain why a tensor is placed as it is, why not otherwise, or why no plan exists");
   state->flags.addTo(*command);
   command->add_option("--value", state->value,
-                      "A value (linear_3), a layer (model.layers.0.mlp.up_proj) or a module (model.norm): its result");
-  command->add_option("--placement", state->placement, "Why not this placement (S(1)) or strategy (row)?");
+                      "Value (linear_3), layer (model.layers.0.mlp.up_proj) or module (model.norm)");
+  command->add_option("--placement", state->placement, "Explain why it is not this placement (S(1)) or strategy (row)");
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout")
       ->type_name(option_types::kFileOrDash);
   command->callback([state, &chosen] {

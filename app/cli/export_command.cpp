@@ -1,8 +1,9 @@
-#include "base/option_types.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "exchange/formats.h"
+#include "pipeline/session/option_types.h"
+#include "pipeline/source/source_files.h"
 
 namespace cleave::cli {
 namespace {
@@ -15,13 +16,13 @@ struct ExportCommand {
 
   Result<int> run() {
     const Progress progress = consoleProgress();
-    CLEAVE_TRY_VOID(bringModel(flags.model, hub::Wanted::Config, progress));
-    CLEAVE_TRY_VOID(flags.checkPlanStandsAlone(planFlags));
+    CLEAVE_TRY_VOID(resolveModel(flags.model, hub::Wanted::Config, progress));
+    CLEAVE_TRY_VOID(flags.checkNoSettingsWithPlan(planFlags));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, flags.filesRead()));
     std::shared_ptr<const plan::Plan> plan;
     if (isPlanFile(flags.model)) {
       CLEAVE_TRY(plan, readUnalteredPlan(flags.model));
-      CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, pipeline::filesBehind(plan->model.source)));
+      CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, pipeline::sourceFilesOf(plan->model.source)));
     } else {
       CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
       if (!planned.plan) return tl::unexpected(planned.planError);

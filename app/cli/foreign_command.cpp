@@ -4,8 +4,11 @@
 #include "cli/console.h"
 #include "cli/summary.h"
 #include "exchange/foreign_plan.h"
-#include "plan/diff.h"
-#include "plan/preflight.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
+#include "plan/build/diff.h"
+#include "plan/build/preflight.h"
+#include "plan/file/plan_file.h"
 
 namespace cleave::cli {
 namespace {
@@ -23,11 +26,11 @@ Result<exchange::ForeignPlan> readForeign(const PlanFlags& flags, const std::str
   return file == "own" ? exchange::ownPlan(flags.model) : exchange::readForeignPlan(file);
 }
 
-/// The search speaks of pins, which nobody has written here.
+/// The search reports pins; the user wrote a foreign plan instead.
 Error whyNotPossible(const pipeline::Model& model, const pipeline::SolveOptions& options,
                      const exchange::ForeignPlan& foreign, Error error) {
   if (error.code != ErrorCode::Negative) return error;
-  error.message = fmt::format("{} asks for layers that cannot be split so on {}. {}", foreign.where,
+  error.message = fmt::format("{} splits layers in a way that does not work on {}. {}", foreign.where,
                               counted(options.ranks, "rank"), error.message);
   const auto problem = pipeline::problemOf(model, options);
   if (!problem) return error;
@@ -87,10 +90,10 @@ Result<int> showForeignPlan(PlanFlags flags, bool asksRanks, const std::string& 
   endProgress();
   if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toSealedJson(*demanded->plan) + "\n"));
   if (json == "-") return 0;
-  std::string text = fmt::format("{} names {} of {} layers; the others are whole.\n\n", foreign.where,
+  std::string text = fmt::format("{} names {} of {} layers; the others are replicated.\n\n", foreign.where,
                                  demanded->namedLayers, demanded->layers);
   text += planSummary(*demanded->plan);
-  text += fmt::format("\nFrom this plan to that of {}:\n{}", solve::toText(options.engine), plan::toText(diff));
+  text += fmt::format("\nCompared with the plan of {}:\n{}", solve::toText(options.engine), plan::toText(diff));
   CLEAVE_TRY_VOID(writeOutput("-", text));
   return 0;
 }

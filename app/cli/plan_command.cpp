@@ -1,37 +1,79 @@
-#include "base/option_types.h"
 #include "base/terminal_text.h"
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/foreign_command.h"
+#include "cli/old_flags.h"
 #include "cli/planning.h"
 #include "cli/summary.h"
 #include "cli/what_if.h"
-#include "pipeline/what_fits.h"
+#include "pipeline/session/option_types.h"
+#include "pipeline/solve/over_budget.h"
+#include "pipeline/solve/what_fits.h"
+#include "plan/file/plan_file.h"
 
 namespace cleave::cli {
 namespace {
 
+/// Questions that were flags of `plan`; each has a command now.
+struct OldQuestions {
+  std::optional<std::string> worldSizes;
+  std::optional<std::vector<std::string>> sides;
+  std::size_t best = 0;
+  bool asksPreflight = false, asksFront = false;
+  OldFlags flags;
+
+  void addTo(CLI::App& command) {
+    flags.add(command.add_option("--compare", sides, "compare")->delimiter(','), "compare MODEL SIDES");
+    flags.add(command.add_option("--world-sizes", worldSizes, "world-sizes")->expected(0, 1), "world-sizes MODEL");
+    flags.add(command.add_flag("--preflight", asksPreflight, "preflight"), "preflight MODEL");
+    flags.add(command.add_flag("--pareto", asksFront, "pareto"), "pareto MODEL");
+    flags.add(command.add_option("--best", best, "best")->check(CLI::Range(std::size_t{1}, kMostBestPlans)),
+              "best MODEL --count K");
+    for (const auto& [question, instead] : flags.all()) {
+      for (const auto& [other, otherInstead] : flags.all()) {
+        if (question != other) question->excludes(other);
+      }
+    }
+  }
+
+  /// BadUsage if a question is given with one of these options. CLI11's own exclusions would appear in the help.
+  Result<void> checkAlone(std::initializer_list<const CLI::Option*> others) const {
+    for (const auto& [question, instead] : flags.all()) {
+      for (const CLI::Option* other : others) {
+        if (question->count() > 0 && other->count() > 0)
+          return fail(ErrorCode::BadUsage, "{} excludes {}.", other->get_name(), question->get_name());
+      }
+    }
+    return {};
+  }
+
+  /// nullopt if no question was given.
+  std::optional<Result<int>> answer(const PlanFlags& of, const std::string& json, const Progress& progress) const {
+    flags.hint("plan");
+    if (sides) return comparePlans(of, *sides, json, progress);
+    if (worldSizes) return showWorldSizes(of, *worldSizes, json, progress);
+    if (asksPreflight) return showPreflight(of, json, progress);
+    if (asksFront) return showFront(of, json, progress);
+    if (best > 0) return showBest(of, best, json, progress);
+    return std::nullopt;
+  }
+};
+
 struct PlanCommand {
   PlanFlags flags;
   std::string json, trace;
-  std::optional<std::string> compare;
-  std::optional<std::string> worldSizes, foreign;
-  const CLI::Option* ranks = nullptr;
-  bool preflight = false, pareto = false;
-  std::size_t best = 0;
+  std::optional<std::string> foreign;
+  OldQuestions questions;
+  const CLI::Option *ranks = nullptr, *traceFlag = nullptr, *foreignFlag = nullptr;
 
   Result<int> run() {
-    if (trace == "-")
-      return fail(ErrorCode::BadUsage, "--trace writes a file, and not to stdout: give the file a name.");
+    if (trace == "-") return fail(ErrorCode::BadUsage, "--trace cannot write to stdout: name a file.");
+    CLEAVE_TRY_VOID(questions.checkAlone({traceFlag, foreignFlag}));
     const Progress progress = consoleProgress();
-    CLEAVE_TRY_VOID(bringModel(flags.model, hub::Wanted::Config, progress));
+    CLEAVE_TRY_VOID(resolveModel(flags.model, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
     if (foreign) return showForeignPlan(flags, ranks->count() > 0, *foreign, json, progress);
-    if (compare) return comparePlans(flags, *compare, json, progress);
-    if (worldSizes) return showWorldSizes(flags, *worldSizes, json, progress);
-    if (preflight) return showPreflight(flags, json, progress);
-    if (pareto) return showFront(flags, json, progress);
-    if (best > 0) return showBest(flags, best, json, progress);
+    if (const auto answered = questions.answer(flags, json, progress)) return *answered;
     return plan(progress);
   }
 
@@ -44,7 +86,7 @@ struct PlanCommand {
       if (!json.empty())
         CLEAVE_TRY_VOID(writeOutput(json, noSolutionJson(*planned.solved, planned.model->info) + "\n"));
       const int exit = report(planned.planError);
-      if (pipeline::isOverBudget(planned.solved->result)) CLEAVE_TRY_VOID(tellWhatFits(planned, progress));
+      if (pipeline::isOverBudget(planned.solved->result)) CLEAVE_TRY_VOID(printWhatFits(planned, progress));
       return exit;
     }
     if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, plan::toSealedJson(*planned.plan) + "\n"));
@@ -53,12 +95,12 @@ struct PlanCommand {
     CLEAVE_TRY_VOID(addIgnoredKeys(*planned.model, warnings));
     warn(warnings);
     if (!pipeline::exceedsAskedBudget(*planned.plan)) return 0;
-    // What was asked for is a plan within the budget; that it is none stands in the first warning.
-    CLEAVE_TRY_VOID(tellWhatFits(planned, progress));
+    // The plan is over the budget that was asked for; its first warning says so.
+    CLEAVE_TRY_VOID(printWhatFits(planned, progress));
     return exitCode(ErrorCode::Negative);
   }
 
-  static Result<void> tellWhatFits(const Planned& planned, const Progress& progress) {
+  static Result<void> printWhatFits(const Planned& planned, const Progress& progress) {
     CLEAVE_TRY(const auto fits, pipeline::whatFits(*planned.model, *planned.solved, progress));
     endProgress();
     std::fputs(terminalText(pipeline::toText(fits)).c_str(), stderr);
@@ -70,42 +112,22 @@ struct PlanCommand {
 
 void addPlanCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<PlanCommand>();
-  CLI::App* command = app.add_subcommand("plan", "Solve the parallel axis of every tensor and print the plan");
+  CLI::App* command = app.add_subcommand("plan", "Find the parallel axis of every tensor and print the plan");
   state->flags.addTo(*command);
   state->ranks = command->get_option("--ranks");
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout")
       ->type_name(option_types::kFileOrDash);
   CLI::Option* trace = command->add_option("--trace", state->trace, "Save the recorded search to a file")
                            ->type_name(option_types::kFile);
-  std::vector<CLI::Option*> questions;
-  questions.push_back(command->add_option("--compare", state->compare,
-                                          "Compare plans instead: engines or plan files, such as reference,optimal"));
-  questions.push_back(command
-                          ->add_option("--tp-plan", state->foreign,
-                                       "Plan instead as a plan of transformers or PyTorch has it (JSON; own: that "
-                                       "of config.json), check it, and compare")
-                          ->type_name("own|.json"));
-  questions.push_back(command
-                          ->add_option("--world-sizes", state->worldSizes,
-                                       "Say instead which world sizes work and why not the others (default 1-64)")
-                          ->expected(0, 1));
-  questions.push_back(
-      command->add_flag("--preflight", state->preflight, "Say instead what is known before any search"));
-  questions.push_back(command->add_flag(
-      "--pareto", state->pareto, "List instead the plans of optimal that no other beats in both time and memory"));
-  questions.push_back(
-      command
-          ->add_option(
-              "--best", state->best,
-              "List instead the plan of optimal and the next best, K in all, that differ in a layer's strategy or "
-              "in what is redistributed")
-          ->check(CLI::Range(1, 1000)));
-  for (CLI::Option* question : questions) {
-    question->excludes(trace);  // none of them records one search
-    for (CLI::Option* other : questions) {
-      if (question != other) question->excludes(other);
-    }
-  }
+  command
+      ->add_option("--tp-plan", state->foreign,
+                   "Plan as a plan of transformers or PyTorch does (JSON; own: the one in config.json), check it, and "
+                   "compare")
+      ->type_name("own|.json")
+      ->excludes(trace);
+  state->questions.addTo(*command);
+  state->traceFlag = trace;
+  state->foreignFlag = command->get_option("--tp-plan");
   command->callback([state, &chosen] {
     const auto result = state->run();
     chosen.exitCode = result ? *result : report(result.error());

@@ -1,10 +1,10 @@
 #pragma once
-/// The words of the pipeline that most commands speak.
+/// What most commands need of the pipeline.
 #include "cli/console.h"
-#include "pipeline/describe_model.h"
-#include "pipeline/hub_model.h"
-#include "pipeline/plan_flags.h"
-#include "pipeline/source.h"
+#include "pipeline/session/plan_flags.h"
+#include "pipeline/source/describe_model.h"
+#include "pipeline/source/hub_model.h"
+#include "pipeline/source/plan_file.h"
 
 namespace cleave::cli {
 
@@ -16,14 +16,14 @@ using pipeline::Planned;
 using pipeline::readPlanFile;
 using pipeline::readUnalteredPlan;
 
-/// A Hub id becomes the folder of what is wanted of it; whatever else MODEL is stays.
-inline Result<void> bringModel(std::string& model, hub::Wanted wanted, const Progress& progress) {
-  CLEAVE_TRY(model, pipeline::bringModel(model, wanted, consoleWatcher(), progress));
+/// Replaces a Hub id by the folder with the files wanted of it. Anything else stays as it is.
+inline Result<void> resolveModel(std::string& model, hub::Wanted wanted, const Progress& progress) {
+  CLEAVE_TRY(model, pipeline::resolveModel(model, wanted, consoleWatcher(), progress));
   endProgress();
   return {};
 }
 
-/// What `info` says of a config, for those who do not ask it.
+/// Adds the warning about config keys that Cleave ignores, as `info` prints it.
 inline Result<void> addIgnoredKeys(const pipeline::Model& model, std::vector<std::string>& warnings) {
   CLEAVE_TRY(std::string keys, pipeline::ignoredKeysText(model));
   if (!keys.empty()) warnings.push_back(std::move(keys));

@@ -5,6 +5,7 @@
 #include "base/secret.h"
 #include "base/standard_streams.h"
 #include "cli/commands.h"
+#include "cli/old_flags.h"
 #include "libtorch/bridge/errors.h"
 #include "options/standard_flags.h"
 
@@ -16,8 +17,8 @@
 namespace cleave::cli {
 namespace {
 
-/// An exception that nobody catches: of a thread, or one of a library that finds no memory.
-[[noreturn]] void sayAndEnd() {
+/// Handles an uncaught exception: of a thread, or of a library that is out of memory.
+[[noreturn]] void reportAndExit() {
   const Error error = bridge::uncaughtError(ErrorCode::RankFailed);
   std::fprintf(stderr, "cleave-cli: %s\n", error.message.c_str());
   ::_exit(exitCode(error.code));
@@ -28,10 +29,11 @@ namespace {
 int runProgram(int argc, char** argv) {
   hideSecretsOfEnvironment();
   holdStandardStreams();
-  // Whoever reads the progress may go: that concerns neither the work nor its result.
+  // A closed progress pipe must not end the program.
   failWritesInsteadOfEnding();
-  std::set_terminate(sayAndEnd);
-  CLI::App app("Splits Transformer models across ranks, and says why.", "cleave-cli");
+  std::set_terminate(reportAndExit);
+  CLI::App app("Splits Transformer models across ranks and explains the split.", "cleave-cli");
+  app.formatter(std::make_shared<HelpFormatter>());  // before the commands, which inherit it
   app.require_subcommand(1);
   options::addVersionFlag(app);
   app.add_flag_callback(
@@ -40,7 +42,8 @@ int runProgram(int argc, char** argv) {
       options::kReportHelp);
   Chosen chosen;
   addPlanCommand(app, chosen);
-  addRunCommand(app, chosen);
+  addQuestionCommands(app, chosen);
+  addRunCommands(app, chosen);
   addCalibrateCommand(app, chosen);
   addExportCommand(app, chosen);
   addCheckCommand(app, chosen);
@@ -52,7 +55,7 @@ int runProgram(int argc, char** argv) {
   addDownloadCommand(app, chosen);
 #endif
   addCompletionCommand(app, chosen);
-  addReferenceCommand(app, chosen);
+  addManualCommand(app, chosen);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {
@@ -60,7 +63,7 @@ int runProgram(int argc, char** argv) {
   } catch (const CLI::ConversionError& error) {
     const std::string words = error.what();  // "Could not convert: --ranks = 1.5"
     const auto colon = words.find(": ");
-    std::fprintf(stderr, "cleave-cli: %s: that is no value for this option; COMMAND --help says what it takes.\n",
+    std::fprintf(stderr, "cleave-cli: %s: the option does not take this value. See COMMAND --help.\n",
                  words.substr(colon == std::string::npos ? 0 : colon + 2).c_str());
     return exitCode(ErrorCode::BadUsage);
   } catch (const CLI::ParseError& error) {

@@ -2,9 +2,9 @@
 #include "cli/console.h"
 
 #include "base/files.h"
-#include "base/option_types.h"
 #include "libtorch/verify/verify_rules.h"
-#include "pipeline/evaluate_rule.h"
+#include "pipeline/session/option_types.h"
+#include "pipeline/solve/evaluate_rule.h"
 #include "rules/rule.h"
 
 #include <fstream>
@@ -25,8 +25,7 @@ int listFamilies() {
   return written ? 0 : report(written.error());
 }
 
-/// The next line. Of one that is longer than accepted only one byte more is kept: a file without line ends is no
-/// memory.
+/// Reads the next line, at most kMaxLineBytes + 1 bytes of it: a file without line ends must not fill the memory.
 bool readLine(std::istream& lines, std::string& line) {
   constexpr int kEnd = std::char_traits<char>::eof();
   line.clear();
@@ -38,7 +37,7 @@ bool readLine(std::istream& lines, std::string& line) {
   return true;
 }
 
-/// Answers every line, also a wrong one ({"error": ...}); the exit code is 3 when any line was wrong.
+/// Answers every line, a wrong one with {"error": ...}. The exit code is 3 if any line was wrong.
 int evaluateLines(std::istream& lines) {
   int exit = 0;
   std::string line;
@@ -57,7 +56,7 @@ int evaluateLines(std::istream& lines) {
   return exit;
 }
 
-/// The example, what the rule says of it, and what the kernels showed.
+/// The example, the rule's claim, and the result of the kernels.
 std::string textOf(const torch_verify::Finding& finding) {
   using Kind = torch_verify::Finding::Kind;
   std::string text = fmt::format("{}: {}\n", torch_verify::toText(finding.kind), finding.call);
@@ -76,7 +75,7 @@ Result<int> verify(const torch_verify::VerifyOptions& options) {
   text += fmt::format(
       "{} applications of rules, {} claims run on shards, {} conflicts tried for missed splits (seed {}): {}\n",
       verified.calls, verified.claims, verified.conflicts, options.seed,
-      verified.findings.empty() ? "every claim holds" : fmt::format("{} findings", verified.findings.size()));
+      verified.findings.empty() ? "all claims hold" : fmt::format("{} findings", verified.findings.size()));
   CLEAVE_TRY_VOID(writeOutput("-", text));
   return verified.findings.empty() ? 0 : exitCode(ErrorCode::Negative);
 }

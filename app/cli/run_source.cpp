@@ -2,9 +2,13 @@
 
 #include "base/quantities.h"
 #include "cli/console.h"
+#include "formats/open_exported.h"
 #include "formats/safetensors.h"
-#include "pipeline/compare.h"
-#include "pipeline/plan_again.h"
+#include "pipeline/compare/expected_outputs.h"
+#include "pipeline/solve/plan_again.h"
+#include "pipeline/solve/plan_weights.h"
+#include "pipeline/source/planned_model.h"
+#include "pipeline/source/source.h"
 
 #include <CLI/CLI.hpp>
 
@@ -18,32 +22,33 @@ void RunSource::addTo(CLI::App& command) {
       "Model folder, config.json, exported program (.pt2), Hub id (org/name), or a plan file written by plan --json");
   command
       .add_option("--input", input,
-                  "safetensors with input_ids, labels, attention_mask, token_type_ids; of an exported program its "
-                  "inputs by their names")
+                  "safetensors with input_ids, labels, attention_mask, token_type_ids; for an exported program, its "
+                  "inputs by name")
       ->check(CLI::ExistingFile);
   command
-      .add_option(
-          "--expect", expect,
-          "safetensors with the expected logits and loss; of an exported program output, or output_0, output_1, ...")
+      .add_option("--expect", expect,
+                  "safetensors with the expected logits and loss; for an exported program output, or output_0, "
+                  "output_1, ...")
       ->check(CLI::ExistingFile);
-  command.add_option("--mesh", meshText,
-                     "dp=REPLICAS,tp=RANKS: the plan's ranks (tp) so many times over (dp), each replica on its rows of "
-                     "--batch; instead of --ranks");
 }
 
-/// A loss that is expected is not left out because nothing says what to compute it from.
-Result<void> RunSource::checkLossIsNotExpected(const std::string& inputs) const {
+void RunSource::addMeshTo(CLI::App& command) {
+  command.add_option("--mesh", meshText,
+                     "dp=REPLICAS,tp=RANKS: replicas (dp) of the plan's ranks (tp), each with its rows of --batch; "
+                     "replaces --ranks");
+}
+
+Result<void> RunSource::checkLossHasLabels(const std::string& inputs) const {
   if (expect.empty()) return {};
   CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(expect));
   if (!header.tensors.contains("loss")) return {};
-  return fail(ErrorCode::BadInput,
-              "{} has a loss, and {} no labels to compute one from: add labels, or leave the loss out {}.", expect,
-              inputs, isPlan() ? "of the plan" : "with --loss off");
+  return fail(ErrorCode::BadInput, "{} has a loss, but {} has no labels to compute it from. Add labels, or {}.", expect,
+              inputs, isPlan() ? "make the plan with --loss off" : "use --loss off");
 }
 
-Result<void> RunSource::bring(bool doesReadWeights, const Progress& progress) {
+Result<void> RunSource::resolve(bool doesReadWeights, const Progress& progress) {
   readsWeights = doesReadWeights;
-  return bringModel(flags.model, readsWeights ? hub::Wanted::Weights : hub::Wanted::Config, progress);
+  return resolveModel(flags.model, readsWeights ? hub::Wanted::Weights : hub::Wanted::Config, progress);
 }
 
 Result<void> RunSource::check() {
@@ -53,19 +58,17 @@ Result<void> RunSource::check() {
   const auto isRanks = [](const CLI::Option* option) { return option->get_name() == "--ranks"; };
   const auto ranks = std::find_if(planFlags.begin(), planFlags.end(), isRanks);
   if (ranks != planFlags.end() && (*ranks)->count() > 0)
-    return fail(ErrorCode::BadUsage, "--mesh says with tp= how many ranks split the model: leave --ranks out.");
+    return fail(ErrorCode::BadUsage, "--mesh sets the number of ranks with tp=: leave --ranks out.");
   flags.ranks = mesh.tp;
   return {};
 }
 
-/// What one replica computes of so many rows.
 Result<std::int64_t> RunSource::rowsOfReplica(std::int64_t rows) const {
   if (rows % mesh.dp == 0) return rows / mesh.dp;
-  return fail(ErrorCode::BadUsage, "A batch of {} does not divide over {} replicas: each takes as many rows.", rows,
-              mesh.dp);
+  return fail(ErrorCode::BadUsage, "--batch is {}, not divisible by {} replicas.", rows, mesh.dp);
 }
 
-Result<void> RunSource::takeRowsOfReplica() {
+Result<void> RunSource::applyReplicas() {
   if (!mesh.isReplicated()) return {};
   if (const auto source = pipeline::recognise(flags.model))
     CLEAVE_TRY_VOID(program::checkReplicated(mesh, flags.model, source->isExported));
@@ -73,15 +76,14 @@ Result<void> RunSource::takeRowsOfReplica() {
   return {};
 }
 
-/// Empty: inputs are made up.
 Result<std::string> RunSource::inputFile() const {
   if (!input.empty() || expect.empty() || !isTraining) return input.empty() ? expect : input;
   CLEAVE_TRY(const bool hasInputs, pipeline::holdsInputs(expect));
   return hasInputs ? expect : std::string();
 }
 
-/// Batch, sequence, mask and loss that the input file asks for, where no flag says otherwise.
-Result<void> RunSource::takeShapeFromInput() {
+/// Batch, sequence, mask and loss of the input file, unless a flag sets them.
+Result<void> RunSource::applyInputShape() {
   if (generation.isAsked()) {
     generation.setShape(flags);
     return {};
@@ -89,7 +91,7 @@ Result<void> RunSource::takeShapeFromInput() {
   CLEAVE_TRY(const std::string file, inputFile());
   if (file.empty()) return {};
   if (const auto source = pipeline::recognise(flags.model); source && source->isExported)
-    return takeSizesFromInput(source->path, file);
+    return applyInputSizes(source->path, file);
   const bool wantsLoss = flags.loss != "off";
   CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, wantsLoss));
   if (!flags.batch) flags.batch = shape.batch;
@@ -97,13 +99,13 @@ Result<void> RunSource::takeShapeFromInput() {
   if (shape.hasMask) flags.mask = "on";
   if (shape.hasTokenTypes) flags.tokenTypes = "on";
   if (wantsLoss && !shape.hasLabels) {
-    CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
+    CLEAVE_TRY_VOID(checkLossHasLabels(file));
     flags.loss = "off";
   }
   return {};
 }
 
-Result<void> RunSource::takeSizesFromInput(const fs::path& archive, const std::string& file) {
+Result<void> RunSource::applyInputSizes(const fs::path& archive, const std::string& file) {
   if (flags.batch || flags.sequence || !flags.sizes.empty()) return {};
   CLEAVE_TRY(const auto program, formats::openExportedProgram(archive));
   CLEAVE_TRY(const auto sizes, pipeline::readInputSizes(program, file));
@@ -111,7 +113,7 @@ Result<void> RunSource::takeSizesFromInput(const fs::path& archive, const std::s
   return {};
 }
 
-/// The model of a plan with the inputs of a file.
+/// The plan's model with the input shapes of the file.
 Result<plan::ModelInfo> RunSource::modelFor(const plan::ModelInfo& model, const std::string& file) const {
   if (model.isExported) {
     CLEAVE_TRY(const auto program, formats::openExportedProgram(model.source));
@@ -121,15 +123,15 @@ Result<plan::ModelInfo> RunSource::modelFor(const plan::ModelInfo& model, const 
     return wanted;
   }
   CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, model.hasLoss));
-  if (model.hasLoss && !shape.hasLabels) CLEAVE_TRY_VOID(checkLossIsNotExpected(file));
+  if (model.hasLoss && !shape.hasLabels) CLEAVE_TRY_VOID(checkLossHasLabels(file));
   return pipeline::withInputs(model, shape);
 }
 
-/// The plan of the file; where the inputs are of another shape, one that is made for them as that one was made.
+/// The plan in the file; if the inputs have another shape, a plan for them with the same settings.
 Result<std::shared_ptr<const plan::Plan>> RunSource::planFor(const Progress& progress) const {
   CLEAVE_TRY(auto plan, readPlanFile(flags.model));
   if (readsWeights && !isElsewhere) {
-    CLEAVE_TRY(plan, pipeline::bringWeights(plan, consoleWatcher(), progress));
+    CLEAVE_TRY(plan, pipeline::fetchPlanWeights(plan, consoleWatcher(), progress));
   }
   if (generation.isAsked()) {
     CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
@@ -142,11 +144,12 @@ Result<std::shared_ptr<const plan::Plan>> RunSource::planFor(const Progress& pro
   if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
   if (isElsewhere) {
     return fail(ErrorCode::BadInput,
-                "{} is planned for {}; {} has {}. Ranks elsewhere read the plan's file: make one for that.",
+                "{} is a plan for {}, but {} has {}. Ranks on other machines read the plan file: make one for these "
+                "inputs.",
                 flags.model, pipeline::inputsInWords(plan->model), file, pipeline::inputsInWords(wanted));
   }
   endProgress();
-  std::fprintf(stderr, "%s is planned for %s; %s has %s: planned again for that, with the same settings.\n",
+  std::fprintf(stderr, "%s is a plan for %s, but %s has %s: made a plan for these inputs, with the same settings.\n",
                flags.model.c_str(), pipeline::inputsInWords(plan->model).c_str(), file.c_str(),
                pipeline::inputsInWords(wanted).c_str());
   CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
@@ -161,8 +164,8 @@ Result<RunSource::Made> RunSource::make(const Progress& progress) {
     made.warnings = made.plan->warnings;
     return made;
   }
-  CLEAVE_TRY_VOID(takeShapeFromInput());
-  CLEAVE_TRY_VOID(takeRowsOfReplica());
+  CLEAVE_TRY_VOID(applyInputShape());
+  CLEAVE_TRY_VOID(applyReplicas());
   if (isTraining) flags.isTraining = true;
   CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
   if (!planned.plan) return tl::unexpected(planned.planError);
@@ -175,7 +178,7 @@ Result<RunSource::Made> RunSource::make(const Progress& progress) {
 
 Result<void> RunSource::checkRanks(const plan::Plan& plan) const {
   if (meshText.empty() || plan.ranks == mesh.tp) return {};
-  return fail(ErrorCode::BadUsage, "--mesh is \"{}\", and the plan is for {}: write dp={},tp={}.", meshText,
+  return fail(ErrorCode::BadUsage, "--mesh is \"{}\", but the plan is for {}. Use dp={},tp={}.", meshText,
               counted(plan.ranks, "rank"), mesh.dp, plan.ranks);
 }
 

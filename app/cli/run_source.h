@@ -1,6 +1,5 @@
 #pragma once
-/// What `run` runs: a plan that a file holds, or one that is made of a model, for the inputs that it gets and for each
-/// replica's rows of them.
+/// The plan that ranks run: read from a file, or made for a model and its inputs.
 #include "cli/generation_flags.h"
 #include "cli/planning.h"
 #include "program/mesh.h"
@@ -9,37 +8,38 @@ namespace cleave::cli {
 
 struct RunSource {
   PlanFlags flags;
-  std::vector<const CLI::Option*> planFlags;  ///< what `flags` is read from
+  std::vector<const CLI::Option*> planFlags;  ///< the options that set `flags`
   std::string input, expect, meshText;
-  GenerationFlags generation;  ///< their prompt takes the place of an input
-  bool isTraining = false;     ///< by --train-steps
-  bool isElsewhere = false;    ///< other machines read the plan's file
-  bool readsWeights = true;    ///< by `bring`
-  program::Mesh mesh;          ///< by --mesh; its ranks are those of `flags` otherwise
+  GenerationFlags generation;  ///< with a prompt in place of `input`
+  bool isTraining = false;     ///< the run trains
+  bool isElsewhere = false;    ///< ranks on other machines read the plan file
+  bool readsWeights = true;    ///< set by `resolve`
+  program::Mesh mesh;          ///< set by `check`, from --mesh or `flags.ranks`
 
   void addTo(CLI::App& command);
+  void addMeshTo(CLI::App& command);
   bool isPlan() const { return isPlanFile(flags.model); }
-  /// MODEL may be a Hub id: of it comes what is read, weights too unless they are made up.
-  Result<void> bring(bool readsWeights, const Progress& progress);
-  /// Reads --mesh. BadUsage for flags that do not go together.
+  /// Downloads MODEL if it is a Hub id: its config, and its weights if they are read.
+  Result<void> resolve(bool readsWeights, const Progress& progress);
+  /// BadUsage for flags that exclude each other.
   Result<void> check();
-  /// Of this file inputs are read; empty: they are made up.
+  /// File with inputs; empty: inputs are random.
   Result<std::string> inputFile() const;
-  /// What one replica computes of so many rows. BadUsage where they do not divide.
+  /// Rows per replica. BadUsage if `rows` does not divide.
   Result<std::int64_t> rowsOfReplica(std::int64_t rows) const;
 
   struct Made {
     std::shared_ptr<const plan::Plan> plan;
-    std::shared_ptr<const pipeline::Model> model;  ///< null: a plan's
+    std::shared_ptr<const pipeline::Model> model;  ///< null if the plan was read from a file
     std::vector<std::string> warnings;
   };
   Result<Made> make(const Progress& progress);
 
  private:
-  Result<void> checkLossIsNotExpected(const std::string& inputs) const;
-  Result<void> takeRowsOfReplica();
-  Result<void> takeShapeFromInput();
-  Result<void> takeSizesFromInput(const fs::path& archive, const std::string& file);
+  Result<void> checkLossHasLabels(const std::string& inputs) const;
+  Result<void> applyReplicas();
+  Result<void> applyInputShape();
+  Result<void> applyInputSizes(const fs::path& archive, const std::string& file);
   Result<plan::ModelInfo> modelFor(const plan::ModelInfo& model, const std::string& file) const;
   Result<std::shared_ptr<const plan::Plan>> planFor(const Progress& progress) const;
   Result<void> checkRanks(const plan::Plan& plan) const;

@@ -2,8 +2,12 @@
 
 #include "base/json.h"
 #include "base/quantities.h"
-#include "plan/folded_layers.h"
-#include "plan/headline.h"
+#include "pipeline/memory/predicted_memory.h"
+#include "pipeline/report/generation_text.h"
+#include "plan/text/choice_text.h"
+#include "plan/text/folded_layers.h"
+#include "plan/text/headline.h"
+#include "plan/text/shares_text.h"
 #include "solve/cost/memory_parts.h"
 
 #include <fmt/ranges.h>
@@ -16,7 +20,7 @@
 namespace cleave::cli {
 namespace {
 
-/// Replicated work that takes less of a rank's time is left to the JSON.
+/// The summary leaves out replicated work below this share of a rank's time; the JSON has all.
 constexpr double kLeastShareNamed = 0.05;
 
 std::string collectivesText(const plan::Plan& plan) {
@@ -29,13 +33,13 @@ std::string collectivesText(const plan::Plan& plan) {
   std::string text;
   for (const auto& [kind, sum] : byKind)
     text += fmt::format("{}{} × {} ({})", text.empty() ? "" : ", ", sum.first, kind, bytesText(sum.second));
-  return text.empty() ? "none" : text;
+  return text.empty() ? "0" : text;
 }
 
-/// " (farthest off at [0, 3, 17]: 12.3456, not 12.3462)"; empty: nothing differs.
+/// " (largest at [0, 3, 17]: 12.3456, expected 12.3462)"; empty if nothing differs.
 std::string placeText(const pipeline::OutputDifference& output) {
   if (output.maxAbs == 0 || output.place.empty()) return {};
-  return fmt::format(" (farthest off at [{}]: {:.6g}, not {:.6g})", fmt::join(output.place, ", "), output.actual,
+  return fmt::format(" (largest at [{}]: {:.6g}, expected {:.6g})", fmt::join(output.place, ", "), output.actual,
                      output.expected);
 }
 
@@ -43,17 +47,16 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
   std::string text = output.name;
   if (output.rank > 0) text += fmt::format(" of rank {}", output.rank);
   if (output.notANumber > 0) {
-    text += fmt::format(": {} not a number, here or in {}, and equal{} nothing",
-                        counted(output.notANumber, "element is", "elements are"), comparedWith,
-                        output.notANumber == 1 ? "s" : "");
+    text +=
+        fmt::format(": {} NaN, here or in {}", counted(output.notANumber, "element is", "elements are"), comparedWith);
     if (output.outside > 0) text += fmt::format("; {} outside the tolerance", counted(output.outside, "element"));
     return text + ": DIFFERENT\n";
   }
   text +=
       fmt::format(": largest difference {:.3g} from {}{}, {}: ", output.maxAbs, comparedWith, placeText(output),
                   std::isfinite(output.ofTolerance) ? fmt::format("{:.3g} % of the tolerance", 100 * output.ofTolerance)
-                                                    : std::string("beyond every tolerance"));
-  if (output.within()) return text + "equal within it\n";
+                                                    : std::string("not within any tolerance"));
+  if (output.within()) return text + "equal\n";
   text += "DIFFERENT";
   if (output.outside > 0) text += fmt::format(", {} outside the tolerance", counted(output.outside, "element"));
   return text + "\n";
@@ -75,13 +78,13 @@ std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& pla
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
     case pipeline::RunVerdict::NotChecked:
-      return fmt::format("not checked: {} ran to the end, and what it computed was compared with nothing\n", what);
+      return fmt::format("not checked: {} ran to the end; its outputs were not compared\n", what);
     case pipeline::RunVerdict::Failed: break;
   }
   return fmt::format("FAILED: {}\n", what);
 }
 
-/// Work that every rank repeats: attention that cannot be split, then what takes most of the step.
+/// Work that every rank repeats: attention that cannot be split, then the slowest.
 std::vector<plan::ReplicatedWork> worthNaming(const plan::Shares& shares) {
   std::vector<plan::ReplicatedWork> named;
   for (const plan::ReplicatedWork* work : plan::indivisibleHeads(shares)) named.push_back(*work);
@@ -94,7 +97,7 @@ std::vector<plan::ReplicatedWork> worthNaming(const plan::Shares& shares) {
   return named;
 }
 
-/// "batch 2, sequence 16, ", as far as the inputs have such sizes.
+/// "batch 2, sequence 16, "; sizes that the inputs do not have are left out.
 std::string inputSizes(const plan::ModelInfo& model) {
   std::string text;
   if (model.batch > 0) text += fmt::format("batch {}, ", model.batch);
@@ -102,8 +105,8 @@ std::string inputSizes(const plan::ModelInfo& model) {
   return text;
 }
 
-bool mayRedistribute(const plan::Standing& standing) {
-  return plan::causeOf(standing) == plan::ReplicatedCause::CannotAsRead;
+bool mayRedistribute(const plan::ReplicationReason& replication) {
+  return plan::causeOf(replication) == plan::ReplicatedCause::CannotAsRead;
 }
 
 }  // namespace
@@ -124,18 +127,17 @@ std::string planSummary(const plan::Plan& plan) {
     text += whole + ".\n";
   if (const std::string largest = plan::largestWholeText(plan.shares); !largest.empty()) text += largest + "\n";
   bool asks = std::any_of(plan.layers.begin(), plan.layers.end(),
-                          [](const auto& layer) { return mayRedistribute(layer.standing); });
+                          [](const auto& layer) { return mayRedistribute(layer.replication); });
   for (const plan::ReplicatedWork& work : worthNaming(plan.shares)) {
     text += fmt::format("  {}\n", plan::toText(work));
     asks = asks || mayRedistribute(work.why);
   }
   if (asks)
     text +=
-        "Redistribution gathers or cuts values after they are computed; --redistribute NAME, or '*', lets the search "
-        "use it.\n";
+        "Redistribution gathers or splits a value after it is computed. Allow it with --redistribute NAME, or '*'.\n";
   text += fmt::format("collectives of a forward pass: {}\n", collectivesText(plan));
-  text += fmt::format("each rank holds at most {} ({} of the parameters are replicated on every rank)\n",
-                      solve::memoryText(plan.cost), bytesText(plan.memory.replicatedParameters));
+  text += fmt::format("per rank: {} ({} of the parameters are replicated)\n", solve::memoryText(plan.cost),
+                      bytesText(plan.memory.replicatedParameters));
   text += fmt::format("predicted: {}\n", plan::predictedText(plan));
   if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
@@ -165,11 +167,11 @@ std::string stepsText(const pipeline::RunReport& report) {
   return text;
 }
 
-/// Of many parameters the one that is farthest off stands for all that are within the tolerance.
+/// Parameters share one line: that of the one with the largest difference.
 std::string outputLines(const pipeline::RunReport& report) {
   std::string text;
   const pipeline::OutputDifference* farthest = nullptr;
-  std::int64_t parameters = 0, undetermined = 0;  // those of a rank that deviates are the same ones again
+  std::int64_t parameters = 0, undetermined = 0;  // of rank 0; other ranks repeat them
   for (const auto& output : report.outputs) {
     if (!output.name.starts_with("param.")) {
       text += outputLine(output, report.comparedWith);
@@ -180,13 +182,12 @@ std::string outputLines(const pipeline::RunReport& report) {
     if (!farthest || output.ofTolerance > farthest->ofTolerance) farthest = &output;
   }
   if (!farthest) return text;
-  text += counted(parameters, "parameter") + " compared; farthest off " + outputLine(*farthest, report.comparedWith);
+  text += counted(parameters, "parameter") + " compared; worst: " + outputLine(*farthest, report.comparedWith);
   if (undetermined == 0) return text;
   return text +
-         fmt::format(
-             "{} of them {} no gradient but rounding, which AdamW moves by chance: compared within {:.3g} more\n",
-             counted(undetermined, "element"), undetermined == 1 ? "has" : "have",
-             2 * report.training.learningRate * static_cast<double>(report.training.steps));
+         fmt::format("{} {} a gradient of rounding size, which AdamW scales up: compared within another {:.3g}\n",
+                     counted(undetermined, "element"), undetermined == 1 ? "has" : "have",
+                     2 * report.training.learningRate * static_cast<double>(report.training.steps));
 }
 
 std::string closingText(const pipeline::RunReport& report, const plan::Plan& plan) {
@@ -204,8 +205,8 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     const auto& result = report.outcome.results[rank];
     if (!result) continue;
     text += fmt::format(
-        "rank {}: read {} of weights, peak {} of the program ({} predicted){} and {} of the process, {}, {}, {}, "
-        "{:.1f} ms per step\n",
+        "rank {}: {} of weights read, peak memory {} in the program ({} predicted){} and {} in the process, {}, {}, "
+        "{}, {:.1f} ms per step\n",
         rank, bytesText(result->bytesRead), bytesText(result->peak.program),
         bytesText(report.generation ? report.generation->predictedMemory
                                     : pipeline::predictedMemory(plan, report.workload())),
@@ -218,7 +219,7 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
   text += pipeline::timesText(report.timeline, plan);
   for (const auto& [rank, memory] : report.memory) text += pipeline::memoryText(memory, plan, rank);
   if (report.mesh.isReplicated() && !text.empty()) {
-    text += fmt::format("each of {} replicas computed {} of {} of a batch\n", report.mesh.dp, plan.model.batch,
+    text += fmt::format("each of {} replicas computed {} of {} per batch\n", report.mesh.dp, plan.model.batch,
                         counted(report.mesh.dp * plan.model.batch, "row"));
   }
   if (const std::string sum = pipeline::toText(report.replicaSum, plan, report.mesh); !sum.empty()) text += sum + "\n";

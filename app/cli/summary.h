@@ -1,7 +1,7 @@
 #pragma once
 /// Plans and runs in words, for the terminal.
-#include "pipeline/report.h"
-#include "pipeline/solve.h"
+#include "pipeline/model/solved.h"
+#include "pipeline/report/report.h"
 
 #include <string>
 

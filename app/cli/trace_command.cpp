@@ -2,9 +2,9 @@
 #include "cli/console.h"
 
 #include "base/json.h"
-#include "base/option_types.h"
 #include "base/quantities.h"
-#include "pipeline/source.h"
+#include "pipeline/session/option_types.h"
+#include "pipeline/source/source.h"
 #include "solve/engine.h"
 #include "solve/trace/cursor.h"
 
@@ -100,7 +100,7 @@ struct TraceCommand {
 
   Result<int> run() const {
     const Progress progress = consoleProgress();
-    CLEAVE_TRY_VOID(pipeline::refuseOtherThan(pipeline::SourceKind::Trace, file));
+    CLEAVE_TRY_VOID(pipeline::requireKind(pipeline::SourceKind::Trace, file));
     CLEAVE_TRY(const auto trace, solve::openTrace(file));
     if (at) return printState(trace);
     if (text) return printText(*trace, progress);
@@ -112,11 +112,11 @@ struct TraceCommand {
 
 void addTraceCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<TraceCommand>();
-  CLI::App* command = app.add_subcommand("trace", "Look into a recorded search");
+  CLI::App* command = app.add_subcommand("trace", "Print a recorded search");
   command->add_option("FILE", state->file, "Trace written by plan --trace")->type_name(option_types::kFile)->required();
   CLI::Option* stats = command->add_flag("--stats", state->stats, "Counts (the default)");
-  CLI::Option* text = command->add_flag("--text", state->text, "Every event, one a line, with its step for --at");
-  CLI::Option* at = command->add_option("--at", state->at, "The state after STEP events");
+  CLI::Option* text = command->add_flag("--text", state->text, "Print every event on a line, with its step for --at");
+  CLI::Option* at = command->add_option("--at", state->at, "Print the state after STEP events");
   CLI::Option* json = command->add_flag("--json", state->json, "JSON instead of text, with --at or --stats");
   text->excludes(stats, at, json);
   at->excludes(stats);

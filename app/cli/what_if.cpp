@@ -4,9 +4,13 @@
 #include "base/quantities.h"
 #include "cli/console.h"
 #include "cli/foreign_command.h"
-#include "plan/diff.h"
-#include "plan/preflight.h"
-#include "plan/world_sizes.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
+#include "plan/build/diff.h"
+#include "plan/build/preflight.h"
+#include "plan/build/world_sizes.h"
+#include "plan/file/plan_file.h"
+#include "plan/text/shares_text.h"
 #include "solve/problem/redistribution.h"
 
 #include <nlohmann/json.hpp>
@@ -22,7 +26,6 @@ namespace cleave::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr int kLargestListedSize = 64;
 
 std::vector<std::string> splitAtCommas(const std::string& text) {
   std::vector<std::string> parts;
@@ -31,7 +34,7 @@ std::vector<std::string> splitAtCommas(const std::string& text) {
   return parts;
 }
 
-/// Results go to stdout as text, and as JSON where asked; with `--json -` as JSON alone.
+/// Prints the text, and writes the JSON if asked; `--json -` prints the JSON alone.
 Result<int> answer(const std::string& text, const std::string& json, const std::string& jsonText) {
   endProgress();
   if (!json.empty()) CLEAVE_TRY_VOID(writeOutput(json, jsonText));
@@ -46,7 +49,7 @@ Result<Planned> planWithEngine(PlanFlags flags, const std::string& engine, const
   return planned;
 }
 
-/// Of a comparison.
+/// One side of a comparison.
 struct Side {
   std::shared_ptr<const plan::Plan> plan;
   std::string label;  ///< empty: the plan's own
@@ -67,8 +70,7 @@ Result<Side> sideOf(const PlanFlags& flags, const std::string& side, const Progr
     CLEAVE_TRY(auto plan, readUnalteredPlan(side));
     return Side{std::move(plan), {}};
   }
-  return fail(ErrorCode::BadUsage,
-              "--compare takes engines (reference, learning, optimal) and plan files; \"{}\" is neither.", side);
+  return fail(ErrorCode::BadUsage, "\"{}\" is neither an engine (reference, learning, optimal) nor a plan file.", side);
 }
 
 Json worldSizeJson(const plan::WorldSize& size) {
@@ -88,7 +90,7 @@ Json worldSizeJson(const plan::WorldSize& size) {
           {"why", plan::reasonText(size)}};
 }
 
-/// At spaces, so that no line is wider than the table; the lines after the first are indented.
+/// Wraps text to the width of the table, and indents the lines after the first.
 std::string wrapped(const std::string& text, std::size_t indent) {
   constexpr std::size_t kColumns = 100;
   std::istringstream words(text);
@@ -104,8 +106,8 @@ std::string wrapped(const std::string& text, std::size_t indent) {
   return lines + line + "\n";
 }
 
-/// World sizes for people. Reasons are sentences: each stands once below the table, and rows name it by number. Of the
-/// numbers of ranks that are over the budget the nearest one's stands there.
+/// A table of world sizes. Each reason is printed once below it, and rows refer to it by number. If no plan fits the
+/// budget for several world sizes, only the nearest of them has a reason.
 class WorldSizeTable {
  public:
   explicit WorldSizeTable(const std::vector<plan::WorldSize>& sizes) : m_sizes(sizes) {
@@ -123,9 +125,9 @@ class WorldSizeTable {
       const std::string label = fmt::format("[{}] ", i + 1);
       table += wrapped(label + m_reasons[i], label.size());
     }
-    if (m_overBudget == 2) table += "--json says what the other one that is over the budget needs.\n";
+    if (m_overBudget == 2) table += "--json has the needs of the other world size over the budget.\n";
     if (m_overBudget > 2)
-      table += fmt::format("--json says what the other {} that are over the budget need.\n", m_overBudget - 1);
+      table += fmt::format("--json has the needs of the other {} world sizes over the budget.\n", m_overBudget - 1);
     return table;
   }
 
@@ -148,7 +150,7 @@ class WorldSizeTable {
     };
     std::string why = plan::overBudgetText(size);
     const std::string reason = plan::reasonText(size);
-    if (const bool isTold = !isWithoutPlan(size) || &size == m_nearest; isTold && !reason.empty()) {
+    if (const bool isListed = !isWithoutPlan(size) || &size == m_nearest; isListed && !reason.empty()) {
       why += fmt::format("{}[{}]", why.empty() ? "" : " ", numberOf(reason));
     }
     return line(std::to_string(size.ranks), plan::toText(size.verdict),
@@ -170,7 +172,7 @@ class WorldSizeTable {
   std::vector<std::string> m_reasons;
 };
 
-/// An opened model and the problem the flags make of it.
+/// A model and its problem, as the flags describe them.
 struct Posed {
   std::shared_ptr<const pipeline::Model> model;
   pipeline::SolveOptions options;
@@ -185,7 +187,7 @@ Result<Posed> pose(const PlanFlags& flags, const Progress& progress) {
   return posed;
 }
 
-/// Solved by `optimal`, whatever --engine says: only it knows fronts and next best plans.
+/// Solves with the engine `optimal`, whatever --engine says: only it finds fronts and next best plans.
 Result<std::shared_ptr<const pipeline::Solved>> solveOptimally(PlanFlags flags, const Progress& progress) {
   flags.engine = solve::toText(solve::Engine::Optimal);
   CLEAVE_TRY(const auto captureOptions, flags.captureOptions());
@@ -196,12 +198,12 @@ Result<std::shared_ptr<const pipeline::Solved>> solveOptimally(PlanFlags flags, 
   CLEAVE_TRY_VOID(pipeline::needSolution(*solved));
   if (solved->result.optimum) return solved;
   return fail(ErrorCode::Negative,
-              "The engine optimal had to leave out too many states of this graph to find a plan; {} found one, but "
-              "knows no other.",
+              "The engine optimal reached its limit on states before it found a plan. {} found one, but cannot list "
+              "others.",
               solve::toText(solved->result.engine));
 }
 
-/// The plans of --best, each by how it differs from the plan, the first of them.
+/// Collects plans, and describes each by its differences from the first.
 class BestPlans {
  public:
   explicit BestPlans(const pipeline::Solved& solved) : m_problem(solved.problem), m_result(solved.result) {}
@@ -238,18 +240,17 @@ class BestPlans {
     const solve::CostSettings& cost = m_problem->cost;
     if (m_result.optimum->fastest().femtoseconds() < m_result.optimum->cost().femtoseconds()) {
       m_text += fmt::format(
-          "The first holds less throughout the step than the fastest, and takes at most {} longer; with --slack 0 the "
-          "fastest is the first.\n",
+          "The first is at most {} slower than the fastest and needs less memory. With --slack 0 the fastest comes "
+          "first.\n",
           solve::slackText(cost.slackPercent));
     }
     if (!m_result.optimum->isProved())
-      m_text += "The search for the first ended at its limit: it is not proved to be the best.\n";
+      m_text += "The search stopped at its limit: the first plan is not proved to be the best.\n";
     if (!listing.isProved) {
-      m_text += "The search ended at its limit: there may be plans that are not listed, also faster ones than these.\n";
+      m_text += "The search stopped at its limit: other plans may exist, also faster ones.\n";
     } else if (listing.plans < asked) {
       m_text += fmt::format(
-          "There are no more: any other plan within the budget of {} differs from {} only in how "
-          "values are placed, not in a layer's strategy.\n",
+          "No more plans exist within the budget of {}: the others differ from {} only in the placement of values.\n",
           bytesText(cost.budgetBytes()), listing.plans == 1 ? "this one" : "one of these");
     }
     return answer(
@@ -261,7 +262,7 @@ class BestPlans {
  private:
   void addLine(const std::string& line) { m_text += fmt::format("       {}\n", line); }
 
-  /// What is redistributed otherwise than in the plan.
+  /// Values whose redistribution differs from the first plan's.
   Json addRedistributions(const solve::Solution& own) {
     Json list = Json::array();
     const solve::Solution& best = *m_result.solution;
@@ -281,7 +282,7 @@ class BestPlans {
   std::string alikeText(const solve::Optimum::Listed& listed) const {
     const bool isOne = listed.alike == 1;
     return fmt::format(
-        "at least {} like this: {} only in how values are placed{}",
+        "at least {} like this: {} only in the placement of values{}",
         counted(static_cast<std::int64_t>(listed.alike), "more plan"), isOne ? "it differs" : "they differ",
         listed.differing.isValid() ? fmt::format(", such as `{}`", m_problem->graph->value(listed.differing).name)
                                    : "");
@@ -298,7 +299,7 @@ class BestPlans {
 Result<std::vector<int>> parseSizes(const std::string& text) {
   const auto wrong = [&] {
     return fail(ErrorCode::BadUsage,
-                "--world-sizes is \"{}\": write numbers and ranges from 1 to {}, such as 1-8,16,32.", text,
+                "World sizes are \"{}\": write numbers and ranges from 1 to {}, such as 1-8,16,32.", text,
                 pipeline::kMaxRanks);
   };
   const auto number = [](std::string_view part) -> std::optional<int> {
@@ -320,12 +321,12 @@ Result<std::vector<int>> parseSizes(const std::string& text) {
   return std::vector<int>(sizes.begin(), sizes.end());
 }
 
-Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const std::string& json,
+Result<int> comparePlans(const PlanFlags& flags, const std::vector<std::string>& names, const std::string& json,
                          const Progress& progress) {
-  const auto names = splitAtCommas(sides);
   if (names.size() < 2)
-    return fail(ErrorCode::BadUsage, "--compare is \"{}\": write two or more sides, such as reference,optimal.", sides);
-  for (const std::string& name : names) CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, {{"--compare", name}}));
+    return fail(ErrorCode::BadUsage, "\"{}\" is one side: compare two or more, such as reference,optimal.",
+                names.empty() ? "" : names.front());
+  for (const std::string& name : names) CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, {{"SIDES", name}}));
   CLEAVE_TRY(const Side base, sideOf(flags, names.front(), progress));
   std::string text;
   std::vector<std::string> diffs;
@@ -343,7 +344,7 @@ Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const
 
 Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, const std::string& json,
                            const Progress& progress) {
-  CLEAVE_TRY(const auto ranks, parseSizes(sizes.empty() ? fmt::format("1-{}", kLargestListedSize) : sizes));
+  CLEAVE_TRY(const auto ranks, parseSizes(sizes.empty() ? kListedSizes : sizes));
   CLEAVE_TRY(const Posed posed, pose(flags, progress));
   const auto results = plan::worldSizes(*posed.problem, posed.options.engine, ranks, progress);
   if (progress.cancelled()) return progress.cancelledError("trying world sizes");
@@ -356,9 +357,10 @@ Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, con
 Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress) {
   CLEAVE_TRY(const Posed posed, pose(flags, progress));
   const plan::Preflight report = plan::preflight(*posed.problem);
-  std::string text = fmt::format("Before any search, on {}:\n", counted(posed.options.ranks, "rank"));
+  std::string text = fmt::format("Known before a search, for {}:\n", counted(posed.options.ranks, "rank"));
   Json unknown = Json::array(), indivisible = Json::array(), whole = Json::array();
-  for (const std::string& clause : plan::whatIsWell(report, posed.options.ranks)) text += fmt::format("  {}\n", clause);
+  for (const std::string& clause : plan::passedChecks(report, posed.options.ranks))
+    text += fmt::format("  {}\n", clause);
   if (!report.unknownOperators.empty()) text += "  operators without a rule\n";
   for (const auto& op : report.unknownOperators) {
     text += fmt::format("    {} × {}: {}\n", op.count, op.op, op.text);
@@ -381,7 +383,7 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
     indivisible.push_back(
         {{"layers", layer.pattern}, {"count", layer.count}, {"bytes", layer.bytes}, {"reason", layer.reason}});
   }
-  text += fmt::format("  replicated on every rank whatever the plan: {}\n", bytesText(report.replicatedBytes));
+  text += fmt::format("  replicated in every plan: {}\n", bytesText(report.replicatedBytes));
   for (const auto& weight : report.whole) {
     text += fmt::format("    {} × {} ({}): {}\n", weight.count, weight.pattern, bytesText(weight.bytes), weight.why);
     whole.push_back(

@@ -1,24 +1,29 @@
 #pragma once
-/// The parts of `cleave-cli plan` that answer more than one plan: comparisons, world sizes, pre-flight, time against
-/// memory.
+/// Answers to questions about the plans of a model: comparisons, world sizes, pre-flight, time against memory. Each
+/// prints its answer as text, and as JSON where `json` names a file or "-".
 #include "cli/planning.h"
 
 namespace cleave::cli {
 
-/// `--compare A,B[,C…]`: each an engine or a plan file; the first is what the others are measured against.
-Result<int> comparePlans(const PlanFlags& flags, const std::string& sides, const std::string& json,
+/// Largest number of plans that `best` lists.
+inline constexpr std::size_t kMostBestPlans = 1000;
+/// World sizes that are tried by default.
+inline constexpr const char* kListedSizes = "1-64";
+
+/// `names`: engines or plan files; the others are compared with the first.
+Result<int> comparePlans(const PlanFlags& flags, const std::vector<std::string>& names, const std::string& json,
                          const Progress& progress);
-/// `--world-sizes [1-64]`: which world sizes work, and why not the others.
+/// `sizes`: "1-8,16"; empty: kListedSizes.
 Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, const std::string& json,
                            const Progress& progress);
-/// `--preflight`: what can be said before any search.
+/// What is known without a search.
 Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress);
-/// `--pareto`: the front of time against memory.
+/// The Pareto front of time and memory.
 Result<int> showFront(const PlanFlags& flags, const std::string& json, const Progress& progress);
-/// `--best K`: the plan and the K - 1 fastest others that differ in some layer's strategy (Optimum::best).
+/// The best plan and the `count` - 1 next best that differ in some layer's strategy (Optimum::best).
 Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::string& json, const Progress& progress);
 
-/// "1-8,16" as numbers, ascending, each once; BadUsage says what is wrong.
+/// "1-8,16" as numbers, ascending, each once; BadUsage names the text.
 Result<std::vector<int>> parseSizes(const std::string& text);
 
 }  // namespace cleave::cli

@@ -1,6 +1,6 @@
 #pragma once
-/// What `cleave-rank` takes. Declared here, so that its pages and completions are made of what it reads.
-#include "libtorch/rank/rank.h"
+/// The options of `cleave-rank`. Declared here, so that its manual page and completions match what it accepts.
+#include "libtorch/rank/process/rank_request.h"
 
 #include <CLI/CLI.hpp>
 

@@ -9,7 +9,7 @@ void addVersionFlag(CLI::App& app, std::function<std::vector<about::Component>()
       [program, own = std::move(own)] {
         return about::versionText(program, own ? own() : std::vector<about::Component>());
       },
-      "Print the version of this program and of what it is made of, and exit");
+      "Print the versions of this program and of its components, and exit");
 }
 
 }  // namespace cleave::options

@@ -10,12 +10,12 @@
 
 namespace cleave::options {
 
-/// --version: what is asked, is found out only then. `own`: components besides those of all programs.
+/// Adds --version. `own` returns further components and is called only for that flag.
 void addVersionFlag(CLI::App& app, std::function<std::vector<about::Component>()> own = {});
 
-// --report, of the programs that a person starts; a rank's has none, and links nothing of what it tells.
+// --report exists for the programs that people start. A rank does not have it, and does not link its code.
 inline constexpr const char* kReportFlag = "--report";
 inline constexpr const char* kReportHelp =
-    "Print what to attach to a report of a problem: versions, machine, last run; no secrets, names and folders";
+    "Print a report to attach to an issue: versions, machine, last run; without secrets, names and folders";
 
 }  // namespace cleave::options

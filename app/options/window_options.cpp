@@ -1,6 +1,6 @@
 #include "options/window_options.h"
 
-#include "base/option_types.h"
+#include "pipeline/session/option_types.h"
 
 namespace cleave::options {
 
@@ -10,7 +10,7 @@ void declareWindow(CLI::App& app, WindowOptions& options) {
   app.add_option("model", options.model,
                  "Model folder, exported program (.pt2), plan, recorded search or session to open")
       ->type_name(option_types::kOpened);
-  app.add_option("--script", options.script, "Drive the window by this file, one command a line, then end")
+  app.add_option("--script", options.script, "Run the commands in this file, one per line, then exit")
       ->type_name(option_types::kFile);
   app.add_option("--screenshot", options.screenshots, "Folder for the script's screenshots")
       ->needs("--script")

@@ -1,5 +1,5 @@
 #pragma once
-/// What `cleave` takes. Declared here, so that its pages and completions are made of what it reads.
+/// The options of `cleave`. Declared here, so that its manual page and completions match what it accepts.
 #include <CLI/CLI.hpp>
 
 #include <string>

@@ -27,14 +27,14 @@ std::string libTorchVersion(const fs::path& folder) {
   }
   if (const auto text = readTextFile(folder / "build-version", kMostVersionBytes))
     return text->substr(0, text->find('\n'));
-  return "of a version that it does not say";
+  return "version unknown";
 }
 
-/// Of the runtime library, which libtorch_cpu.so of a wheel for CUDA brings into the process.
+/// Asks the CUDA runtime. A CUDA wheel's libtorch_cpu.so loads it into the process.
 std::string cudaVersion() {
   const auto ask = reinterpret_cast<int (*)(int*)>(::dlsym(RTLD_DEFAULT, "cudaRuntimeGetVersion"));
   int version = 0;
-  if (!ask || ask(&version) != 0) return "of a version that it does not say";
+  if (!ask || ask(&version) != 0) return "version unknown";
   return fmt::format("{}.{}", version / 1000, version % 1000 / 10);
 }
 
@@ -47,11 +47,11 @@ std::string ncclVersion(const fs::path& libTorch) {
   int version = 0;
   const bool hasSaid = ask && ask(&version) == 0;
   ::dlclose(library);
-  if (!hasSaid) return "of a version that it does not say";
+  if (!hasSaid) return "version unknown";
   return fmt::format("{}.{}.{}", version / 10'000, version % 10'000 / 100, version % 100);
 }
 
-/// Why ranks of this installation cannot use GPUs, whatever the machine has; nullopt: they can.
+/// Why ranks of this installation cannot use GPUs on any machine; nullopt: they can.
 std::optional<std::string> whyNoCuda(const fs::path& libTorch) {
   std::error_code error;
   const fs::path self = fs::read_symlink("/proc/self/exe", error);

@@ -28,7 +28,7 @@ constexpr std::int64_t kMostSystemFileBytes = 4 << 20;
 constexpr std::int64_t kMostRunBytes = 64 << 20;
 constexpr std::size_t kLongestLine = 600;
 
-/// The value behind the first "key" of a file of the system such as /proc/cpuinfo, without quotes and blanks.
+/// The value after the first "key" in a system file such as /proc/cpuinfo, without quotes and blanks.
 std::string valueIn(const char* file, std::string_view key, char separator) {
   std::ifstream lines(file);
   for (std::string line; std::getline(lines, line);) {
@@ -47,7 +47,7 @@ int processorsOfThisProcess() {
   return ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
 }
 
-/// "2 of them at a time" of a container that may use so much processor time.
+/// ", limited to 2 at a time" in a container with a processor quota; else empty.
 std::string processorLimit() {
   double quota = -1, period = 0;
   if (std::ifstream both("/sys/fs/cgroup/cpu.max"); both >> quota >> period && quota > 0 && period > 0)
@@ -68,22 +68,22 @@ ReportSection machine() {
            fmt::format("Kernel: {} {}, {}", kernel.sysname, kernel.release, kernel.machine),
            fmt::format("Processor: {}, {} for this process{}", valueIn("/proc/cpuinfo", "model name", ':'),
                        processorsOfThisProcess(), processorLimit()),
-           fmt::format("Memory: {}, of which {} are free", bytesText(memory.total), bytesText(memory.available)),
+           fmt::format("Memory: {}, {} free", bytesText(memory.total), bytesText(memory.available)),
            group && group->limit > 0 ? "Memory limit of the control group: " + bytesText(group->limit)
-                                     : "Memory limit of the control group: none"}};
+                                     : "Memory limit of the control group: not set"}};
 }
 
-/// By number, and not by identifier: that names a device among all there are.
+/// A GPU is named by its number: its UUID would identify the machine.
 ReportSection gpus() {
   ReportSection section{"GPUs", {}};
   std::error_code error;
   for (fs::directory_iterator gpu("/proc/driver/nvidia/gpus", error), end; !error && gpu != end; gpu.increment(error))
-    section.lines.push_back("In the machine: " + valueIn((gpu->path() / "information").c_str(), "Model", ':'));
+    section.lines.push_back("Installed: " + valueIn((gpu->path() / "information").c_str(), "Model", ':'));
   std::sort(section.lines.begin(), section.lines.end());
   const std::string driver = valueIn("/proc/driver/nvidia/version", "NVRM version", ':');
   section.lines.push_back("Driver: " + driver.substr(std::min(driver.find_first_not_of(' '), driver.size())));
   if (!launch::mayHaveGpu()) {
-    section.lines.emplace_back("No device files of a GPU");
+    section.lines.emplace_back("No GPU device files");
     return section;
   }
   std::istringstream found(launch::toText(launch::probeGpus()));
@@ -91,7 +91,7 @@ ReportSection gpus() {
   return section;
 }
 
-/// Names alone: what they hold may be a secret or a folder.
+/// Prints names only: a value may be a secret or a folder.
 ReportSection environment() {
   constexpr std::array<std::string_view, 24> kPrefixes{"CLEAVE_",  "QT_",   "CUDA_",  "NVIDIA_", "NCCL_",   "TORCH_",
                                                        "PYTORCH_", "GLOO_", "OMP_",   "MKL_",    "HF_",     "HUGGING",
@@ -110,10 +110,10 @@ ReportSection environment() {
   std::sort(set.begin(), set.end());
   set.erase(std::unique(set.begin(), set.end()), set.end());
   return {"Environment (names of variables that are set)",
-          {set.empty() ? "none that matters" : fmt::format("{}", fmt::join(set, ", "))}};
+          {set.empty() ? "No relevant variable is set" : fmt::format("{}", fmt::join(set, ", "))}};
 }
 
-/// Where the window keeps its runs.
+/// Folder in which the window keeps its runs.
 fs::path runsFolder() {
   const char* data = std::getenv("XDG_DATA_HOME");
   const char* home = std::getenv("HOME");
@@ -121,7 +121,7 @@ fs::path runsFolder() {
   return base / "cleave/cleave/runs";
 }
 
-/// Names are times: the last one is the newest.
+/// File names are times, so the last name is the newest.
 fs::path newestRun() {
   fs::path newest;
   std::error_code error;
@@ -134,12 +134,13 @@ fs::path newestRun() {
 ReportSection lastRun() {
   ReportSection section{"The window's last run", {}};
   const fs::path file = newestRun();
-  if (file.empty()) return {section.title, {"none is kept"}};
+  if (file.empty()) return {section.title, {"No run is kept"}};
   JsonLimits limits;
   limits.bytes = kMostRunBytes;
   const auto json = readJsonFile(file, limits);
-  if (!json || !json->is_object()) return {section.title, {"it cannot be read: " + (json ? "" : json.error().message)}};
-  section.lines.push_back("ended at " + file.stem().string() + " (UTC)");
+  if (!json || !json->is_object())
+    return {section.title, {"The record cannot be read: " + (json ? "" : json.error().message)}};
+  section.lines.push_back("Ended at " + file.stem().string() + " (UTC)");
   const auto add = [&](const nlohmann::json& from, const char* key) {
     if (const auto at = from.find(key); at != from.end())
       section.lines.push_back(fmt::format("{}: {}", key, jsonText(*at)));
@@ -169,8 +170,8 @@ std::string toText(const ReportSection& section) {
 std::string problemReport(const std::string& program, const std::vector<Component>& own) {
   std::string text = fmt::format("# Report of {}\n\n", program);
   text +=
-      "Attach this to your report of a problem. It names no secrets, no people, no machines and no folders below your "
-      "home folder; read it before you do.\n\n## Versions\n\n";
+      "Attach this to your problem report. It leaves out secrets, the names of users and machines, and folders below "
+      "your home folder. Read it before you send it.\n\n## Versions\n\n";
   const std::string versions = versionText(program, own);
   for (std::size_t at = 0; at <= versions.size();) {
     const auto end = std::min(versions.find('\n', at), versions.size());

@@ -1,6 +1,6 @@
 #pragma once
-/// What one attaches to a report of a problem: Markdown that tells of the program, the machine, the environment and the
-/// window's last run, and of nobody's secrets, names and folders (redaction.h). Nothing is sent anywhere.
+/// A problem report to attach to an issue: Markdown about the program, the machine, the environment and the window's
+/// last run. Secrets, names and folders are redacted (redaction.h). Nothing is sent anywhere.
 #include "about/components.h"
 
 #include <string>
@@ -13,10 +13,10 @@ struct ReportSection {
   std::vector<std::string> lines;
 };
 
-/// Redacted, as "## title" and a list.
+/// The section as "## title" and a list, redacted.
 std::string toText(const ReportSection& section);
 
-/// `program`: "cleave-cli"; `own`: its components besides those of all.
+/// `program`: "cleave-cli"; `own`: components besides those that all programs have.
 std::string problemReport(const std::string& program, const std::vector<Component>& own = {});
 
 }  // namespace cleave::about

@@ -18,11 +18,11 @@ namespace cleave::about {
 namespace {
 
 constexpr std::string_view kRemoved = "[removed]";
-/// Shorter ones stand in words by chance.
+/// Shorter texts occur in words by chance.
 constexpr std::size_t kShortestSecret = 6, kShortestName = 3;
 constexpr std::array<std::string_view, 9> kSecretWords{"TOKEN", "SECRET", "PASSWORD", "PASSWD",    "PASSPHRASE",
                                                        "KEY",   "AUTH",   "COOKIE",   "CREDENTIAL"};
-/// What tokens of common services begin with.
+/// Prefixes of the tokens of common services.
 constexpr std::array<std::string_view, 9> kTokenPrefixes{"hf_",         "api_org_", "ghp_",    "gho_",  "ghs_",
                                                          "github_pat_", "glpat-",   "Bearer ", "Basic "};
 
@@ -56,7 +56,7 @@ void removeTokens(std::string& text) {
   }
 }
 
-/// "https://ada:pass@host/x?key=y": what stands before an @, and behind a question mark.
+/// "https://ada:pass@host/x?key=y": the parts before the @ and after the question mark.
 void removeFromUrls(std::string& text) {
   for (auto at = text.find("://"); at != std::string::npos; at = text.find("://", at)) {
     at += 3;
@@ -70,8 +70,8 @@ void removeFromUrls(std::string& text) {
   }
 }
 
-/// Where a path that begins at `begin` ends: at the quote that it stands in, else at a blank, unless a later word of
-/// the line goes on with it ("/home/ada/my models/llama").
+/// End of the path that begins at `begin`: the closing quote if it is quoted, else a blank. A later word of the line
+/// extends the path if it goes on with it ("/home/ada/my models/llama").
 std::size_t endOfPath(std::string_view text, std::size_t begin) {
   const auto endOfLine = std::min(text.find('\n', begin), text.size());
   const char before = begin > 0 ? text[begin - 1] : ' ';
@@ -85,7 +85,7 @@ std::size_t endOfPath(std::string_view text, std::size_t begin) {
     if (slash != std::string_view::npos) end = wordEnd;
     next = wordEnd;
   }
-  while (end > begin && (text[end - 1] == ':' || text[end - 1] == '.')) --end;  // of the sentence
+  while (end > begin && (text[end - 1] == ':' || text[end - 1] == '.')) --end;  // end of the sentence
   return end;
 }
 
@@ -106,10 +106,10 @@ void add(std::vector<std::string>& all, std::string text) {
   if (!text.empty() && std::find(all.begin(), all.end(), text) == all.end()) all.push_back(std::move(text));
 }
 
-/// As it is written, and without links.
+/// The path as written, and the path with links resolved.
 void addHome(std::vector<std::string>& homes, std::string home) {
   while (home.size() > 1 && home.back() == '/') home.pop_back();
-  if (home.size() < 2) return;  // a user whose home is all there is
+  if (home.size() < 2) return;  // a user whose home is "/"
   std::error_code error;
   add(homes, std::filesystem::canonical(home, error).string());
   add(homes, std::move(home));
@@ -137,7 +137,7 @@ bool namesSecret(std::string_view variable) {
 }
 
 Redaction::Redaction(Known known) : m_known(std::move(known)) {
-  // Of two that begin alike the longer one goes first.
+  // The longer of two texts with the same beginning is replaced first.
   const auto longerFirst = [](const std::string& a, const std::string& b) { return a.size() > b.size(); };
   for (auto* all : {&m_known.secrets, &m_known.homes, &m_known.users, &m_known.hosts})
     std::stable_sort(all->begin(), all->end(), longerFirst);
@@ -151,7 +151,8 @@ Redaction Redaction::ofThisProcess() {
     if (equals == std::string_view::npos || !namesSecret(variable.substr(0, equals))) continue;
     const std::string value(variable.substr(equals + 1));
     std::error_code error;
-    const bool isPath = value.starts_with('/') && std::filesystem::exists(value, error);  // of a file that has it
+    const bool isPath = value.starts_with('/') && std::filesystem::exists(value, error);  // name of a file that holds a
+                                                                                          // secret
     if (value.size() >= kShortestSecret && !isPath) add(known.secrets, value);
   }
   for (const std::string& name : hiddenVariables()) add(known.secrets, secretOfEnvironment(name.c_str()).reveal());

@@ -1,5 +1,5 @@
 #pragma once
-/// What a text that is shown to strangers must not tell: whose machine it is from, and what opens what.
+/// Removes from a text for publication what identifies a user or machine, and every secret.
 ///
 ///     const Redaction redaction = Redaction::ofThisProcess();
 ///     redaction("cannot read /home/ada/models/secret-project");   // "cannot read ~/…"
@@ -9,18 +9,18 @@
 
 namespace cleave::about {
 
-/// Everything is replaced wherever it stands in a text:
-/// - secrets: the values of variables whose names say so (HF_TOKEN, AWS_SECRET_ACCESS_KEY, ...), tokens that are known
-///   by their form (hf_…, "Bearer …"), and user and password of a URL;
-/// - paths below the home folder, whole: "~/…";
-/// - the name of the user and of the machine.
+/// Replaces these everywhere in a text:
+/// - secrets: the values of variables with secret names (HF_TOKEN, AWS_SECRET_ACCESS_KEY, ...), tokens of a known form
+///   (hf_…, "Bearer …"), and the user and password of a URL;
+/// - whole paths below the home folder, by "~/…";
+/// - the names of the user and of the machine.
 class Redaction {
  public:
   struct Known {
     std::vector<std::string> secrets, homes, users, hosts;
   };
   explicit Redaction(Known known);
-  /// Of the environment, the password database and the kernel.
+  /// Reads the environment, the password database and the kernel's host name.
   static Redaction ofThisProcess();
 
   std::string operator()(std::string_view text) const;
@@ -29,9 +29,9 @@ class Redaction {
   Known m_known;
 };
 
-/// Variables that hold a Hub's token, as far as they are set: base/secret.h has taken them out of the environment.
+/// Variables with a Hub token that were set. base/secret.h has removed them from the environment.
 std::vector<std::string> hiddenVariables();
-/// True for names such as HF_TOKEN: what such a variable holds is never shown.
+/// True for names such as HF_TOKEN, whose values are never shown.
 bool namesSecret(std::string_view variable);
 
 }  // namespace cleave::about

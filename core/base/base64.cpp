@@ -50,7 +50,7 @@ std::optional<std::string> fromBase64(std::string_view text) {
     for (const int shift : {16, 8, 0}) bytes += static_cast<char>(four >> shift & 0xFF);
     four = 0;
   }
-  // Bits behind the last byte are 0.
+  // Unused bits after the last byte must be 0.
   for (std::size_t i = 0; i < padding; ++i) {
     if (bytes.back() != 0) return std::nullopt;
     bytes.pop_back();

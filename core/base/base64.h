@@ -7,7 +7,7 @@
 namespace cleave {
 
 std::string toBase64(std::string_view bytes);
-/// nullopt for what `toBase64` does not write, so that no bytes have two texts.
+/// nullopt for text that `toBase64` never writes, so that each byte string has one text.
 std::optional<std::string> fromBase64(std::string_view text);
 
 }  // namespace cleave

@@ -1,5 +1,5 @@
 #pragma once
-/// 64-bit arithmetic on sizes from files that cannot wrap: every function answers nullopt on overflow.
+/// 64-bit arithmetic without wrapping, for sizes from files: every function returns nullopt on overflow.
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -19,8 +19,7 @@ inline std::optional<std::int64_t> checkedMul(std::int64_t a, std::int64_t b) {
   return product;
 }
 
-/// Sums and products of estimates, which stay at the largest value when 64 bits cannot hold them. Not for negative
-/// numbers.
+/// Sums and products of estimates that saturate at the largest 64-bit value. Not for negative numbers.
 inline std::int64_t saturatingAdd(std::int64_t a, std::int64_t b) {
   return checkedAdd(a, b).value_or(std::numeric_limits<std::int64_t>::max());
 }

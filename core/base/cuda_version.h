@@ -1,5 +1,5 @@
 #pragma once
-/// Versions as CUDA counts them (13000 is 13.0, 12080 is 12.8), and the driver that each needs. No CUDA is loaded.
+/// CUDA version numbers (13000 is 13.0, 12080 is 12.8) and the driver each version needs. Loads no CUDA.
 #include <fmt/format.h>
 
 #include <string>
@@ -19,14 +19,16 @@ constexpr int leastDriverBranch(int cudaMajor) {
   }
 }
 
-/// "driver 580 or newer"
+/// bits of femtoseconds are 2.6 hours, but training a large model on a slow device takes years per step. 128 bits hold
+/// every model on every device with room for sums, so nothing saturates. A class of its own prevents silent narrowing
+/// of a 128-bit integer.
 inline std::string neededDriverText(int cudaVersion) {
   const int branch = leastDriverBranch(cudaVersion / 1000);
   return branch > 0 ? fmt::format("driver {} or newer", branch)
                     : fmt::format("a driver for CUDA {}", cudaVersionText(cudaVersion));
 }
 
-/// Why no GPU can be used with this driver (0: none) and this CUDA runtime; empty: the versions fit together.
+/// Why this driver (0: not loaded) and this CUDA runtime cannot use a GPU; empty: the versions fit together.
 inline std::string driverObstacle(int driver, int runtime) {
   if (runtime == 0 || driver / 1000 >= runtime / 1000) return {};
   if (driver == 0)

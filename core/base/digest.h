@@ -1,6 +1,6 @@
 #pragma once
-/// 64 bits that tell apart contents that are not alike by accident (FNV-1a, a word at a time): for comparing what ranks
-/// hold. No protection against anybody who looks for two that are alike.
+/// 64-bit digest (FNV-1a, one word at a time) for comparing what ranks hold. It distinguishes contents that differ by
+/// accident. It does not protect against deliberate collisions.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -16,7 +16,8 @@ class Digest {
     addPart(bytes);
   }
   void add(std::string_view text) { add(std::as_bytes(std::span(text))); }
-  /// Of one content in parts: the same however it is cut, as long as every part but the last has a multiple of 8 bytes.
+  /// Digest of one content in parts. The result does not depend on the cuts if every part but the last has a multiple
+  /// of 8 bytes.
   void addPart(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       std::uint64_t word = 0;
@@ -31,7 +32,7 @@ class Digest {
  private:
   void mix(std::uint64_t word) {
     m_hash = (m_hash ^ word) * 0x100000001B3ull;
-    m_hash ^= m_hash >> 29;  // else a word's highest bits would never reach the others
+    m_hash ^= m_hash >> 29;  // without this shift a word's highest bits would not reach the others
   }
   std::uint64_t m_hash = 0xCBF29CE484222325ull;
 };

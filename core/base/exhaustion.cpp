@@ -14,7 +14,7 @@
 namespace cleave {
 namespace {
 
-/// nullopt: unlimited.
+/// The soft limit; nullopt: unlimited.
 std::optional<std::int64_t> limitOf(__rlimit_resource resource) {
   rlimit limit{};
   if (::getrlimit(resource, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
@@ -22,22 +22,21 @@ std::optional<std::int64_t> limitOf(__rlimit_resource resource) {
 }
 
 std::string noDescriptorInWords() {
-  return fmt::format(
-      "this process may have no more than {} files and connections open at once (ulimit -n): raise that limit",
-      limitOf(RLIMIT_NOFILE).value_or(0));
+  return fmt::format("the process has reached its limit of {} open files and connections (ulimit -n): raise that limit",
+                     limitOf(RLIMIT_NOFILE).value_or(0));
 }
 
 std::string noFileInWords() {
-  std::string most = "its limit of";
+  std::string most = "the maximum number of";
   std::ifstream("/proc/sys/fs/file-max") >> most;
   return fmt::format(
-      "all processes of this machine together have {} open files (fs.file-max): end others, or raise that limit", most);
+      "the machine has reached its limit of {} open files (fs.file-max): close some, or raise that limit", most);
 }
 
 std::string longFileInWords() {
   const auto limit = limitOf(RLIMIT_FSIZE);
-  if (!limit) return "the file system takes no file of that size: write to another one";
-  return fmt::format("this process may write no file of more than {} (ulimit -f): raise that limit", bytesText(*limit));
+  if (!limit) return "the file is too large for the file system: write to another one";
+  return fmt::format("files are limited to {} (ulimit -f): raise that limit", bytesText(*limit));
 }
 
 }  // namespace
@@ -47,8 +46,7 @@ std::string noMemoryInWords() {
   const char* const less = "use more ranks, a smaller batch or sequence, or a smaller element type";
   if (limit)
     return fmt::format(
-        "there is no memory left: this process may use no more than {} of addresses (ulimit -v): raise that limit, or "
-        "{}",
+        "there is no memory left: the address space is limited to {} (ulimit -v). Raise that limit, or {}",
         bytesText(*limit), less);
   return fmt::format("there is no memory left: free some, or {}", less);
 }
@@ -56,13 +54,13 @@ std::string noMemoryInWords() {
 std::string noThreadInWords() {
   std::string limits;
   if (const auto processes = limitOf(RLIMIT_NPROC))
-    limits += fmt::format(" its user may have no more than {} (ulimit -u)", *processes);
+    limits += fmt::format(" the user is limited to {} processes and threads (ulimit -u)", *processes);
   if (const auto bytes = limitOf(RLIMIT_AS)) {
-    limits += fmt::format("{} this process may use no more than {} of addresses (ulimit -v)",
-                          limits.empty() ? "" : ", and", bytesText(*bytes));
+    limits += fmt::format("{} the address space is limited to {} (ulimit -v)", limits.empty() ? "" : ", and",
+                          bytesText(*bytes));
   }
-  return fmt::format("no more threads can be started:{}: raise the limit",
-                     limits.empty() ? " the machine has no room for them" : limits);
+  return fmt::format("no more threads can be started:{}. Raise the limit",
+                     limits.empty() ? " the machine is out of threads or memory" : limits);
 }
 
 std::optional<std::string> exhaustionInWords(int error) {

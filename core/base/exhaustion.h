@@ -1,6 +1,5 @@
 #pragma once
-/// What the system says when a process or the machine has no more of something, in words that a user can act on: which
-/// limit, its value, what to do.
+/// Texts for exhausted resources of a process or machine: the limit, its value and the remedy.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,20 +7,20 @@
 
 namespace cleave {
 
-/// For an errno that says so (EMFILE, ENFILE, ENOMEM, EFBIG), a clause without a full stop; nullopt for any other.
+/// A clause without a full stop for EMFILE, ENFILE, ENOMEM and EFBIG; nullopt for any other errno.
 std::optional<std::string> exhaustionInWords(int error);
-/// The same for a message of a library, or of the loader, that only quotes the system's words.
+/// The same for an error message of a library or the loader that quotes the system's text.
 std::optional<std::string> exhaustionQuotedIn(std::string_view message);
 /// "there is no memory left: ..."
 std::string noMemoryInWords();
-/// When the system starts no further thread.
+/// Text for a thread that could not be started.
 std::string noThreadInWords();
 
-/// The above where it applies, else the system's own words.
+/// The clause above if there is one, else the system's own text.
 std::string reasonInWords(int error);
 
-/// How many descriptors this process may have open at once, after raising that as far as it may by itself; and how many
-/// are.
+/// The number of descriptors this process may have open, after raising its soft limit to the hard one, and the number
+/// that are open.
 struct Descriptors {
   std::int64_t allowed = 0, open = 0;
 };

@@ -1,9 +1,5 @@
 #pragma once
-/// Predicted times as integers, so that sums do not depend on their order and ties are ties.
-///
-/// 64 bits of femtoseconds are 2.6 hours; training a large model on a slow device takes years a step. 128 bits hold
-/// every model on every device with room for sums, so nothing saturates. A type of its own, because an integer that
-/// wide turns into a narrower one without a word.
+/// Predicted times as integers, so that sums do not depend on their order and equal times compare equal.
 #include <fmt/format.h>
 
 #include <compare>
@@ -22,13 +18,13 @@ class Femtoseconds {
   constexpr Femtoseconds(std::integral auto count) : m_count(count) {}
   constexpr Femtoseconds(Wide count) : m_count(count) {}
   Femtoseconds(double) = delete;
-  /// The nearest; from 10^13 seconds on, and for what is no number, 10^13 seconds, so that sums
-  /// of millions of them fit.
+  /// Rounds to the nearest femtosecond. Times from 10^13 seconds on, and NaN, become 10^13 seconds, so that sums of
+  /// millions of them fit.
   static Femtoseconds ofSeconds(double seconds);
 
   constexpr Wide count() const { return m_count; }
   explicit constexpr operator double() const { return static_cast<double>(m_count); }
-  /// Where 64 bits hold it; else nothing.
+  /// True if 64 bits hold it.
   constexpr bool isShort() const {
     return m_count >= std::numeric_limits<std::int64_t>::min() && m_count <= std::numeric_limits<std::int64_t>::max();
   }
@@ -52,10 +48,10 @@ class Femtoseconds {
   Wide m_count = 0;
 };
 
-/// All digits.
+/// All digits, without rounding.
 std::string toText(Femtoseconds time);
 
-/// As a JSON tree takes it: an integer where 64 bits hold it, else a real.
+/// Value for a JSON tree: an integer if 64 bits hold it, else a real.
 template <class Json>
 Json jsonOf(Femtoseconds time) {
   return time.isShort() ? Json(static_cast<std::int64_t>(time.count())) : Json(static_cast<double>(time));

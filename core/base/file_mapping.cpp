@@ -19,10 +19,10 @@
 namespace cleave {
 namespace {
 
-/// How far a mapping that begins at `offset` has to begin before it.
+/// Distance from `offset` back to the start of its page, where the mapping must begin.
 std::int64_t beforePage(std::int64_t offset) { return offset % ::sysconf(_SC_PAGESIZE); }
 
-/// A mapping, for a signal handler: it takes no lock, so a place is never freed, only used again.
+/// A mapping as a signal handler can read it. The handler takes no lock, so an entry is never freed, only reused.
 struct Place {
   std::atomic<const std::byte*> begin{nullptr};
   const std::byte* end = nullptr;
@@ -54,30 +54,30 @@ void forget(const std::byte* begin) {
 }
 
 void say(std::string_view text) {
-  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // there is nobody to tell
+  if (::write(STDERR_FILENO, text.data(), text.size()) < 0) return;  // a failed write cannot be reported anywhere
 }
 
-/// Nothing but what a signal handler may do. The signal comes again, and then ends the process.
-void sayWhichPages(int signal, siginfo_t* info, void*) {
+/// Uses only async-signal-safe calls. The signal then comes again and ends the process.
+void reportLostPage(int signal, siginfo_t* info, void*) {
   const auto* const at = static_cast<const std::byte*>(info->si_addr);
   std::string_view path;
   for (const Place* place = places; place && path.empty(); place = place->next)
     if (const std::byte* begin = place->begin; begin && begin <= at && at < place->end) path = place->path;
   if (!path.empty()) {
     say(path);
-    say(" was cut off or written anew, or can no longer be read, while this process computed with it: run again when "
-        "nothing writes to it.\n");
+    say(" was truncated, rewritten or became unreadable while this process used it. Run again when nothing writes to "
+        "it.\n");
   } else if (info->si_code == BUS_ADRERR) {
-    say("Memory that is shared with other processes has no room (look at df /dev/shm), or is gone.\n");
+    say("Memory shared with other processes is full (see df /dev/shm) or was removed.\n");
   }
   ::raise(signal);
 }
 
 }  // namespace
 
-void sayLostPages() {
+void reportLostPages() {
   struct sigaction action = {};
-  action.sa_sigaction = sayWhichPages;
+  action.sa_sigaction = reportLostPage;
   action.sa_flags = SA_SIGINFO | SA_RESETHAND;
   ::sigaction(SIGBUS, &action, nullptr);
 }
@@ -117,7 +117,7 @@ Result<void> FileMapping::read(std::int64_t first, std::int64_t bytes) const {
     error = ::madvise(from, static_cast<std::size_t>(before + bytes), MADV_POPULATE_READ) == 0 ? 0 : errno;
   } while (error == EINTR || error == EAGAIN);
   CLEAVE_TRY_VOID(m_file.checkHolds(m_offset + first, bytes));
-  // EFAULT: a page cannot be read; EINVAL: an older system has no such call.
+  // EFAULT: a page cannot be read. EINVAL: an older system does not have this call.
   if (error == EFAULT) error = EIO;
   if (error != 0 && error != EINVAL)
     return fail(ErrorCode::Environment, "Cannot read {}: {}.", m_file.path().string(), reasonInWords(error));

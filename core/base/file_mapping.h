@@ -1,21 +1,21 @@
 #pragma once
-/// Files as memory. Safe to call from any thread.
+/// Memory-mapped files. Safe to call from any thread.
 #include "base/files.h"
 
 namespace cleave {
 
-/// Part of a file as this process's own memory: the pages of the system's cache, shared with whoever reads the same
-/// file, until they are written to, which the file never sees. What others write to the file may be seen here
-/// (RandomAccessFile::isAsOpened), and if they cut it off, touching what is gone ends the process (SIGBUS): see
-/// sayLostPages.
+/// A private mapping of part of a file: pages of the system's cache, shared with other readers until this process
+/// writes to them. Writes never reach the file. Changes that others make to the file may be visible here
+/// (RandomAccessFile::isAsOpened). If others truncate the file, touching the lost pages ends the process (SIGBUS): see
+/// reportLostPages.
 class FileMapping {
  public:
   FileMapping(FileMapping&& other) noexcept;
   FileMapping& operator=(FileMapping&&) = delete;
   ~FileMapping();
   std::byte* data() const { return m_data; }
-  /// Has the system bring bytes of it into memory; errors as of RandomAccessFile::readAt. A Linux older than 5.14 does
-  /// so when they are first touched.
+  /// Loads these bytes into memory; errors as for RandomAccessFile::readAt. Before Linux 5.14 they are loaded at the
+  /// first access.
   Result<void> read(std::int64_t first, std::int64_t bytes) const;
 
  private:
@@ -27,8 +27,8 @@ class FileMapping {
   std::byte* m_data = nullptr;  ///< null: moved from
 };
 
-/// From here on SIGBUS, which ends this process all the same, is preceded by a line on stderr that names the file whose
-/// pages are gone. Once a process.
-void sayLostPages();
+/// Installs a SIGBUS handler that prints the file whose pages are gone. SIGBUS still ends the process. Call it once per
+/// process.
+void reportLostPages();
 
 }  // namespace cleave

@@ -17,7 +17,9 @@ namespace {
 std::string systemReason() { return reasonInWords(errno); }
 
 tl::unexpected<Error> truncated(const fs::path& file, std::int64_t end, std::int64_t missing) {
-  return fail(ErrorCode::BadInput, "{} ends at byte {}, {} before the data it announces: the file is truncated.",
+  return fail(ErrorCode::BadInput,
+              "{} ends at byte {}, {} before its announced end: the file is truncated. Get a "
+              "complete copy.",
               file.string(), end, counted(missing, "byte"));
 }
 
@@ -26,7 +28,7 @@ FileStamp stampOf(const struct stat& info) {
   return {info.st_dev, info.st_ino, info.st_size, info.st_mtim.tv_sec * kNsOfSecond + info.st_mtim.tv_nsec};
 }
 
-/// A file that cannot be had for want of memory or descriptors is not the file's fault.
+/// Running out of memory or descriptors is an error of the environment, not of the file.
 ErrorCode codeOf(int error) { return exhaustionInWords(error) ? ErrorCode::Environment : ErrorCode::BadInput; }
 
 }  // namespace
@@ -47,7 +49,7 @@ struct RandomAccessFile::Descriptor {
 };
 
 Result<RandomAccessFile> RandomAccessFile::open(const fs::path& file) {
-  // O_NONBLOCK: opening a FIFO put in place of a file must not hang.
+  // O_NONBLOCK: opening a FIFO in place of a file must not block.
   const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (fd < 0) {
     const int error = errno;
@@ -111,8 +113,7 @@ std::int64_t RandomAccessFile::bytesRead() const { return m_descriptor->bytesRea
 Result<std::string> readTextFile(const fs::path& file, std::int64_t maxBytes) {
   CLEAVE_TRY(const auto opened, RandomAccessFile::open(file));
   if (opened.sizeBytes() > maxBytes) {
-    return fail(ErrorCode::BadInput, "{} has {} bytes; at most {} are accepted.", file.string(), opened.sizeBytes(),
-                maxBytes);
+    return fail(ErrorCode::BadInput, "{} has {} bytes; the limit is {}.", file.string(), opened.sizeBytes(), maxBytes);
   }
   std::string text(static_cast<std::size_t>(opened.sizeBytes()), '\0');
   CLEAVE_TRY_VOID(opened.readAt(0, std::as_writable_bytes(std::span(text))));

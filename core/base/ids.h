@@ -1,5 +1,5 @@
 #pragma once
-/// Strong ids: dense indices into a vector that cannot be mixed up (`NodeId`, `ValueId`, `ScopeId`, ...).
+/// Typed ids: dense indices into a vector that cannot be mixed up (`NodeId`, `ValueId`, `ScopeId`, ...).
 ///
 ///     struct NodeTag;  using NodeId = Id<NodeTag>;
 ///     for (NodeId n : idRange<NodeId>(graph.nodes.size())) use(graph.nodes[n.index()]);
@@ -27,7 +27,7 @@ class Id {
   std::uint32_t m_index = kInvalid;
 };
 
-/// Iterates ids 0..count-1.
+/// Iterates over ids 0..count-1.
 template <class IdType>
 class IdRange {
  public:

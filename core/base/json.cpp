@@ -16,11 +16,12 @@ constexpr std::size_t kShownItems = 16;
 
 using nlohmann::json;
 
-/// Whether the text, if it is JSON, keeps to the limits; empty: it does. Exact for JSON, which is what costs memory.
+/// The limit that the text exceeds, as the end of a sentence; empty: it is within the limits. Exact for valid JSON,
+/// which is what costs memory.
 std::string beyondLimits(std::string_view text, const JsonLimits& limits) {
   std::int64_t elements = 1;
   int depth = 0;
-  bool isOpened = false;  // the last thing read opened a list or an object
+  bool isOpened = false;  // the previous token opened a list or an object
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (c == ' ' || c == '\n' || c == '\t' || c == '\r') continue;
@@ -36,15 +37,15 @@ std::string beyondLimits(std::string_view text, const JsonLimits& limits) {
   return {};
 }
 
-/// nlohmann's sentence without its own name and without the text it last read, which may be long or not UTF-8.
+/// nlohmann's message without its own prefix and without the last token, which may be long or not UTF-8.
 std::string reasonOf(std::string_view what) {
   if (what.starts_with('[')) what.remove_prefix(std::min(what.find("] "), what.size() - 2) + 2);
   if (const auto start = what.find("syntax error"); start != std::string_view::npos) what.remove_prefix(start);
   return std::string(what.substr(0, what.find("; last read")));
 }
 
-/// Builds the value from nlohmann's SAX events (its parser is iterative: depth costs no stack) and stops at the first
-/// breach.
+/// Builds the value from nlohmann's SAX events and stops at the first error. The parser is iterative, so depth costs no
+/// stack.
 class Builder {
  public:
   Builder(std::string_view text, std::string_view where, const JsonLimits& limits)
@@ -55,7 +56,7 @@ class Builder {
   bool number_integer(std::int64_t value) { return add(json(value)); }
   bool number_unsigned(std::uint64_t value) { return add(json(value)); }
   bool number_float(double value, const std::string& raw) {
-    // The lexer hands integers that do not fit 64 bits over as floating point.
+    // The lexer delivers integers beyond 64 bits as floating point numbers.
     const bool isInteger = raw.find_first_of(".eE") == std::string::npos;
     if (!isInteger || m_limits.allowsWideIntegers) return add(json(value));
     return stop(fmt::format("has the integer {}{}, which does not fit 64 bits", raw.substr(0, kQuotedBytes),
@@ -98,11 +99,11 @@ class Builder {
  private:
   struct Frame {
     json* value;
-    const std::string* key = nullptr;  ///< of the member being read
-    json* slot = nullptr;              ///< where its value goes
+    const std::string* key = nullptr;  ///< key of the member being read
+    json* slot = nullptr;              ///< where the next value goes
   };
 
-  /// What Python writes for a number that is none, if that is where reading stopped.
+  /// The non-finite number, as Python writes it, at the place where reading stopped; empty: another error.
   std::string_view notANumber(std::size_t position) const {
     const std::size_t last = std::max<std::size_t>(1, position) - 1;
     for (const std::string_view text : {"NaN", "Infinity"}) {
@@ -162,7 +163,7 @@ class Builder {
 
 std::string inWords(IntegerRange range) {
   constexpr IntegerRange kAny;
-  if (range.max < range.min) return "absent, as there is nothing that it could name";
+  if (range.max < range.min) return "absent, because no value is valid here";
   if (range.max != kAny.max) {
     if (range.min == kAny.min) return fmt::format("an integer of at most {}", range.max);
     return fmt::format("an integer from {} to {}", range.min, range.max);
@@ -215,16 +216,15 @@ std::optional<std::vector<T>> listOf(const nlohmann::json& value, std::size_t mo
 
 Result<json> parseJson(std::string_view text, std::string_view where, const JsonLimits& limits) {
   if (std::ssize(text) > limits.bytes) {
-    return fail(ErrorCode::BadInput, "{} has {} bytes of JSON; at most {} are accepted.", where, text.size(),
-                limits.bytes);
+    return fail(ErrorCode::BadInput, "{} has {} bytes of JSON; the limit is {}.", where, text.size(), limits.bytes);
   }
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
-    return fail(ErrorCode::BadInput, "{} is empty: JSON was expected.", where);
+    return fail(ErrorCode::BadInput, "{} is empty, but JSON is required.", where);
   }
   if (const std::string beyond = beyondLimits(text, limits); !beyond.empty()) {
     return fail(ErrorCode::BadInput, "{} {}.", where, beyond);
   }
-  // JSON has it nowhere, and nlohmann takes it for the end: whatever follows would be believed unread.
+  // JSON never contains a NUL byte, and nlohmann takes it for the end: the bytes after it would be accepted unread.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     return fail(ErrorCode::BadInput, "{} is not valid JSON: byte {} is 0.", where, nul);
   }
@@ -245,7 +245,7 @@ std::string jsonText(const nlohmann::ordered_json& value, int indent) {
 std::string quotedText(std::string_view text) {
   const bool isLong = text.size() > kQuotedBytes;
   std::string_view shown = text.substr(0, kQuotedBytes);
-  // Cut between characters: step back over the continuation bytes and the lead byte of a character that was cut.
+  // A cut between characters: step back over the continuation bytes and the lead byte of a cut character.
   if (isLong && (static_cast<unsigned char>(text[kQuotedBytes]) & 0xC0) == 0x80) {
     while (!shown.empty() && (static_cast<unsigned char>(shown.back()) & 0xC0) == 0x80) shown.remove_suffix(1);
     if (!shown.empty()) shown.remove_suffix(1);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
 
-/// Length of the valid UTF-8 sequence at the start of `text` (Unicode 15, table 3-7); 0: none.
+/// Length of the valid UTF-8 sequence at the start of `text` (Unicode 15, table 3-7); 0: it is not valid.
 std::size_t sequenceLength(std::string_view text) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
   const std::uint8_t lead = byte(0);

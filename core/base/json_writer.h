@@ -1,8 +1,8 @@
 #pragma once
-/// Writes JSON as it goes, so that a plan of 10,000 values needs no tree in memory.
+/// Writes JSON incrementally, so that a plan of 10,000 values needs no tree in memory.
 ///
-/// Compact, with a line break before every item of the top-level object and of the lists in it: small files, readable
-/// diffs. Strings come out as valid UTF-8, whatever they hold.
+/// The output is compact, with a line break before every item of the top-level object and of its lists: small files,
+/// readable diffs. Strings are always written as valid UTF-8.
 ///
 ///     JsonWriter json;
 ///     json.beginObject();
@@ -43,7 +43,7 @@ class JsonWriter {
     char digits[24];
     m_text.append(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
   }
-  /// An integer where 64 bits hold it, as most readers expect, else a real.
+  /// An integer if 64 bits hold it, as most readers expect, else a real.
   void value(Wide number) {
     const bool isShort = Femtoseconds(number).isShort();
     isShort ? value(static_cast<std::int64_t>(number)) : real(static_cast<double>(number));
@@ -52,10 +52,10 @@ class JsonWriter {
   /// Shortest text that reads back as the same number; "inf", "-inf" and "nan" as texts.
   void real(double number);
   void hex(std::span<const std::byte> data);
-  /// Milliseconds and the like: finite, three decimals.
+  /// A finite number with three decimals, for milliseconds and the like.
   void milliseconds(double number);
   void null() { raw("null"); }
-  /// Text that is JSON already.
+  /// A text that is JSON already.
   void raw(std::string_view json) {
     separate();
     m_text += json;
@@ -68,7 +68,7 @@ class JsonWriter {
   std::string take() && { return std::move(m_text); }
 
  private:
-  /// Depth up to which items stand on lines of their own.
+  /// Depth up to which each item starts a line.
   static constexpr int kLineDepth = 2;
 
   void begin(char bracket) {

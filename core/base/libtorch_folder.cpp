@@ -30,7 +30,7 @@ bool hasCudaLibrary(const fs::path& libTorch) {
 
 std::string_view whyNcclIsMissing() {
 #ifdef CLEAVE_CUDA_VERSION
-  return ": the installation is incomplete";
+  return ". The installation is incomplete: install Cleave again";
 #else
   return ", because Cleave was built without CUDA";
 #endif

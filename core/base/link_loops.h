@@ -1,12 +1,13 @@
 #pragma once
-/// Links that lead to one another and to no file, told apart from other paths that cannot be opened.
-#include "base/files.h"
+/// Detects loops of symbolic links, to report them apart from other paths that cannot be opened.
+#include "base/result.h"
 
+#include <filesystem>
 #include <system_error>
 
 namespace cleave {
 
-/// BadInput where `error`, met on the way to `path`, is that of such a loop; else nothing.
-Result<void> refuseLinkLoop(const fs::path& path, const std::error_code& error);
+/// BadInput if `error`, returned for `path`, is the error of a link loop; else success.
+Result<void> refuseLinkLoop(const std::filesystem::path& path, const std::error_code& error);
 
 }  // namespace cleave

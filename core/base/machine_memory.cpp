@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// "Name: 12 kB" of /proc/meminfo in bytes, "name 12" of memory.stat as it is; 0 when there is no such line.
+/// The value of a line, or 0 if it is missing: "Name: 12 kB" of /proc/meminfo in bytes, "name 12" of memory.stat
+/// unchanged.
 std::int64_t fieldOf(const fs::path& file, std::string_view name, std::int64_t unit) {
   std::ifstream in(file);
   for (std::string line; std::getline(in, line);) {
@@ -24,21 +25,21 @@ std::int64_t fieldOf(const fs::path& file, std::string_view name, std::int64_t u
   return 0;
 }
 
-/// The number a file holds; nullopt for "max" and files that are not there.
+/// The number in a file; nullopt for "max" and for missing files.
 std::optional<std::int64_t> numberIn(const fs::path& file) {
   std::ifstream in(file);
   std::int64_t number = 0;
   return in >> number ? std::optional(number) : std::nullopt;
 }
 
-/// How one version of control groups names things.
+/// File names and fields of one version of control groups.
 struct GroupFiles {
   fs::path mount;
   const char *limit, *usage, *events;
-  std::vector<const char*> cache;  ///< fields of memory.stat: what the kernel gives back when the group needs it
+  std::vector<const char*> cache;  ///< fields of memory.stat: memory that the kernel reclaims on demand
 };
 
-/// A process's group and those around it, the outermost first.
+/// The group of a process and its parents, outermost first.
 struct Groups {
   GroupFiles files;
   std::vector<fs::path> folders;
@@ -52,7 +53,7 @@ Groups groupsOf(GroupFiles files, const fs::path& group) {
   return groups;
 }
 
-/// `process`: "self" or its number. Version 1 and 2 may be there together.
+/// `process`: "self" or its number. Versions 1 and 2 may both be mounted.
 std::vector<Groups> memoryGroups(const fs::path& root, const std::string& process) {
   const GroupFiles second{
       root / "sys/fs/cgroup", "memory.max", "memory.current", "memory.events", {"inactive_file", "active_file"}};
@@ -90,7 +91,7 @@ MachineMemory machineMemory(const fs::path& root) {
   MachineMemory memory;
   memory.total = fieldOf(root / "proc/meminfo", "MemTotal:", 1024);
   memory.available = fieldOf(root / "proc/meminfo", "MemAvailable:", 1024);
-  // A group is held to the limits of its parents too.
+  // A group is also bound by its parents' limits.
   for (const Groups& groups : memoryGroups(root, "self")) {
     for (const fs::path& folder : groups.folders) narrowTo(groups.files, folder, memory);
   }
@@ -104,7 +105,7 @@ std::optional<MemoryGroup> memoryGroupOf(pid_t process, const fs::path& root) {
     std::error_code error;
     MemoryGroup group;
     for (const fs::path& folder : groups.folders) {
-      // In a container the path may be the host's: what is seen of it here is the mount.
+      // In a container the path may be the host's. The mount then shows the container's group.
       if (fs::exists(folder / groups.files.events, error)) group.folder = folder;
       const auto limit = numberIn(folder / groups.files.limit);
       if (limit && *limit > 0 && *limit < machine && (group.limit == 0 || *limit < group.limit)) group.limit = *limit;

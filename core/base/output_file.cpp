@@ -24,9 +24,9 @@
 namespace cleave {
 namespace {
 
-constexpr int kMostLinks = 40;  // as many as the kernel follows
+constexpr int kMostLinks = 40;  // the kernel's own limit for chains of links
 constexpr mode_t kNewFileMode = 0666;
-constexpr int kWaitMs = 50;  // between looks at a stop token
+constexpr int kWaitMs = 50;  // interval between checks of the stop token
 constexpr std::size_t kBytesAtOnce = 1 << 20;
 constexpr std::string_view kTemporaryPrefix = ".cleave-", kTemporarySuffix = ".part";
 
@@ -43,7 +43,7 @@ class Fd {
   }
   int get() const { return m_fd; }
   bool isOpen() const { return m_fd >= 0; }
-  /// Network file systems report a full disk as late as here.
+  /// Network file systems may report a full disk only here.
   bool close() { return ::close(std::exchange(m_fd, -1)) == 0; }
 
  private:
@@ -61,18 +61,22 @@ tl::unexpected<Error> cannotWrite(const fs::path& file, int error) {
   std::error_code ignored;
   if (error == ECANCELED) return stoppedWriting(name);
   if (error == ENOENT && !fs::exists(folderOf(file), ignored)) {
-    return fail(ErrorCode::Environment, "Cannot write {}: the folder {} does not exist.", name,
+    return fail(ErrorCode::Environment, "Cannot write {}: the folder {} does not exist. Create it first.", name,
                 folderOf(file).string());
   }
-  if (error == EISDIR) return fail(ErrorCode::Environment, "Cannot write {}: it is a folder.", name);
-  if (error == ENOSPC) return fail(ErrorCode::Environment, "Cannot write {}: the disk is full.", name);
-  if (error == EPIPE) return fail(ErrorCode::Environment, "Cannot write {}: its reader is gone.", name);
+  if (error == EISDIR) return fail(ErrorCode::Environment, "Cannot write {}: it is a folder. Name a file.", name);
+  if (error == ENOSPC)
+    return fail(ErrorCode::Environment,
+                "Cannot write {}: the disk is full. Free space, or write "
+                "to another disk.",
+                name);
+  if (error == EPIPE) return fail(ErrorCode::Environment, "Cannot write {}: its reader has closed the pipe.", name);
   return fail(ErrorCode::Environment, "Cannot write {}: {}.", name, reasonInWords(error));
 }
 
 bool isSameFile(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
-/// While it lives, a reader of a pipe that is gone is an error of write(), not the end of the program.
+/// While this object lives, a closed pipe makes write() fail instead of ending the program.
 class WithoutBrokenPipe {
  public:
   WithoutBrokenPipe() {
@@ -83,7 +87,9 @@ class WithoutBrokenPipe {
   WithoutBrokenPipe(const WithoutBrokenPipe&) = delete;
   ~WithoutBrokenPipe() {
     constexpr timespec kNow{};
-    if (!sigismember(&m_before, SIGPIPE)) sigtimedwait(&m_pipe, nullptr, &kNow);  // what the write left pending
+    if (!sigismember(&m_before, SIGPIPE))
+      sigtimedwait(&m_pipe, nullptr, &kNow);  // the SIGPIPE that the write left
+                                              // pending
     pthread_sigmask(SIG_SETMASK, &m_before, nullptr);
   }
 
@@ -91,7 +97,8 @@ class WithoutBrokenPipe {
   sigset_t m_pipe, m_before;
 };
 
-/// Where the path leads when its last part is a chain of links, also to nothing. Joined as the kernel reads it.
+/// Target of the chain of links at the end of the path, which need not exist. Relative links are joined as the kernel
+/// does.
 fs::path followed(fs::path file) {
   for (int links = 0; links < kMostLinks; ++links) {
     std::error_code error;
@@ -102,11 +109,11 @@ fs::path followed(fs::path file) {
   return file;
 }
 
-/// Temporary files of this process that are not finished.
+/// Unfinished temporary files of this process.
 class Unfinished {
  public:
   static Unfinished& all() {
-    static auto* const theOne = new Unfinished;  // outlives what is destroyed at exit
+    static auto* const theOne = new Unfinished;  // outlives the objects destroyed at exit
     return *theOne;
   }
   void add(const fs::path& file) {
@@ -123,7 +130,7 @@ class Unfinished {
   }
 
  private:
-  /// Whatever folder the process works in by then.
+  /// Absolute, because the process may change its working folder later.
   static fs::path nameOf(const fs::path& file) {
     std::error_code ignored;
     return fs::absolute(file, ignored);
@@ -132,7 +139,7 @@ class Unfinished {
   std::set<fs::path> m_files;
 };
 
-/// The process that a temporary file is named after; nullopt: it is called otherwise.
+/// Process id in a temporary file's name; nullopt: the name has another form.
 std::optional<pid_t> makerOf(std::string_view name) {
   if (!name.starts_with(kTemporaryPrefix) || !name.ends_with(kTemporarySuffix)) return std::nullopt;
   name.remove_prefix(kTemporaryPrefix.size());
@@ -151,14 +158,14 @@ std::optional<pid_t> makerOf(std::string_view name) {
   return number() && name.empty() ? std::optional(static_cast<pid_t>(*pid)) : std::nullopt;
 }
 
-/// Takes the lock of a temporary file; false when somebody has it, or when it was swept before.
+/// Takes the lock of a temporary file. False if another process has it, or has removed the file.
 bool lockTemporary(int fd) {
   struct stat info {};
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && info.st_nlink == 1;
 }
 
-/// Removes temporary files that killed processes of this user left here: no process has that number, and nobody has the
-/// lock (a process of another container or machine may share the folder).
+/// Removes temporary files that killed processes of this user left here: no process has that number, and no process
+/// holds the lock. A process of another container or machine may share the folder, so the number is not enough.
 void sweep(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -172,7 +179,8 @@ void sweep(const fs::path& folder) {
   }
 }
 
-/// A file of its own beside `file`; its name does not grow with that of `file`, which may be as long as names can be.
+/// A temporary file beside `file`. The length of its name does not depend on `file`, whose name may be as long as
+/// allowed.
 Fd makeTemporary(const fs::path& file, fs::path& temporary) {
   static std::atomic<unsigned> count = 0;
   sweep(folderOf(file));
@@ -182,13 +190,13 @@ Fd makeTemporary(const fs::path& file, fs::path& temporary) {
     if (!fd.isOpen() && errno == EEXIST) continue;
     if (!fd.isOpen()) return fd;
     Unfinished::all().add(temporary);
-    ::flock(fd.get(), LOCK_EX | LOCK_NB);  // some file systems have no locks: then nobody sweeps there either
+    ::flock(fd.get(), LOCK_EX | LOCK_NB);  // some file systems have no locks: no process removes leftovers there either
     return fd;
   }
 }
 
-/// Opened without waiting, because that could not be stopped: a pipe that nobody reads says ENXIO. -1: errno, ECANCELED
-/// when stopped.
+/// Opens without blocking, because a blocking open could not be stopped: a pipe without a reader fails with ENXIO.
+/// Returns -1 with errno, ECANCELED when stopped.
 int openForWriting(const fs::path& file, const std::stop_token& stop) {
   for (;;) {
     const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -200,8 +208,8 @@ int openForWriting(const fs::path& file, const std::stop_token& stop) {
   }
 }
 
-/// 0, or an errno; ECANCELED when stopped. What may keep a writer waiting gets no more than it takes at once: where
-/// poll() says so, that is PIPE_BUF bytes.
+/// Returns 0 or an errno, ECANCELED when stopped. A target that may block gets no more than it accepts at once: after
+/// poll() reports it ready, that is PIPE_BUF bytes.
 int put(int fd, std::span<const std::byte> bytes, const std::stop_token& stop) {
   struct stat info {};
   const bool isFile = ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
@@ -218,8 +226,8 @@ int put(int fd, std::span<const std::byte> bytes, const std::stop_token& stop) {
   return 0;
 }
 
-/// Gives the new file what belongs to the old one; false where we may not.
-bool takeOver(int fd, const struct stat& old) {
+/// Copies owner and mode from the old file to the new one; false if that is not permitted.
+bool copyOwnership(int fd, const struct stat& old) {
   struct stat made {};
   if (::fstat(fd, &made) != 0) return false;
   const bool isOwned =
@@ -230,12 +238,12 @@ bool takeOver(int fd, const struct stat& old) {
 }  // namespace
 
 struct OutputFile::State {
-  fs::path named;      ///< as the user wrote it, for errors
-  fs::path target;     ///< whose name the temporary file takes
-  fs::path temporary;  ///< empty: bytes go straight to `fd`
+  fs::path named;      ///< path as the user wrote it, for errors
+  fs::path target;     ///< path that the temporary file is renamed to
+  fs::path temporary;  ///< empty: bytes go directly to `fd`
   std::stop_token stop;
   Fd fd;
-  bool isEmptied = true;  ///< false: a regular file that is written in place, and still has its old bytes
+  bool isEmptied = true;  ///< false: a regular file written in place that still has its old bytes
 
   ~State() { discard(); }
   void discard() {
@@ -251,7 +259,7 @@ struct OutputFile::State {
 };
 
 Result<void> OutputFile::State::open() {
-  // Opening shows at once what lies there and whether it may be written; nothing is cut off yet.
+  // Opening shows the kind of file and whether it is writable. It does not truncate yet.
   fd = Fd(openForWriting(named, stop));
   if (!fd.isOpen()) return errno == ENOENT ? create() : cannotWrite(named, errno);
   struct stat old {};
@@ -260,14 +268,14 @@ Result<void> OutputFile::State::open() {
   for (const int own : {STDOUT_FILENO, STDERR_FILENO}) {
     struct stat info {};
     if (own == fd.get() || ::fstat(own, &info) != 0 || !isSameFile(info, old)) continue;
-    fd = Fd(::dup(own));  // shares the position: neither overwrites the other
+    fd = Fd(::dup(own));  // shares the file position, so that neither overwrites the other
     return fd.isOpen() ? Result<void>() : cannotWrite(named, errno);
   }
   replace(old);
   return {};
 }
 
-/// There is nothing yet: the path, or the link's target, is to be made.
+/// Nothing is there yet: the path, or the link's target, will be created.
 Result<void> OutputFile::State::create() {
   target = followed(named);
   fd = makeTemporary(target, temporary);
@@ -276,7 +284,7 @@ Result<void> OutputFile::State::create() {
   return cannotWrite(named, errno);
 }
 
-/// A temporary file in place of the opened one where nothing is lost by it; else the opened one is written itself.
+/// Uses a temporary file in place of the opened one if that loses nothing; else writes to the opened one itself.
 void OutputFile::State::replace(const struct stat& old) {
   isEmptied = false;
   if (old.st_nlink != 1) return;
@@ -285,7 +293,7 @@ void OutputFile::State::replace(const struct stat& old) {
   if (::lstat(target.c_str(), &there) != 0 || !isSameFile(there, old)) return;
   Fd made = makeTemporary(target, temporary);
   if (!made.isOpen()) return temporary.clear();
-  if (!takeOver(made.get(), old)) return discard();
+  if (!copyOwnership(made.get(), old)) return discard();
   fd = std::move(made);
   isEmptied = true;
 }
@@ -318,7 +326,7 @@ Result<void> OutputFile::write(std::span<const std::byte> bytes) {
 
 Result<void> OutputFile::finish() {
   CLEAVE_TRY_VOID(m_state->empty());
-  const Fd lock(::dup(m_state->fd.get()));  // until the file has its name
+  const Fd lock(::dup(m_state->fd.get()));  // until the file is renamed
   if (!m_state->fd.close()) return cannotWrite(m_state->named, errno);
   if (m_state->temporary.empty()) return {};
   if (::rename(m_state->temporary.c_str(), m_state->target.c_str()) != 0) return cannotWrite(m_state->named, errno);
@@ -337,7 +345,11 @@ Result<void> writeTo(int descriptor, std::string_view name, std::string_view con
   switch (const int error = put(descriptor, std::as_bytes(std::span(content)), stop)) {
     case 0: return {};
     case ECANCELED: return stoppedWriting(name);
-    case ENOSPC: return fail(ErrorCode::Environment, "Cannot write {}: the disk is full.", name);
+    case ENOSPC:
+      return fail(ErrorCode::Environment,
+                  "Cannot write {}: the disk is full. Free space, or write to "
+                  "another disk.",
+                  name);
     default: return fail(ErrorCode::Environment, "Cannot write {}: {}.", name, reasonInWords(error));
   }
 }

@@ -1,27 +1,27 @@
 #pragma once
-/// Writing what the user named, without harm to what lies there. Functions are safe to call from any thread; an object
-/// is used by one thread at a time.
+/// Writes files that the user named, without damage to existing files. Functions are safe to call from any thread; one
+/// thread at a time uses an object.
 #include "base/files.h"
 
 #include <stop_token>
 
 namespace cleave {
 
-/// An output that the user named, while it is written. What lies there decides how; nothing is replaced by another kind
-/// of thing, and links, modes and owners stay:
+/// An output file while it is written. The method depends on what is at the path. The kind of file, links, modes and
+/// owners stay:
 ///
 /// | the path leads to            | the bytes go                                                                      |
 /// |------------------------------|-----------------------------------------------------------------------------------|
-/// | nothing, or a regular file   | to a temporary file beside it, which takes its name in `finish`: all or nothing |
-/// | a device, a pipe, a terminal | straight through                                                                  |
-/// | our own stdout or stderr     | through that descriptor, after what was printed before                            |
-/// | a file that has other hard links, or whose owner or folder we cannot write for | into it                         |
+/// | nothing, or a regular file   | to a temporary file beside it, renamed in `finish`: all or nothing |
+/// | a device, a pipe, a terminal | directly to it                                                                  |
+/// | our own stdout or stderr     | through that descriptor, after earlier output                            |
+/// | a file with other hard links, or whose owner or folder we cannot write | into the file itself |
 ///
-/// A link is followed: what it leads to is written, also when that is yet to be made. Environment for every failure.
-/// Opening and writing wait as long as a pipe has no reader, or a full one; `stop` ends that with Cancelled.
+/// A link is followed: its target is written, or created if it does not exist. Every failure is Environment. Opening
+/// and writing block while a pipe has no reader or is full; `stop` ends that with Cancelled.
 ///
-/// The temporary file is ".cleave-PID-N.part". Its maker holds a lock on it (flock: the kernel drops it with the
-/// process), so that one which a killed process left behind is known: the next output in that folder removes it.
+/// The temporary file is ".cleave-PID-N.part". Its process holds a lock on it (flock: the kernel releases it with the
+/// process). The next output in that folder removes files of killed processes, which hold no lock.
 ///
 ///     CLEAVE_TRY(OutputFile out, OutputFile::open(path, progress.stopToken()));
 ///     CLEAVE_TRY_VOID(out.write(header));
@@ -31,7 +31,7 @@ class OutputFile {
   static Result<OutputFile> open(const fs::path& file, std::stop_token stop = {});
   OutputFile(OutputFile&&) noexcept;
   OutputFile& operator=(OutputFile&&) noexcept;
-  /// Not finished: the temporary file is gone and the old one as it was.
+  /// If not finished, it removes the temporary file and leaves the old file unchanged.
   ~OutputFile();
 
   Result<void> write(std::span<const std::byte> bytes);
@@ -44,17 +44,17 @@ class OutputFile {
   std::unique_ptr<State> m_state;
 };
 
-/// The whole content through an OutputFile.
+/// Writes the whole content through an OutputFile.
 Result<void> writeFile(const fs::path& file, std::string_view content, std::stop_token stop = {});
 
-/// To a descriptor that is open already and others may share (stdout). Waits as OutputFile does; a broken pipe is a
-/// signal, or an error where that is ignored.
+/// Writes to an open descriptor that others may share (stdout). Blocks as OutputFile does. A broken pipe raises a
+/// signal, or is an error if the signal is ignored.
 Result<void> writeTo(int descriptor, std::string_view name, std::string_view content, const std::stop_token& stop = {});
 
-/// Removes the temporary files of all outputs that this process has not finished: before it ends without unwinding.
+/// Removes the temporary files of all unfinished outputs of this process: for an exit without unwinding.
 void removeUnfinishedOutputs();
 
-/// Writes all of an open file.
+/// Writes all bytes to an open file.
 Result<void> copyInto(OutputFile& out, const RandomAccessFile& from);
 
 }  // namespace cleave

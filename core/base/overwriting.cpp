@@ -12,7 +12,7 @@ bool isFile(const NamedFile& file) {
 bool isSameFile(const fs::path& a, const fs::path& b) {
   std::error_code error;
   if (fs::equivalent(a, b, error)) return true;
-  // Two names of a file that is yet to be made.
+  // Both paths name the same file, which does not exist yet.
   return !fs::exists(a, error) && !fs::exists(b, error) &&
          fs::weakly_canonical(a, error) == fs::weakly_canonical(b, error);
 }
@@ -25,15 +25,14 @@ Result<void> refuseOverwriting(const std::vector<NamedFile>& outputs, const std:
     if (!isFile(output)) continue;
     for (const NamedFile& input : inputs) {
       if (input.path.empty() || !isSameFile(output.path, input.path)) continue;
-      return fail(
-          ErrorCode::BadUsage,
-          "{} {} is the same file as {}, which is read: writing would destroy it. Name another file to write to.",
-          output.name, output.path.string(), input.name);
+      return fail(ErrorCode::BadUsage,
+                  "{} {} is the same file as {}, which is read: writing would destroy it. Name another output file.",
+                  output.name, output.path.string(), input.name);
     }
     for (std::size_t j = 0; j < i; ++j) {
       const NamedFile& other = outputs[j];
       if (!isFile(other) || !isSameFile(output.path, other.path)) continue;
-      return fail(ErrorCode::BadUsage, "{} and {} both write to {}: name two files.", other.name, output.name,
+      return fail(ErrorCode::BadUsage, "{} and {} both write to {}. Name two different files.", other.name, output.name,
                   output.path.string());
     }
   }

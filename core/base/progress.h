@@ -1,9 +1,9 @@
 #pragma once
-/// How long work reports and how it is stopped.
+/// Progress reports and cancellation of long work.
 ///
-/// Whoever starts work hands it a `Progress`; the worker calls `report` from its own thread, at most a few hundred
-/// times a second, and polls `cancelled()` in every loop over nodes or bytes. A default-constructed Progress is silent
-/// and never cancelled.
+/// The caller passes a `Progress`. The worker calls `report` from its own thread, at most a few hundred times a second,
+/// and polls `cancelled()` in every loop over nodes or bytes. A default-constructed Progress is silent and never
+/// cancelled.
 ///
 ///     Progress progress(source.get_token(), [](const ProgressUpdate& u) { ... });
 ///     for (...) { if (progress.cancelled()) return progress.cancelledError("loading weights"); ... }
@@ -19,7 +19,7 @@ namespace cleave {
 struct ProgressUpdate {
   std::string_view stage;  ///< "capture", "solve", "load weights", ...
   std::int64_t done = 0;
-  std::int64_t total = 0;  ///< 0: not known, as in a search; `done` then counts its tries
+  std::int64_t total = 0;  ///< 0: not known, as in a search; `done` then counts tried assignments
 };
 
 class Progress {

@@ -20,7 +20,7 @@ std::string bytesText(std::int64_t bytes) {
   static constexpr const char* kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double size = static_cast<double>(bytes);
   std::size_t unit = 0;
-  // Against what rounding makes of it: 1023.9 KiB is 1 MiB, never "1024 KiB".
+  // Chooses the unit after rounding: 1023.9 KiB is 1 MiB, never "1024 KiB".
   while (std::abs(size) >= (unit == 0 ? 1024 : 1023.5) && unit + 1 < std::size(kUnits)) size /= 1024, ++unit;
   const double magnitude = std::abs(size);
   const bool isWhole = size == std::floor(size);

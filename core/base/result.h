@@ -1,9 +1,9 @@
 #pragma once
 /// Errors as values, for every room of the core.
 ///
-/// A function that can fail for a reason outside the program (a file, a flag, a device, a peer) returns `Result<T>`.
-/// An `Error` is one sentence a user can act on: what is wrong, where (file, tensor, node), the offending value, and
-/// what to do. "No solution" is an answer, not an error. Broken invariants are `CLEAVE_CHECK`, in release builds too.
+/// A function that can fail for a reason outside the program (a file, a flag, a device, a peer) returns `Result<T>`. An
+/// `Error` is a sentence that a user can act on: what failed, where (file, tensor, node), the value, and what to do.
+/// "No solution" is an answer, not an error. Broken invariants are `CLEAVE_CHECK`, in release builds too.
 ///
 ///     Result<Config> readConfig(const fs::path& file) {
 ///       CLEAVE_TRY(const std::string text, readTextFile(file, kMaxConfigBytes));
@@ -20,8 +20,8 @@ namespace cleave {
 
 /// Closed set of failure classes; each is also the exit code of the programs (see exitCode).
 enum class ErrorCode {
-  Negative,     ///< 1: a well-posed question whose answer is no (mismatch, no solution)
-  BadUsage,     ///< 2: flags or commands that make no sense
+  Negative,     ///< 1: a well-posed question with a negative answer (mismatch, no solution)
+  BadUsage,     ///< 2: wrong flags or commands
   BadInput,     ///< 3: a file, model, plan or graph that cannot be used
   Environment,  ///< 4: no device, no network, no permission, disk full
   RankFailed,   ///< 5: a rank of a run failed
@@ -55,7 +55,7 @@ tl::unexpected<Error> fail(ErrorCode code, fmt::format_string<Args...> text, Arg
   return tl::unexpected<Error>(Error{code, fmt::format(text, std::forward<Args>(args)...)});
 }
 
-/// The same error with what was being done in front: "model/config.json: ...".
+/// The same error with a prefix: "model/config.json: ...".
 template <class T>
 Result<T> withContext(Result<T> result, std::string_view context) {
   if (!result) result.error().message = fmt::format("{}: {}", context, result.error().message);

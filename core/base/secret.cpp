@@ -17,7 +17,7 @@ std::array<Secret, kVariables.size()>& hidden() {
   return secrets;
 }
 
-/// A dump would show what libraries have copied. RLIMIT_CORE does not hold back one that is piped to a program.
+/// A core dump would contain copies that libraries made. RLIMIT_CORE does not stop a dump that is piped to a program.
 void leaveNoCoreDump() {
   static const int done = ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   (void)done;

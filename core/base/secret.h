@@ -1,7 +1,6 @@
 #pragma once
-/// Texts that must not be seen: the token of a Hub. A Secret cannot be formatted, printed or compared by accident, its
-/// memory is wiped when it is gone, and a process that has held one leaves no core dump. Whoever needs the text says so
-/// by name.
+/// Secret texts, such as a Hub token. A Secret cannot be formatted, printed or compared by accident, and its memory is
+/// wiped at the end of its life. A process that has held one leaves no core dump. `reveal` gives the text.
 ///
 ///     int main() { hideSecretsOfEnvironment(); ... }    // first of all, before there are threads
 ///     const Secret token = secretOfEnvironment("HF_TOKEN");
@@ -30,14 +29,14 @@ class Secret {
   std::string m_text;
 };
 
-/// Overwrites the bytes, also where the compiler sees that nobody reads them.
+/// Overwrites the bytes. The compiler cannot optimise this away.
 void wipe(std::string& text);
 
-/// Takes the variables that hold a Hub's token (HF_TOKEN, HUGGING_FACE_HUB_TOKEN) out of the environment, and
-/// overwrites them where they lay, so that neither children nor /proc/PID/environ show them.
+/// Removes the variables with a Hub token (HF_TOKEN, HUGGING_FACE_HUB_TOKEN) from the environment and overwrites their
+/// memory, so that neither child processes nor /proc/PID/environ show them.
 void hideSecretsOfEnvironment();
 bool isSecretVariable(std::string_view name);
-/// What such a variable held, hidden or not; empty: it is not set.
+/// The value of such a variable, hidden or not; empty: it is not set.
 Secret secretOfEnvironment(const char* name);
 
 }  // namespace cleave

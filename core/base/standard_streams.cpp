@@ -12,7 +12,7 @@ namespace cleave {
 void holdStandardStreams() {
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (::fcntl(fd, F_GETFD) != -1 || errno != EBADF) continue;
-    // The lowest free number is this one: those before it are open by now.
+    // The lowest free descriptor is this one, because those before it are open now.
     (void)!::open("/dev/null", fd == STDERR_FILENO ? O_WRONLY : O_RDONLY);
   }
 }

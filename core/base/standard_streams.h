@@ -1,16 +1,16 @@
 #pragma once
-/// Input, output and error of a program that somebody started with some of them closed (`2>&-`), that nobody reads, or
-/// whose files may not grow.
+/// Protects the standard streams of a program that was started with closed streams (`2>&-`), closed readers, or a limit
+/// on file sizes.
 
 namespace cleave {
 
-/// Opens /dev/null for each of the three that is closed. The first thing in main(): the next file or socket would take
-/// the free number and receive what is written for the user. A closed output is opened for reading only, so that
-/// writing results to it still fails; what is said on a closed error is lost, as its closing asks.
+/// Opens /dev/null for each closed standard stream. Call it first in main(): otherwise the next file or socket would
+/// get the free number and receive the user's output. A closed output is opened read-only, so that writing results to
+/// it still fails. Messages to a closed error stream are lost, as requested.
 void holdStandardStreams();
 
-/// From here on a write that nobody reads (SIGPIPE), or that makes a file longer than it may get (SIGXFSZ), fails, and
-/// does not end the process. Ranks that it starts do the same for themselves.
+/// From here on a write to a closed pipe (SIGPIPE) or beyond the file size limit (SIGXFSZ) fails instead of ending the
+/// process. Ranks do this for themselves.
 void failWritesInsteadOfEnding();
 
 }  // namespace cleave

@@ -1,5 +1,5 @@
 #pragma once
-/// How long something took, on a clock that does not jump.
+/// Measures elapsed time on a steady clock.
 ///
 ///     const Stopwatch loading;
 ///     ...

@@ -11,15 +11,16 @@ namespace cleave {
 namespace {
 
 constexpr const char* kOwnerFile = "owner";
-/// A sweeping neighbour may take a folder between its making and its locking; this often in a row never happens.
+/// Another process that cleans up may remove a folder between its creation and its lock. This many times in a row does
+/// not happen.
 constexpr int kTries = 100;
 
-/// Takes the lock of a folder; -1 when somebody has it or there is none.
+/// Takes the lock of a folder; -1 if another process has it or the folder does not exist.
 int lockOf(const fs::path& folder, int flags) {
   const int fd = ::open((folder / kOwnerFile).c_str(), flags | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
   if (fd < 0) return -1;
   struct stat info {};
-  // Without a name it was swept while we waited for it.
+  // The file has no name any more: another process removed it while we waited.
   if (::flock(fd, LOCK_EX | LOCK_NB) == 0 && ::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1)
     return fd;
   ::close(fd);
@@ -31,8 +32,8 @@ bool isOurFolder(const fs::path& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid();
 }
 
-/// The owner's file last: a rank that outlives its launcher for a moment may still write, and the next sweep then finds
-/// it.
+/// The lock file is removed last: a rank that briefly outlives its launcher may still write, and the next cleanup then
+/// finds the folder.
 void removeAll(const fs::path& folder) {
   std::error_code error;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -59,7 +60,8 @@ Result<TemporaryFolder> TemporaryFolder::make(std::string_view kind) {
   std::error_code error;
   const fs::path parent = fs::temp_directory_path(error);
   if (error)
-    return fail(ErrorCode::Environment, "There is no temporary folder ({}): set TMPDIR to one.", error.message());
+    return fail(ErrorCode::Environment, "The temporary folder cannot be used ({}). Set TMPDIR to an existing folder.",
+                error.message());
   const std::string prefix = fmt::format("{}-", kind);
   sweep(parent, prefix);
   for (int i = 0; i < kTries; ++i) {
@@ -71,7 +73,8 @@ Result<TemporaryFolder> TemporaryFolder::make(std::string_view kind) {
     if (folder.m_lockFd >= 0) return folder;
   }
   return fail(ErrorCode::Environment,
-              "No temporary folder can be made in {}: free space there, or set TMPDIR to another.", parent.string());
+              "Cannot make a temporary folder in {}. Free space there, or set TMPDIR to another folder.",
+              parent.string());
 }
 
 TemporaryFolder::TemporaryFolder(TemporaryFolder&& other) noexcept

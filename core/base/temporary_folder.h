@@ -1,9 +1,9 @@
 #pragma once
-/// A folder of its own under the system's temporary folder, gone with the object; one that a killed process left behind
-/// is removed when the next of its kind is made.
+/// A private folder in the system's temporary folder, removed with the object. A folder that a killed process left is
+/// removed when the next of its kind is made.
 ///
-/// Its owner holds a lock on the file `owner` inside it for as long as it lives (flock: the kernel drops it with the
-/// process, however that ends). A folder whose lock can be taken has no owner any more.
+/// The owner holds a lock on the file `owner` inside it (flock: the kernel releases it when the process ends in any
+/// way). A folder that can be locked has no owner any more.
 ///
 ///     CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));   // /tmp/cleave-run-Xq2f9a
 ///     writeFile(folder / "plan.json", text);
@@ -13,7 +13,7 @@ namespace cleave {
 
 class TemporaryFolder {
  public:
-  /// Environment when none can be made. Removes the folders of the same kind and user whose owners are dead.
+  /// Environment if it cannot be made. Removes this user's folders of the same kind whose owners are dead.
   static Result<TemporaryFolder> make(std::string_view kind);
   TemporaryFolder(TemporaryFolder&& other) noexcept;
   TemporaryFolder& operator=(TemporaryFolder&& other) noexcept;

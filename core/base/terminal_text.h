@@ -1,6 +1,6 @@
 #pragma once
-/// Text for a terminal, in which names of strangers may stand: what would move its cursor, change its colours or hide a
-/// part of the text is written out as `\x1b`. Line ends and tabs stay.
+/// Escapes text from untrusted sources for a terminal. Codes that would move the cursor, change colours or hide text
+/// are written as `\x1b`. Line ends and tabs stay.
 #include <string>
 #include <string_view>
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Lets something happen at most once in a period. Is told the time, so that a test can make it up.
+/// Limits an action to once per period. The caller passes the time, so that tests need no clock.
 ///
 ///     Throttle reports(50ms);
 ///     if (reports.isDue(std::chrono::steady_clock::now())) report();
@@ -11,10 +11,10 @@ namespace cleave {
 class Throttle {
  public:
   using Time = std::chrono::steady_clock::time_point;
-  /// `last`: when it happened last; nullopt: never, so that it is due at once.
+  /// `last`: time of the last action; nullopt: it never happened, so it is due at once.
   explicit Throttle(std::chrono::milliseconds period, std::optional<Time> last = std::nullopt)
       : m_period(period), m_last(last) {}
-  /// True when a period has passed since it was true last.
+  /// True if a period has passed since it last returned true.
   bool isDue(Time now) {
     if (m_last && now - *m_last < m_period) return false;
     m_last = now;

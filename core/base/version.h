@@ -1,10 +1,10 @@
 #pragma once
-/// The version of Cleave that runs: of the programs, and of what wrote a file.
+/// The version of the running Cleave, for the programs and for files they write.
 #include <string_view>
 
 namespace cleave {
 
-/// "0.1.0", of the project() line in CMakeLists.txt.
+/// "0.1.0", from the project() line in CMakeLists.txt.
 std::string_view version();
 
 }  // namespace cleave

@@ -3,7 +3,7 @@
 namespace cleave {
 
 bool matchesWildcard(std::string_view pattern, std::string_view name) {
-  // Greedy with one point of return: linear in the name for each star, no recursion.
+  // Greedy matching with one backtrack point: for each star linear in the name, without recursion.
   std::size_t p = 0, n = 0;
   std::size_t star = std::string_view::npos, resume = 0;
   while (n < name.size()) {

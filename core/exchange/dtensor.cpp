@@ -6,23 +6,24 @@
 #include "exchange/notes.h"
 #include "exchange/stacks.h"
 #include "exchange/styles.h"
-#include "plan/block_names.h"
+#include "plan/text/block_names.h"
 
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
 // clang-format off
-/// PyTorch's `parallelize_module`, as a Python file that imports torch alone, and the same as JSON:
+/// Writes PyTorch's `parallelize_module` call as a Python file that imports only torch, and the same as JSON:
 ///
 ///   {"schema": "cleave.dtensor/1", "model", "mesh": {"tp": 2},
 ///    "modules": [{"name", "style", "input_layouts", "output_layouts", "use_local_output"}],
 ///    "loss_parallel": [module], "sum_gradients": [module], "tied": [[parameter, parameter]], "notes": [...]}
 ///
-/// Names are matched by fnmatch, part by part; modules that are not named stay whole. `loss_parallel`: modules whose
-/// result may stay parts, for torch.distributed.tensor.parallel.loss_parallel. `sum_gradients`: modules that ranks have
-/// whole and use on their own heads. `sequence`, where ranks have parts of it: {"cut": module, "gather": [module]},
-/// which read their part from the one on, and all positions. Styles of the name Conv1D… stand in the Python file.
+/// Names are matched by fnmatch, part by part; modules that are not listed stay replicated. `loss_parallel`: modules
+/// whose result may stay split, for torch.distributed.tensor.parallel.loss_parallel. `sum_gradients`: replicated
+/// modules that each rank uses on its own heads. `sequence` if the sequence is split: {"cut": module, "gather":
+/// [module]}; each rank has its part from the `cut` module on, and `gather` modules read all positions. Styles named
+/// Conv1D… are defined in the Python file.
 ///
 /// Source: PyTorch 2.11, torch/distributed/tensor/parallel/{api,style,loss}.py.
 // clang-format on
@@ -32,7 +33,7 @@ namespace {
 
 constexpr std::string_view kConv1D = R"(
 class _Conv1DParallel(ParallelStyle):
-    """transformers' Conv1D, whose weight lies [in, out]."""
+    """transformers' Conv1D, whose weight is [in, out]."""
 
     def __init__(self, weight, bias, desired_input, *, input_layouts, output_layouts):
         super().__init__()
@@ -67,7 +68,7 @@ def Conv1DRowwise(*, input_layouts=Shard(-1), output_layouts=Replicate()):
 
 constexpr std::string_view kSumGradients = R"(
 def _sum_gradients(model, mesh, pattern):
-    """Each rank uses these modules on its own heads: their gradients are the sum over the ranks."""
+    """Sums the gradients of modules that each rank uses on its own heads."""
 
     def add_up(gradient):
         gradient = gradient.contiguous().clone()
@@ -83,7 +84,7 @@ def _sum_gradients(model, mesh, pattern):
 
 constexpr std::string_view kSequence = R"(
 def _redistribute_input(model, mesh, pattern, source, target):
-    """What these modules read is placed otherwise: their first argument, or hidden_states."""
+    """Redistributes the input of these modules: their first argument, or hidden_states."""
 
     def placed(x):
         return DTensor.from_local(x, mesh, [source], run_check=False).redistribute(placements=[target]).to_local()
@@ -100,18 +101,18 @@ def _redistribute_input(model, mesh, pattern, source, target):
 )";
 
 struct Style {
-  std::string_view name, input, output;  ///< class, layouts in Python's words
+  std::string_view name, input, output;  ///< class and layouts in PyTorch's terms
 };
 
-/// Nullopt: the module is not named.
-std::optional<Style> styleOf(const Layer& layer, Form form, bool saysSequence) {
-  const bool gathers = saysSequence && layer.readsSequence, scatters = saysSequence && layer.writesSequence;
+/// nullopt: the module is not listed.
+std::optional<Style> styleOf(const Layer& layer, Form form, bool supportsSequence) {
+  const bool gathers = supportsSequence && layer.readsSequence, scatters = supportsSequence && layer.writesSequence;
   const bool isConv1D = layer.isTransposed;
   const std::string_view column = isConv1D ? "Conv1DColwise" : "ColwiseParallel",
                          row = isConv1D ? "Conv1DRowwise" : "RowwiseParallel";
   switch (form) {
     case Form::Column: return Style{column, "Replicate()", "Shard(-1)"};
-    // The one layer that gathers positions itself: no module around it does.
+    // The only layer that gathers positions itself, because no module around it does.
     case Form::ColumnGather: return Style{column, gathers ? "Shard(1)" : "Replicate()", "Replicate()"};
     case Form::Row: return Style{row, "Shard(-1)", scatters ? "Shard(1)" : "Replicate()"};
     case Form::RowSplitInput:
@@ -135,20 +136,21 @@ struct Module {
   Style style;
 };
 
-/// What both forms of this format say.
+/// Content that both forms of this format share.
 struct DtensorPlan {
   std::vector<Module> modules;
   std::vector<Module> lossParallel;
   std::vector<std::pair<std::string, std::string>> tied;  ///< parameters
-  std::string cut;                    ///< module from which on each rank has its part of the positions; empty: none
+  std::string cut;                    ///< module from which each rank has its part of the positions; empty: the
+                                      ///< sequence is not split
   std::vector<std::string> gathered;  ///< modules that read all positions
-  std::vector<std::string> summed;    ///< modules whose gradients ranks add up
+  std::vector<std::string> summed;    ///< modules whose gradients are summed over the ranks
   std::vector<Note> notes;
   bool hasConv1D = false;
-  bool isForInference = false;  ///< gradients are not those of the model
+  bool isForInference = false;  ///< the gradients differ from the model's
 };
 
-/// One weight that two modules have, each of which `parallelize_module` makes a parameter of its own.
+/// A weight that two modules share. `parallelize_module` gives each module a parameter of its own.
 void addTied(DtensorPlan& made, const LayerTable& table, const Styled& styled) {
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
@@ -159,11 +161,11 @@ void addTied(DtensorPlan& made, const LayerTable& table, const Styled& styled) {
   }
 }
 
-/// Modules that every rank has whole and uses on its part alone: norms of heads.
+/// Replicated modules that each rank uses only on its part: norms of heads.
 void addSummed(DtensorPlan& made, const LayerTable& table, const Styled& styled) {
-  Said said;
+  NamedStyles said;
   for (std::size_t i = 0; i < table.regions.size(); ++i) {
-    if (!styled.isSpoken[i]) continue;
+    if (!styled.isExpressible[i]) continue;
     for (const std::string& module : table.regions[i].replicatedModules) {
       const auto isLayer = [&](const Layer& layer) { return layer.name == module; };
       if (std::none_of(table.layers.begin(), table.layers.end(), isLayer)) said.emplace_back(module, "sum");
@@ -172,13 +174,13 @@ void addSummed(DtensorPlan& made, const LayerTable& table, const Styled& styled)
   for (const auto& [name, what] : foldedByNumber(said)) made.summed.push_back(name);
 }
 
-/// "model.layers.0.self_attn" of its layers' names.
+/// "model.layers.0.self_attn", from its layers' names.
 std::string blockOf(const std::string& name) { return name.substr(0, name.rfind('.')); }
 
-/// Whether the modules of transformers can be told of the sequence: what lies between a column that gathers and a row
-/// that scatters is a module of its own (self_attn, mlp), and between those lie norms alone. What embeddings give stays
-/// whole up to the first block: masks and positions are made from it.
-bool saysSequence(const LayerTable& table, const Styled& styled) {
+/// True if transformers' modules support the split sequence: each gathering column and scattering row belong to one
+/// module (self_attn, mlp), and only norms are between those modules. Embeddings stay replicated up to the first block,
+/// because masks and positions are made from them.
+bool supportsSequence(const LayerTable& table, const Styled& styled) {
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     const Layer& layer = table.layers[i];
     if (layer.isTransposed || layer.kind == graph::LayerKind::Experts) return false;
@@ -193,9 +195,9 @@ bool saysSequence(const LayerTable& table, const Styled& styled) {
   return table.usesSequence && whyNoHeads(table.modelType).empty();
 }
 
-/// What else is placed otherwise where ranks have parts of the sequence.
-void addSequence(DtensorPlan& made, const LayerTable& table, Said& said) {
-  Said gathered;
+/// Other placements that differ when the sequence is split.
+void addSequence(DtensorPlan& made, const LayerTable& table, NamedStyles& said) {
+  NamedStyles gathered;
   for (const Layer& layer : table.layers) {
     if (layer.kind == graph::LayerKind::Embedding || layer.isHead || !layer.readsSequence) continue;
     const std::string block = moduleName(table.modelType, blockOf(layer.name));
@@ -210,12 +212,12 @@ void addSequence(DtensorPlan& made, const LayerTable& table, Said& said) {
 Result<DtensorPlan> dtensorPlan(const plan::Plan& plan) {
   const LayerTable table = layerTable(plan);
   CLEAVE_TRY_VOID(checkNames(table));
-  Vocabulary vocabulary{.library = "parallelize_module", .saysTransposed = true, .saysUneven = true};
-  const bool hasSequence = vocabulary.saysSequence = saysSequence(table, styledLayers(table, vocabulary));
+  Vocabulary vocabulary{.library = "parallelize_module", .supportsTransposed = true, .supportsUneven = true};
+  const bool hasSequence = vocabulary.supportsSequence = supportsSequence(table, styledLayers(table, vocabulary));
   Styled styled = styledLayers(table, vocabulary);
   DtensorPlan made;
   std::map<std::string, Style> styleByCall{{std::string(kNorm), {"SequenceParallel", {}, {}}}};
-  Said said;
+  NamedStyles said;
   for (std::size_t i = 0; i < table.layers.size(); ++i) {
     const Layer& layer = table.layers[i];
     const auto style = styleOf(layer, styled.forms[i], hasSequence);
@@ -235,8 +237,8 @@ Result<DtensorPlan> dtensorPlan(const plan::Plan& plan) {
   if (hasSequence)
     addNote(made.notes, {{},
                          "embeddings",
-                         "transformers makes masks and positions from what they give",
-                         "it is whole on every rank, and cut in front of the first block"});
+                         "transformers makes masks and positions from its output",
+                         "it is replicated, and split before the first block"});
   made.notes = foldedNotes(made.notes, table);
   for (const auto& [name, call] : foldedByNumber(said)) {
     if (!call.empty()) made.modules.push_back({name, styleByCall.at(call)});
@@ -249,7 +251,7 @@ std::string title(const plan::Plan& plan) {
                      counted(plan.ranks, "rank"));
 }
 
-/// Text in a docstring cannot end it.
+/// Escapes text so that it cannot end a docstring.
 std::string inDocstring(std::string text) {
   std::replace(text.begin(), text.end(), '"', '\'');
   std::replace(text.begin(), text.end(), '\\', '/');
@@ -276,7 +278,7 @@ std::string importsOf(const DtensorPlan& made) {
                     fmt::join(tensors, ", "), fmt::join(styles, ", "));
 }
 
-/// The inputs of the plan's call, by name: {"input_ids": ("int64", [2, 16])}.
+/// The inputs of the plan's call by name: {"input_ids": ("int64", [2, 16])}.
 std::string inputsOf(const plan::Plan& plan) {
   std::string text = "_INPUTS = {\n";
   for (const graph::Node& node : plan.graph->nodes) {
@@ -289,11 +291,11 @@ std::string inputsOf(const plan::Plan& plan) {
 }
 
 std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
-  std::string text = fmt::format("\"\"\"{}, split by PyTorch's parallelize_module as a plan of Cleave has it.\n\n",
+  std::string text = fmt::format("\"\"\"{}, split by PyTorch's parallelize_module according to a plan of Cleave.\n\n",
                                  inDocstring(title(plan)));
   text += fmt::format("    parallelize(model, torch.distributed.device_mesh.init_device_mesh(\"cuda\", ({},)))\n",
                       plan.ranks);
-  if (!made.notes.empty()) text += "\nWhat this cannot say of the plan:\n\n";
+  if (!made.notes.empty()) text += "\nThis file cannot express:\n\n";
   for (const Note& note : made.notes) text += fmt::format("- {}\n", inDocstring(toText(note)));
   text += "\"\"\"\n";
   text += importsOf(made);
@@ -305,12 +307,11 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
   text += fmt::format("\ndef parallelize(model, mesh{}, check=True, example=None):\n",
                       hasLoss ? ", loss_parallel=False" : "");
   text +=
-      "    \"\"\"Splits the module. check calls it before and after, with example, (args, kwargs), or random inputs,\n"
-      "    and raises ValueError if the results differ.";
-  text +=
-      hasLoss
-          ? "\n\n    With loss_parallel logits stay parts, as DTensors: compute the loss within loss_parallel().\n    "
-          : "";
+      "    \"\"\"Splits the module. With check, the module is called before and after with example (args, kwargs), "
+      "or with\n    random inputs, and ValueError is raised if the results differ.";
+  text += hasLoss ? "\n\n    With loss_parallel the logits stay split, as DTensors: compute the loss within "
+                    "loss_parallel().\n    "
+                  : "";
   text += "\"\"\"\n";
   text += fmt::format(
       "    if mesh.size() != {}:\n        raise ValueError(f\"This plan is for {}, but the mesh has "
@@ -339,7 +340,7 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
     text += fmt::format("    _redistribute_input(model, mesh, \"{}\", Shard(1), Replicate())\n", name);
   for (const std::string& name : made.summed) text += fmt::format("    _sum_gradients(model, mesh, \"{}\")\n", name);
   for (const auto& [later, earlier] : made.tied) {
-    text += fmt::format("    model.{} = model.{}  # they are tied\n", later, earlier);
+    text += fmt::format("    model.{} = model.{}  # tied weights\n", later, earlier);
   }
   text += "    _tie_again(model, tied)\n";
   return text +

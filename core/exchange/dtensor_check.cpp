@@ -2,11 +2,11 @@
 
 namespace cleave::exchange {
 
-/// Styles know modules and no code between them: what reads a size of a part, or sums over one, computes something
-/// else without a word. So the module runs once while it is whole, and once after.
+/// Styles apply to modules, not to the code between them. Code that reads the size of a part, or sums over one,
+/// silently computes something else. So the module runs once before it is split, and once after.
 const std::string_view kDtensorCheck = R"(
 def _tied(model):
-    """Groups of names that one parameter has."""
+    """Groups of names of one parameter."""
     names = {}
     for name, parameter in model.named_parameters(remove_duplicate=False):
         names.setdefault(id(parameter), []).append(name)
@@ -14,7 +14,7 @@ def _tied(model):
 
 
 def _tie_again(model, groups):
-    """Each module that is styled has a parameter of its own now."""
+    """Ties parameters again, because each split module has its own now."""
     for names in groups:
         held = [model.get_parameter(name) for name in names]
         split = next((parameter for parameter in held if hasattr(parameter, "to_local")), held[0])
@@ -35,7 +35,7 @@ def _example(model, device):
 
 
 class _NothingDropped(TorchFunctionMode):
-    """What is dropped depends on the parts."""
+    """Disables dropout, which depends on the split."""
 
     def __torch_function__(self, function, types, args=(), kwargs=None):
         name = getattr(function, "__name__", "")
@@ -47,7 +47,7 @@ class _NothingDropped(TorchFunctionMode):
 
 
 def _observed(model, call, gradients):
-    """Outputs, and gradients of their sum with random weights, by name: in eval mode, and as the module is."""
+    """Outputs, and gradients of their sum with random weights, by name: in eval mode, and in the current mode."""
     found = _observed_in(model, call, gradients, True)
     if any(module.training for module in model.modules()):
         found |= {f"in training mode {name}": x for name, x in _observed_in(model, call, gradients, False).items()}

@@ -1,5 +1,5 @@
 #pragma once
-/// Python that exported files for parallelize_module check themselves with: the module computes the same before and
+/// Python code with which exported files for parallelize_module check that the module computes the same before and
 /// after it is split. Internal to this room.
 #include <string_view>
 

@@ -31,20 +31,20 @@ std::vector<std::string_view> partsOf(std::string_view name) {
   }
 }
 
-/// "layers.*.mlp" of "model.layers.*.mlp"; empty: it has one part.
-std::string_view behindBase(std::string_view name) {
+/// "layers.*.mlp" of "model.layers.*.mlp"; empty: the name has one part.
+std::string_view afterBase(std::string_view name) {
   const auto dot = name.find('.');
   return dot == std::string_view::npos ? std::string_view() : name.substr(dot + 1);
 }
 
-/// transformers compares with the name whose numbers are `*`; what is behind the base model's prefix, with any first
-/// part. parallelize_module matches part by part.
+/// transformers compares with the name whose numbers are `*`. Names below the base model's prefix match any first part.
+/// parallelize_module matches part by part.
 bool covers(Library library, const ForeignEntry& entry, std::string_view name) {
   const std::string_view pattern = entry.name;
   const auto wanted = partsOf(pattern), parts = partsOf(name);
   if (library == Library::Transformers) {
     const std::string asNamed = wildcardName(std::string(name));
-    return asNamed == pattern || (entry.isBehindBase && behindBase(asNamed) == pattern);
+    return asNamed == pattern || (entry.isBelowBase && afterBase(asNamed) == pattern);
   }
   return wanted.size() == parts.size() &&
          std::equal(wanted.begin(), wanted.end(), parts.begin(),
@@ -52,11 +52,11 @@ bool covers(Library library, const ForeignEntry& entry, std::string_view name) {
 }
 
 struct Named {
-  std::string name;  ///< of the layer, as checkpoints have it
+  std::string name;  ///< name of the layer, as in checkpoints
   NodeId node;
   graph::LayerShape shape;
   StyleKind kind = StyleKind::Whole;
-  std::string style;  ///< "colwise"; empty: not named
+  std::string style;  ///< "colwise"; empty: not listed
 };
 
 class DemandMaker {
@@ -92,8 +92,8 @@ class DemandMaker {
     if (m_foreign.library != Library::Transformers || m_foreign.isOwn || m_demands.namedLayers == m_demands.layers)
       return;
     addOnce(m_demands.notes,
-            fmt::format("{}: what it does not name is whole here; transformers lays it over the plan that its own code "
-                        "has for the model: name such layers as replicate where that splits them.",
+            fmt::format("{}: layers that it does not list are replicated here, but transformers adds the model's own "
+                        "plan to it. List such layers as replicate if that plan splits them.",
                         m_foreign.where));
   }
 
@@ -102,7 +102,7 @@ class DemandMaker {
   }
   void problem(std::string sentence) { addOnce(m_demands.problems, std::move(sentence)); }
 
-  /// Both names that transformers has had for a module.
+  /// Tries both names that transformers has used for a module.
   bool isMeant(const ForeignEntry& entry, const std::string& name) const {
     return covers(m_foreign.library, entry, name) || covers(m_foreign.library, entry, moduleName(m_modelType, name));
   }
@@ -117,7 +117,7 @@ class DemandMaker {
     for (const std::size_t cut : {std::size_t{1}, std::size_t{2}}) {
       if (parts.size() <= cut || (cut == 2 && parts[parts.size() - 2] != "*")) continue;
       const auto end = static_cast<std::size_t>(parts[parts.size() - cut].data() - entry.name.data()) - 1;
-      if (isMeant({entry.name.substr(0, end), {}, {}, entry.isBehindBase}, layer.name)) return true;
+      if (isMeant({entry.name.substr(0, end), {}, {}, entry.isBelowBase}, layer.name)) return true;
     }
     return false;
   }
@@ -127,17 +127,17 @@ class DemandMaker {
     for (Named& layer : m_layers) {
       if (!isMeant(entry, layer)) continue;
       isUsed = true;
-      if (entry.kind) takeStyle(layer, entry);
+      if (entry.kind) applyStyle(layer, entry);
     }
     if (isOfFourAlone(entry.style)) {
       addOnce(m_demands.notes, fmt::format("{}: {} is a style of transformers 4, which transformers 5 refuses.",
                                            m_foreign.where, entry.style));
     }
     if (!entry.kind) {
-      problem(fmt::format("{}: `{}` has the style {}, which this program does not know.", m_foreign.where, entry.name,
+      problem(fmt::format("{}: `{}` has the style {}, which Cleave does not know.", m_foreign.where, entry.name,
                           entry.style));
     } else if (!isUsed) {
-      takeElsewhere(entry);
+      applyOutsideLayers(entry);
     }
   }
 
@@ -148,31 +148,31 @@ class DemandMaker {
 
   static bool splits(StyleKind kind) { return kind < StyleKind::Whole; }
 
-  /// An entry that names no layer.
-  void takeElsewhere(const ForeignEntry& entry) {
+  /// An entry that matches no layer.
+  void applyOutsideLayers(const ForeignEntry& entry) {
     if (namesModule(entry)) {
       if (!splits(*entry.kind)) return;
-      problem(fmt::format("`{}` is {}, and it is no layer: Linear, Embedding and experts are split so.", entry.name,
-                          entry.style));
+      problem(fmt::format("`{}` is {}, but it is not a Linear, an Embedding or experts, so it cannot be split.",
+                          entry.name, entry.style));
     } else if (!namesParameter(entry)) {
       unknown(entry);
     }
   }
 
-  /// transformers' own plans have names of modules that only other sizes of a model have, and passes over these; any
-  /// other it refuses.
+  /// transformers' own plans list modules that only other sizes of a model have, and it skips these. It rejects any
+  /// other unknown name.
   void unknown(const ForeignEntry& entry) {
-    constexpr std::size_t kSlip = 2;  // letters
+    constexpr std::size_t kSlip = 2;  // number of letters
     const std::string sentence = fmt::format("{}: `{}` names no module of this model", m_foreign.where, entry.name);
     const bool mayBeItsOwn = m_foreign.library == Library::Transformers && near(entry, kSlip).empty() &&
                              entry.name == wildcardName(entry.name) && isOfKnownBlock(entry);
     if (!mayBeItsOwn) return problem(sentence + near(entry, std::max<std::size_t>(3, entry.name.size() / 4) - 1) + ".");
     addOnce(
         m_demands.notes,
-        sentence + ": transformers passes over it where its own plan of this architecture has it, else refuses it.");
+        sentence + ". transformers skips it if its own plan of this architecture has it, and rejects it otherwise.");
   }
 
-  /// "model.layers.*.mlp" of "model.layers.*.mlp.shared_experts.up_proj" is there.
+  /// True if "model.layers.*.mlp" of "model.layers.*.mlp.shared_experts.up_proj" exists.
   bool isOfKnownBlock(const ForeignEntry& entry) const {
     constexpr std::string_view kStack = ".*.";
     const auto stack = entry.name.find(kStack);
@@ -181,46 +181,45 @@ class DemandMaker {
     const std::string block = entry.name.substr(0, end);
     return end != std::string::npos &&
            std::any_of(m_graph.scopes.begin(), m_graph.scopes.end(), [&](const graph::Scope& scope) {
-             return isMeant({block, {}, {}, entry.isBehindBase}, scope.path);
+             return isMeant({block, {}, {}, entry.isBelowBase}, scope.path);
            });
   }
 
-  void takeStyle(Named& layer, const ForeignEntry& entry) {
-    // One of experts' parameters is enough to tell how all of them are split; a module's "replicate" takes nothing
-    // back.
+  void applyStyle(Named& layer, const ForeignEntry& entry) {
+    // One parameter of the experts decides how all of them are split. A "replicate" for their module does not undo it.
     const bool isExperts = layer.shape.kind == LayerKind::Experts;
     if (isExperts && *entry.kind == StyleKind::Whole && layer.kind != StyleKind::Whole) return;
     if (!splits(*entry.kind) && *entry.kind != StyleKind::Whole) return helpLayer(layer, entry);
     const bool isParameter = entry.name.ends_with(".weight") || entry.name.ends_with(".bias");
     if (isParameter && !isExperts && splits(*entry.kind) && m_foreign.library == Library::Transformers) {
       problem(
-          fmt::format("`{}` is {}, and names a parameter, which is then split under a module that does not know it: "
-                      "name the module.",
+          fmt::format("`{}` is {}, but it is a parameter, and its module would not know that it is split. List the "
+                      "module instead.",
                       entry.name, entry.style));
     }
     const StyleKind before = layer.kind;
     const bool splitsInside = *entry.kind != StyleKind::Whole && *entry.kind != StyleKind::ByExpert;
     layer.kind = isExperts && splitsInside ? StyleKind::InExpert : *entry.kind;
     if (!isExperts && !layer.style.empty() && layer.kind != before)
-      problem(fmt::format("`{}` is named twice, as {} and as {}.", shown(layer), layer.style, entry.style));
+      problem(fmt::format("`{}` is listed twice, as {} and as {}.", shown(layer), layer.style, entry.style));
     layer.style = entry.style;
   }
 
-  /// A layer with a helper's style stays whole, if the helper can do with a layer.
+  /// A layer with a helper's style stays replicated, if the helper supports layers.
   void helpLayer(Named& layer, const ForeignEntry& entry) {
     const bool isLatent = entry.style != "mla_kv_a_proj" || layer.name.find("kv_a") != std::string::npos;
     if (*entry.kind == StyleKind::HelpsNoLayer || !isLatent)
-      problem(fmt::format("`{}` is {}, which is for modules of another kind.", shown(layer), entry.style));
+      problem(fmt::format("`{}` is {}, which is for another kind of module.", shown(layer), entry.style));
     if (*entry.kind == StyleKind::Sum) sumsWhole(shown(layer), entry);
     if (layer.style.empty()) layer.style = entry.style;
   }
 
   void sumsWhole(const std::string& name, const ForeignEntry& entry) {
-    problem(fmt::format("`{}` is {}, and its result is whole on every rank: it would be added up once for each.", name,
+    problem(fmt::format("`{}` is {}, but its result is replicated, so the sum would count it once per rank.", name,
                         entry.style));
   }
 
-  /// Helpers of modules, once all layers are what they are.
+  /// Checks helpers of modules, after all layers have their styles.
   void checkHelper(const ForeignEntry& entry) {
     if (!entry.kind) return;
     const bool sumsGradient = *entry.kind == StyleKind::SumGradient || entry.style == "sequence_parallel";
@@ -235,7 +234,8 @@ class DemandMaker {
     }
   }
 
-  /// A gradient that is added up must be a part on each rank: of a module that reads what columns make.
+  /// A gradient that is summed must be a part on each rank: the module must read the results of
+  /// column-split layers.
   void checkGradient(const std::string& module, const ForeignEntry& entry) {
     for (const graph::Value& value : m_graph.values) {
       if (!value.name.starts_with(module + ".") || value.name.find('.', module.size() + 1) != std::string::npos)
@@ -245,8 +245,8 @@ class DemandMaker {
         for (const Named* maker : nextTo(user, false)) {
           if (maker->kind == StyleKind::Column) continue;
           return addOnce(m_demands.notes,
-                         fmt::format("`{}` is {}, but `{}` ({}) in front of it gives a whole result: trained so, its "
-                                     "gradient is added up once for each rank.",
+                         fmt::format("`{}` is {}, but `{}` ({}) before it gives a replicated result. In training its "
+                                     "gradient would be summed once per rank.",
                                      wildcardName(module), entry.style, shown(*maker), styleText(*maker)));
         }
       }
@@ -264,22 +264,22 @@ class DemandMaker {
     });
   }
 
-  /// "; near to it is `model.layers.*.mlp.up_proj`", at most so many letters away; empty: nothing is.
+  /// "; the closest name is `model.layers.*.mlp.up_proj`", within this many letters; empty: no name is that close.
   std::string near(const ForeignEntry& entry, std::size_t most) const {
     std::string best;
     std::size_t least = most + 1;
     for (const Named& layer : m_layers) {
       std::string known = wildcardName(moduleName(m_modelType, layer.name));
-      if (entry.isBehindBase && !behindBase(known).empty()) known.erase(0, known.find('.') + 1);
+      if (entry.isBelowBase && !afterBase(known).empty()) known.erase(0, known.find('.') + 1);
       if (const std::size_t distance = editDistance(entry.name, known, least); distance < least) {
         least = distance;
         best = known;
       }
     }
-    return best.empty() ? "" : fmt::format("; near to it is `{}`", best);
+    return best.empty() ? "" : fmt::format("; the closest name is `{}`", best);
   }
 
-  /// What a style means for this kind of layer.
+  /// Resolves a style for this kind of layer.
   void settle(Named& layer) {
     ++m_demands.layers;
     if (layer.style.empty()) return;
@@ -289,15 +289,15 @@ class DemandMaker {
     if (isEmbedding && readsRows) layer.kind = StyleKind::Vocab;
     const bool isColumn = layer.kind == StyleKind::Column || layer.kind == StyleKind::ColumnGather;
     if ((isEmbedding && isColumn) || (!isEmbedding && layer.kind == StyleKind::Vocab)) {
-      problem(fmt::format("`{}` is {}, which is not priced for {}.", shown(layer), layer.style,
-                          isEmbedding ? "an embedding" : "a layer that is no embedding"));
+      problem(fmt::format("`{}` is {}, which Cleave cannot price for {}.", shown(layer), layer.style,
+                          isEmbedding ? "an embedding" : "a layer other than an embedding"));
     }
   }
 
   std::string shown(const Named& layer) const { return wildcardName(layer.name); }
 
-  /// Layers that a node's result comes to, or from which what it reads comes, through what is no layer.
-  std::vector<const Named*> nextTo(NodeId from, bool behind) const {
+  /// The nearest layers after a node (`after`) or before it, across nodes that are not layers.
+  std::vector<const Named*> nextTo(NodeId from, bool after) const {
     std::vector<const Named*> found;
     std::vector<bool> isSeen(m_graph.nodes.size());
     std::deque<NodeId> queue;
@@ -311,7 +311,7 @@ class DemandMaker {
       }
     };
     const auto visitNeighbours = [&](NodeId node) {
-      if (behind) {
+      if (after) {
         for (const ValueId result : m_graph.node(node).results) {
           for (const NodeId user : m_graph.value(result).users) visit(user);
         }
@@ -328,41 +328,44 @@ class DemandMaker {
     return found;
   }
 
-  /// Of what it reads beside its weight.
+  /// The layers whose results it reads, besides its weight.
   std::vector<const Named*> makersOf(const Named& layer) const {
     const NodeId producer = m_graph.value(layer.shape.input).producer;
     if (const std::size_t number = m_layerOf[producer.index()]) return {&m_layers[number - 1]};
     return nextTo(producer, false);
   }
 
-  /// A column's parts go to rows, and rows take parts of columns.
+  /// The parts of a column must go to rows, and rows must read parts of columns.
   void check(const Named& layer) {
     if (layer.kind == StyleKind::Column) {
       const auto readers = nextTo(layer.node, true);
       for (const Named* reader : readers) {
         if (reader->kind == StyleKind::Row) continue;
         problem(
-            fmt::format("`{}` is {} and nothing rowwise follows: its result is split, and `{}` ({}) expects it whole.",
+            fmt::format("`{}` is {} without a rowwise layer after it: its result is split, but `{}` ({}) expects a "
+                        "replicated input.",
                         shown(layer), layer.style, shown(*reader), styleText(*reader)));
-        break;  // those behind it read a mixture
+        break;  // the layers after it read a mixture
       }
       if (readers.empty()) {
-        problem(fmt::format("`{}` is {}, and its result is the model's: each rank would have its part of it alone.",
-                            shown(layer), layer.style));
+        problem(
+            fmt::format("`{}` is {}, but its result is an output of the model, so each rank would return only "
+                        "its part.",
+                        shown(layer), layer.style));
       }
     } else if (layer.kind == StyleKind::Row) {
       for (const Named* maker : makersOf(layer)) {
         if (maker->kind == StyleKind::Column) continue;
-        problem(fmt::format("`{}` is {} and expects parts, but `{}` ({}) in front of it gives a whole result.",
+        problem(fmt::format("`{}` is {} and expects split input, but `{}` ({}) before it gives a replicated result.",
                             shown(layer), layer.style, shown(*maker), styleText(*maker)));
         break;
       }
     }
   }
 
-  static std::string styleText(const Named& layer) { return layer.style.empty() ? "not named" : layer.style; }
+  static std::string styleText(const Named& layer) { return layer.style.empty() ? "not listed" : layer.style; }
 
-  /// Layers of a stack that are treated alike have one pin.
+  /// Layers of a stack with the same style share one pin.
   void demandAll() {
     std::set<std::string> pinned;
     for (const Named& layer : m_layers) {
@@ -401,7 +404,7 @@ class DemandMaker {
   const Graph& m_graph;
   const std::string& m_modelType;
   std::vector<Named> m_layers;
-  std::vector<std::size_t> m_layerOf;  ///< by NodeId: the layer's number from 1; 0: it is none
+  std::vector<std::size_t> m_layerOf;  ///< by NodeId: the layer's number from 1; 0: not a layer
   ForeignDemands m_demands;
 };
 
@@ -418,20 +421,20 @@ std::string problemsText(const ForeignDemands& demands, std::string_view separat
 
 ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, const std::string& modelType) {
   if (!foreign.isBare) return DemandMaker(foreign, graph, modelType).make();
-  // Names that this size of a model lacks are as those are that it has.
+  // A tp_plan may list modules that this size of the model lacks. They are interpreted like the modules it has.
   ForeignPlan named = foreign;
   const DemandMaker known(foreign, graph, modelType);
-  bool isBehindBase = false;
+  bool isBelowBase = false;
   for (ForeignEntry& entry : named.entries) {
     if (known.namesAnything(entry)) continue;
-    entry.isBehindBase = true;
-    isBehindBase = isBehindBase || known.namesAnything(entry);
+    entry.isBelowBase = true;
+    isBelowBase = isBelowBase || known.namesAnything(entry);
   }
-  ForeignDemands demands = DemandMaker(isBehindBase ? named : foreign, graph, modelType).make();
-  if (isBehindBase) {
+  ForeignDemands demands = DemandMaker(isBelowBase ? named : foreign, graph, modelType).make();
+  if (isBelowBase) {
     demands.notes.push_back(
-        fmt::format("{}: names are read behind the base model's prefix, as those of a config's "
-                    "base_model_tp_plan are; as a tp_plan transformers would not find them.",
+        fmt::format("{}: names are read without the base model's prefix, as in a config's base_model_tp_plan. As a "
+                    "tp_plan, transformers would not find them.",
                     foreign.where));
   }
   return demands;
@@ -446,11 +449,11 @@ std::vector<std::string> differencesOf(const plan::Plan& plan) {
   for (const Layer& layer : layerTable(plan).layers) {
     if (layer.kind == LayerKind::Experts && layer.strategy == Strategy::InExpert) {
       if (const std::string why = whyNotGrouped(plan, layer); !why.empty())
-        say(fmt::format("`{}`: {}: in transformers {}.", wildcardName(layer.name), why, kInsteadOfGrouped));
+        say(fmt::format("`{}`: {}. In transformers, {}.", wildcardName(layer.name), why, kInsteadOfGrouped));
     }
-    const bool isPacked = layer.kind == LayerKind::Experts && layer.cut == Cut::Blocks;  // which libraries know
+    const bool isPacked = layer.kind == LayerKind::Experts && layer.cut == Cut::Blocks;  // libraries support these
     if (isPacked || (layer.cut != Cut::Blocks && layer.cut != Cut::Copied)) continue;
-    say(fmt::format("`{}` is priced as {}, {}: cut evenly, as libraries do, its parts would not fit what follows.",
+    say(fmt::format("`{}` is priced as {}, {}. An even split, which libraries use, would not fit the layers after it.",
                     wildcardName(layer.name), layer.placement.text(),
                     layer.cut == Cut::Blocks ? "a part of each of its blocks" : "parts that ranks share"));
   }

@@ -1,14 +1,14 @@
 #include "exchange/foreign_plan.h"
 
 #include "base/json.h"
-#include "base/shell_word.h"
+#include "launch/shell_word.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
 
-/// Styles by their names in transformers 4 and 5 (distributed/tensor_parallel.py, integrations/tensor_parallel.py,
+/// Style names in transformers 4 and 5 (distributed/tensor_parallel.py, integrations/tensor_parallel.py,
 /// distributed/expert_parallel.py), and PyTorch's classes.
 
 namespace cleave::exchange {
@@ -55,7 +55,7 @@ std::optional<StyleKind> kindOf(std::string_view style) {
   return found == kStyles.end() ? std::nullopt : std::optional(found->kind);
 }
 
-/// PyTorch's classes, and those of the Python file that `export` writes.
+/// PyTorch's classes, and those in the Python file that `export` writes.
 std::optional<StyleKind> kindOf(std::string_view style, std::string_view input, std::string_view output) {
   const bool wholeIn = input == "Replicate()", wholeOut = output == "Replicate()", partOut = output == "Shard(-1)";
   if (style == "ColwiseParallel" || style == "Conv1DColwise") {
@@ -77,7 +77,7 @@ std::optional<StyleKind> kindOf(std::string_view style, std::string_view input, 
 
 /// Names of an object, each with a style.
 Result<void> addStyles(ForeignPlan& plan, const nlohmann::json& styles, const std::string& where,
-                       bool areBehindBase = false) {
+                       bool areBelowBase = false) {
   if (!styles.is_object())
     return fail(ErrorCode::BadInput, "{} must be an object, but it is {}.", where, describe(styles));
   for (const auto& [name, style] : styles.items()) {
@@ -86,7 +86,7 @@ Result<void> addStyles(ForeignPlan& plan, const nlohmann::json& styles, const st
                   describe(style));
     }
     const std::string text = style.get<std::string>();
-    plan.entries.push_back({name, text, kindOf(text), areBehindBase});
+    plan.entries.push_back({name, text, kindOf(text), areBelowBase});
   }
   return {};
 }
@@ -106,7 +106,7 @@ Result<ForeignPlan> dtensorPlan(const JsonObject& fields, std::string where) {
     CLEAVE_TRY(const JsonObject module, modules.object(i));
     CLEAVE_TRY(std::string name, module.text("name"));
     CLEAVE_TRY(const std::string style, module.text("style"));
-    // Unsaid: PyTorch's defaults.
+    // If not given, PyTorch's defaults apply.
     const bool isColumn = style == "ColwiseParallel", isRow = style == "RowwiseParallel";
     CLEAVE_TRY(const std::string input, module.text("input_layouts", isRow ? "Shard(-1)" : "Replicate()"));
     CLEAVE_TRY(const std::string output, module.text("output_layouts", isColumn ? "Shard(-1)" : "Replicate()"));
@@ -116,7 +116,7 @@ Result<ForeignPlan> dtensorPlan(const JsonObject& fields, std::string where) {
   return plan;
 }
 
-/// Of a model that is made on the meta device: without memory for its weights.
+/// Makes the model on the meta device, without memory for its weights.
 constexpr std::string_view kPrintsOwnPlan =
     "import json, sys, torch, transformers as t; c = t.AutoConfig.from_pretrained(sys.argv[1]); "
     "torch.set_default_device('meta'); print(json.dumps(getattr(t, c.architectures[0])(c).tp_plan))";
@@ -142,18 +142,17 @@ Result<ForeignPlan> planOf(const nlohmann::json& json, const std::string& where)
   const bool isDtensor = schema == "cleave.dtensor/1";
   if (!schema.empty() && !isDtensor) {
     return fail(ErrorCode::BadInput,
-                "{} is of schema {}, and no plan of transformers or PyTorch: give what `export --format tp-plan` or "
-                "`dtensor-json` writes, or names and styles.",
+                "{} has schema {}, so it is not a plan of transformers or PyTorch. Give the output of `export "
+                "--format tp-plan` or `dtensor-json`, or an object of names and styles.",
                 where, quotedText(schema));
   }
   CLEAVE_TRY(ForeignPlan plan, isDtensor ? dtensorPlan(fields, where) : stylesPlan(fields, where));
-  // What `export` writes of a plan that splits nothing has no names either.
+  // The export of a plan that splits nothing has no names either.
   const bool isDocument = isDtensor || fields.has("tp_plan") || fields.has("base_model_tp_plan");
   if (plan.entries.empty() && !isDocument)
-    return fail(ErrorCode::BadInput, "{} names no module: it is the plan of a model that stays whole.", where);
+    return fail(ErrorCode::BadInput, "{} lists no module: it is the plan of a model that stays replicated.", where);
   if (plan.entries.size() > kMostEntries) {
-    return fail(ErrorCode::BadInput, "{} names {} modules, more than the {} that are read.", where, plan.entries.size(),
-                kMostEntries);
+    return fail(ErrorCode::BadInput, "{} lists {} modules; the limit is {}.", where, plan.entries.size(), kMostEntries);
   }
   return plan;
 }
@@ -176,8 +175,8 @@ Result<ForeignPlan> ownPlan(const std::filesystem::path& folder) {
   CLEAVE_TRY(const JsonObject fields, JsonObject::of(json, file.string()));
   if (!fields.has("base_model_tp_plan") && !fields.has("tp_plan")) {
     return fail(ErrorCode::BadInput,
-                "{} has no base_model_tp_plan and no tp_plan: transformers keeps them in its code. Write the plan to a "
-                "file and give --tp-plan that: python -c \"{}\" {} > own.json",
+                "{} has no base_model_tp_plan and no tp_plan, because transformers keeps them in its code. Write the "
+                "plan to a file for --tp-plan: python -c \"{}\" {} > own.json",
                 file.string(), kPrintsOwnPlan, shellWord(folder.string()));
   }
   CLEAVE_TRY(ForeignPlan plan, planOf(json, file.string()));

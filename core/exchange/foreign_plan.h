@@ -1,15 +1,14 @@
 #pragma once
-/// Plans that other libraries are given: names of modules, and a style for each. Read, and turned into demands that a
-/// solve takes.
+/// Plans of other libraries: module names, and a style for each. They are read and converted to demands for a solve.
 ///
 ///     CLEAVE_TRY(const ForeignPlan foreign, readForeignPlan("own.json"));
 ///     const ForeignDemands demands = demandsOf(foreign, *model->aten, "llama");
-///     demands.problems;   // "`model.layers.*.self_attn.q_proj` is colwise, and ... expects it whole"
+///     demands.problems;   // "`model.layers.*.self_attn.q_proj` is colwise ..., but ... expects a replicated input"
 ///     options.pins = demands.pins;
 ///
-/// A file is one of: what `export --format tp-plan` or `dtensor-json` writes; a JSON object of names and styles, as
-/// transformers' `model.tp_plan` or a config class's `base_model_tp_plan` is; a config.json with `base_model_tp_plan`
-/// and `tp_plan`. Foreign input: bounded.
+/// A file is one of: the output of `export --format tp-plan` or `dtensor-json`; a JSON object of names and styles, like
+/// transformers' `model.tp_plan` or a config class's `base_model_tp_plan`; a config.json with `base_model_tp_plan` and
+/// `tp_plan`. The input is untrusted and bounded.
 #include "plan/plan.h"
 #include "solve/problem/pins.h"
 
@@ -21,59 +20,60 @@
 
 namespace cleave::exchange {
 
-/// What a style does to a layer.
+/// Effect of a style on a layer.
 enum class StyleKind : std::uint8_t {
   Column,
   ColumnGather,
   Row,
   RowSplitInput,
-  Vocab,     ///< of an embedding
-  InExpert,  ///< of a parameter or module of experts
+  Vocab,     ///< for an embedding
+  InExpert,  ///< for a parameter or module of experts
   ByExpert,
   Whole,
-  Helper,       ///< splits nothing by itself: gradients, modules around parameters
-  SumGradient,  ///< of a module without a layer: its gradient is added up over the ranks
-  Sum,          ///< of a module: its result is
-  HelpsNoLayer  ///< a helper for modules that are no layers
+  Helper,       ///< splits nothing itself: for gradients, or modules around parameters
+  SumGradient,  ///< for a module without a layer: its gradient is summed over the ranks
+  Sum,          ///< for a module: its result is summed
+  HelpsNoLayer  ///< a helper only for modules that are not layers
 };
 
 struct ForeignEntry {
-  std::string name;               ///< "model.layers.*.mlp.up_proj"; see `covers` for what it matches
-  std::string style;              ///< as it stands there: "colwise"
-  std::optional<StyleKind> kind;  ///< nullopt: this program does not know the style
-  bool isBehindBase = false;      ///< of `base_model_tp_plan`: in front of the name may be any first part
+  std::string name;               ///< "model.layers.*.mlp.up_proj"; `covers` defines what it matches
+  std::string style;              ///< as written in the plan: "colwise"
+  std::optional<StyleKind> kind;  ///< nullopt: Cleave does not know the style
+  bool isBelowBase = false;       ///< entry of `base_model_tp_plan`: any first part may precede the name
 };
 
 enum class Library : std::uint8_t { Transformers, PyTorch };
 
 struct ForeignPlan {
-  std::string where;  ///< for sentences: the file
+  std::string where;  ///< name of the file, for messages
   Library library = Library::Transformers;
-  std::optional<int> ranks;  ///< that it says it is for
-  bool isBare = false;       ///< names and styles alone: a tp_plan, or a base_model_tp_plan
-  bool isOwn = false;        ///< a model's own: of its config
+  std::optional<int> ranks;  ///< number of ranks the plan declares
+  bool isBare = false;       ///< only names and styles: a tp_plan, or a base_model_tp_plan
+  bool isOwn = false;        ///< the model's own plan, from its config
   std::vector<ForeignEntry> entries;
 };
 
-/// BadInput says what is wrong with the file, and where.
+/// BadInput names the file, the place and the error.
 Result<ForeignPlan> readForeignPlan(const std::filesystem::path& file);
-/// The same of text; `where` names it in sentences.
+/// The same for a text; `where` names it in messages.
 Result<ForeignPlan> foreignPlanOf(std::string_view text, const std::string& where);
-/// Of a model folder's config.json. BadInput where it has none, with what to type instead.
+/// The plan in a model folder's config.json. If it has no plan, BadInput says how to get one.
 Result<ForeignPlan> ownPlan(const std::filesystem::path& folder);
 
 struct ForeignDemands {
-  std::vector<solve::Pin> pins;              ///< one a layer: what is not named is whole
-  std::vector<std::string> redistributable;  ///< values that a row's layer takes its part of
-  std::vector<std::string> problems;         ///< sentences: the library would refuse it, or compute something else
-  std::vector<std::string> notes;            ///< sentences: what else the library makes of it
-  std::size_t namedLayers = 0, layers = 0;   ///< with weights
+  std::vector<solve::Pin> pins;              ///< one per layer: layers that are not listed are replicated
+  std::vector<std::string> redistributable;  ///< values that a row-split layer takes its part of
+  std::vector<std::string> problems;         ///< sentences: reasons why the library would reject the plan, or compute
+                                             ///< something else
+  std::vector<std::string> notes;            ///< sentences: other differences in the library
+  std::size_t namedLayers = 0, layers = 0;   ///< number of layers with weights
 };
-/// The first of the problems, one a line, and how many there are behind them.
+/// The first problems, one per line, and the number of the others.
 std::string problemsText(const ForeignDemands& demands, std::string_view separator = "\n");
 ForeignDemands demandsOf(const ForeignPlan& foreign, const graph::Graph& graph, const std::string& modelType);
 
-/// Where a plan that was made for these demands is not what the library would do: sentences.
+/// Sentences about where a plan made for these demands differs from the library's behaviour.
 std::vector<std::string> differencesOf(const plan::Plan& plan);
 
 }  // namespace cleave::exchange

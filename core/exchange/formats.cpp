@@ -1,6 +1,8 @@
 #include "exchange/formats.h"
 
 #include "exchange/picture.h"
+#include "plan/file/plan_file.h"
+#include "plan/text/dot.h"
 
 #include <algorithm>
 #include <array>
@@ -24,17 +26,17 @@ Result<Exported> writePng(const plan::Plan& plan, const Options& options) { retu
 constexpr std::array kFormats{
     Format{"json", "the plan file that cleave-cli and cleave-rank read", "json", writeJson},
     Format{"tp-plan", "transformers' tp_plan", "json", writeTpPlan},
-    Format{"dtensor", "Python that calls PyTorch's parallelize_module", "py", writeDtensor},
-    Format{"dtensor-json", "the same as JSON", "json", writeDtensorJson},
-    Format{"spmd-types", "a program that the checker of spmd_types goes through", "py", writeSpmdTypes},
-    Format{"torchtitan", "its sharding configs, as Python", "py", writeTorchtitan},
-    Format{"vllm", "which of its layers the plan needs, as Markdown", "md", writeVllm},
-    Format{"megatron", "flags of Megatron-LM", "txt", writeMegatron},
+    Format{"dtensor", "Python code that calls PyTorch's parallelize_module", "py", writeDtensor},
+    Format{"dtensor-json", "the parallelize_module plan as JSON", "json", writeDtensorJson},
+    Format{"spmd-types", "a Python program for the checker of spmd_types", "py", writeSpmdTypes},
+    Format{"torchtitan", "torchtitan's sharding configs, as Python", "py", writeTorchtitan},
+    Format{"vllm", "the vLLM layers that the plan needs, as Markdown", "md", writeVllm},
+    Format{"megatron", "Megatron-LM's flags", "txt", writeMegatron},
     Format{"md", "a report in Markdown", "md", writeMarkdown},
-    Format{"dot", "Graphviz text of the graph", "dot", writeDot},
-    Format{"svg", "that graph as a picture", "svg", writeSvg, true},
-    Format{"pdf", "the same", "pdf", writePdf, true},
-    Format{"png", "the same", "png", writePng, true},
+    Format{"dot", "the graph as Graphviz text", "dot", writeDot},
+    Format{"svg", "a picture of the graph", "svg", writeSvg, true},
+    Format{"pdf", "a picture of the graph", "pdf", writePdf, true},
+    Format{"png", "a picture of the graph", "png", writePng, true},
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 #pragma once
-/// A plan in the words of other programs. One format is one file and one row of the table.
+/// Exports of a plan for other programs. Each format is one file and one row of the table.
 ///
 ///     CLEAVE_TRY(const Exported exported, formatNamed("tp-plan")->write(plan, {}));
 ///     exported.text;       // {"tp_plan": {"model.layers.*.self_attn.q_proj": "colwise", ...}}
-///     exported.sentences;  // what the format cannot say, and what its reader will do instead
+///     exported.sentences;  // what the format cannot express, and what its reader does instead
 #include "base/progress.h"
 #include "plan/plan.h"
 
@@ -15,7 +15,7 @@
 namespace cleave::exchange {
 
 struct Options {
-  int transformers = 5;  ///< major version that tp-plan is for: 4 or 5
+  int transformers = 5;  ///< transformers' major version for tp-plan: 4 or 5
   Progress progress = {};
 };
 
@@ -25,15 +25,15 @@ struct Exported {
 };
 
 struct Format {
-  std::string_view name;       ///< as the command line has it
-  std::string_view what;       ///< for its help
-  std::string_view extension;  ///< that such files have, without the dot
-  /// BadInput, BadUsage: a plan or options that the format is not for.
+  std::string_view name;       ///< name on the command line
+  std::string_view what;       ///< description for the help text
+  std::string_view extension;  ///< file name extension, without the dot
+  /// BadInput, BadUsage: the format does not support the plan or the options.
   Result<Exported> (*write)(const plan::Plan& plan, const Options& options);
-  bool isPicture = false;  ///< drawn by Graphviz, which takes its time: nothing to read
+  bool isPicture = false;  ///< drawn by Graphviz, which takes time; the output is not text
 };
 std::span<const Format> formats();
-const Format* formatNamed(std::string_view name);  ///< null: there is none
+const Format* formatNamed(std::string_view name);  ///< null: no such format
 
 Result<Exported> writeTpPlan(const plan::Plan& plan, const Options& options);
 Result<Exported> writeDtensor(const plan::Plan& plan, const Options& options);

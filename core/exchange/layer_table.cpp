@@ -1,8 +1,9 @@
 #include "exchange/layer_table.h"
 
 #include "base/json.h"
-#include "exchange/styles.h"
+#include "exchange/wildcard_name.h"
 #include "graph/attention.h"
+#include "graph/op_names.h"
 #include "graph/operators.h"
 #include "graph/weights.h"
 #include "solve/problem/strategy_text.h"
@@ -77,13 +78,13 @@ class TableMaker {
 
  private:
   bool isSplit(ValueId value) const { return !m_plan.solution->of(value).isReplicatedOn(m_plan.ranks); }
-  /// An activation that a rank has its part of.
+  /// True for an activation of which each rank has a part.
   bool isPart(ValueId value) const {
     return m_graph.node(m_graph.value(value).producer).kind == NodeKind::Call && !m_isOfSources[value.index()] &&
            isSplit(value);
   }
 
-  /// What is computed from sources alone: weights before they are multiplied.
+  /// Values computed only from sources: weights before they are multiplied.
   void findWeights() {
     m_isOfSources.resize(m_graph.values.size());
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
@@ -99,7 +100,8 @@ class TableMaker {
     return value;
   }
 
-  /// What a node reads and computes in parts is one region; a layer joins nothing: it is what regions lie between.
+  /// Values that a node reads and computes in parts belong to one region. Layers are the borders of regions, so they
+  /// join nothing.
   void joinAt(NodeId id) {
     if (m_plan.solution->strategies[id.index()]) return;
     const Node& node = m_graph.node(id);
@@ -113,7 +115,7 @@ class TableMaker {
     for (ValueId result : node.results) join(result);
   }
 
-  /// The residual stream between layers that split the sequence is no region: its layers say so one by one.
+  /// The residual stream between layers that split the sequence is not a region: each of its layers records it.
   void markSequence() {
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
       const auto& option = m_plan.solution->strategies[id.index()];
@@ -215,18 +217,19 @@ class TableMaker {
     graph::forEachOperand(node, [&](ValueId value) { addSource(found, value); });
   }
 
-  /// Parts that come from what is whole: a KV head that is repeated for the queries of a rank, or what no library cuts.
+  /// Parts that come from a replicated value: a KV head that is repeated for a rank's queries, or a value that no
+  /// library splits.
   void addCut(Region& region, const Node& node, ValueId result) {
     const std::string_view op = graph::shortName(m_graph.opName(node));
     if (op == "expand" || op == "repeat" || op == "repeat_interleave") {
       if (region.sharedHeads.empty()) region.sharedHeads = "ranks share KV heads";
     } else {
       region.obstacles.push_back(
-          fmt::format("`{}` is computed in parts from what is whole", m_graph.value(result).name));
+          fmt::format("`{}` is computed in parts from a replicated value", m_graph.value(result).name));
     }
   }
 
-  /// Back from the outputs and the loss, through what is no layer.
+  /// Walks back from the outputs and the loss, across nodes that are not layers.
   void markHead() {
     std::vector<bool> isSeen(m_graph.nodes.size());
     std::vector<NodeId> queue;
@@ -254,7 +257,7 @@ class TableMaker {
       m_table.layers[head->second].isHead = m_table.layers[head->second].kind == LayerKind::Linear;
   }
 
-  /// A product of two values that are computed: in Transformers that is attention, in one operator or taken apart.
+  /// A product of two computed values. In Transformers that is attention, as one operator or decomposed.
   bool isAttention(const Node& node) const {
     const graph::CostClass cost = graph::operatorOf(m_graph.opName(node)).cost;
     if (cost == graph::CostClass::Attention) return true;
@@ -264,7 +267,7 @@ class TableMaker {
            });
   }
 
-  /// Modules repeat each KV head for its queries by the numbers of the whole model: each rank must have its share of
+  /// Modules repeat each KV head for its queries by the numbers of the whole model, so each rank must have its share of
   /// both.
   void addAttention(Region& region, NodeId id) {
     region.hasAttention = true;
@@ -287,18 +290,18 @@ class TableMaker {
     const Node& source = m_graph.node(m_graph.value(value).producer);
     const std::string& name = m_graph.value(value).name;
     if (source.kind == NodeKind::Call) {
-      // A norm may prepare its weight: 1 + weight, in float32.
+      // A norm may transform its weight: 1 + weight, in float32.
       constexpr int kMostSteps = 3;
       if (depth < kMostSteps && !isSplit(value) && !m_plan.solution->strategies[m_graph.value(value).producer.index()])
         graph::forEachOperand(source, [&](ValueId operand) { addSource(region, operand, depth + 1); });
     } else if (isSplit(value)) {
-      region.obstacles.push_back(fmt::format("`{}` is split, and belongs to no layer", wildcardName(name)));
+      region.obstacles.push_back(fmt::format("`{}` is split, but belongs to no layer", wildcardName(name)));
     } else if (source.kind == NodeKind::Parameter && name.find('.') != std::string::npos) {
       region.replicatedModules.push_back(name.substr(0, name.rfind('.')));
     }
   }
 
-  /// Modules of their own, and no Linear: "mlp.gate", "mlp.router".
+  /// Modules of their own class, not Linear: "mlp.gate", "mlp.router".
   void markRouter(const std::string& block) {
     for (const std::string_view name : {".gate", ".router"}) {
       if (const auto found = m_indexOf.find(block + std::string(name)); found != m_indexOf.end())
@@ -322,7 +325,7 @@ class TableMaker {
   LayerTable m_table;
   std::vector<bool> m_isOfSources;                ///< by ValueId
   std::vector<std::size_t> m_parents;             ///< by ValueId: union-find
-  Region m_sequence;                              ///< for what it collects
+  Region m_sequence;                              ///< index of the region it collects
   std::set<std::size_t> m_onSequence;             ///< roots
   std::map<std::size_t, std::size_t> m_regionOf;  ///< by root
   std::map<std::string, std::size_t> m_indexOf;   ///< layers by name
@@ -339,7 +342,7 @@ Result<void> checkNames(const LayerTable& table) {
     });
   };
   const auto refuse = [](const std::string& name) {
-    return fail(ErrorCode::BadInput, "The module {} cannot be named in Python: a name has letters, digits, _ and dots.",
+    return fail(ErrorCode::BadInput, "The module {} cannot be named in Python. Use only letters, digits, _ and dots.",
                 quotedText(name));
   };
   for (const Layer& layer : table.layers) {

@@ -1,11 +1,14 @@
 #include "exchange/markdown.h"
 #include "base/quantities.h"
 #include "exchange/formats.h"
-#include "plan/folded_layers.h"
-#include "plan/headline.h"
+#include "plan/text/choice_text.h"
+#include "plan/text/folded_layers.h"
+#include "plan/text/headline.h"
+#include "plan/text/shares_text.h"
 #include "solve/cost/memory_parts.h"
 
-/// A plan for a pull request or a wiki: CommonMark with GitHub's tables, and every sentence from where it is made.
+/// A plan for a pull request or a wiki: CommonMark with GitHub's tables. Every sentence comes from the room that makes
+/// it.
 
 namespace cleave::exchange {
 namespace {
@@ -26,20 +29,20 @@ std::string layersTable(const plan::Plan& plan) {
 }
 
 std::string collectivesTable(const plan::Plan& plan) {
-  if (plan.collectives.empty()) return "There are none.\n";
-  std::string text = "| collective | how many | bytes of the whole tensors |\n|---|---:|---:|\n";
+  if (plan.collectives.empty()) return "No collectives.\n";
+  std::string text = "| collective | count | bytes of the whole tensors |\n|---|---:|---:|\n";
   for (const auto& [kind, traffic] : plan::trafficByKind(plan.collectives))
     text += fmt::format("| {} | {} | {} |\n", rules::toText(kind), traffic.count, bytesText(traffic.bytes));
   return text;
 }
 
 std::string memoryTable(const plan::Plan& plan) {
-  std::string text = "| of a rank | bytes |\n|---|---:|\n";
+  std::string text = "| per rank | bytes |\n|---|---:|\n";
   for (const solve::MemoryPart& part : solve::memoryParts(plan.cost)) {
     if (part.bytes > 0) text += fmt::format("| {} | {} |\n", part.name, bytesText(part.bytes));
   }
   text += fmt::format("| **all** | **{}** |\n", bytesText(plan.cost.bytes()));
-  return text + fmt::format("\n{} of the parameters are on every rank.\n", bytesText(plan.memory.replicatedParameters));
+  return text + fmt::format("\n{} of the parameters are replicated.\n", bytesText(plan.memory.replicatedParameters));
 }
 
 std::string replicated(const plan::Plan& plan) {
@@ -47,7 +50,7 @@ std::string replicated(const plan::Plan& plan) {
   if (const std::string layers = plan::replicatedText(plan::replicatedLayers(plan)); !layers.empty())
     text += fmt::format("{}.\n\n", layers);
   for (const plan::ReplicatedWork& work : plan.shares.replicated) text += fmt::format("- {}\n", plan::toText(work));
-  return text.empty() ? "Nothing that takes time.\n" : text;
+  return text.empty() ? "No replicated work that takes time.\n" : text;
 }
 
 }  // namespace
@@ -80,10 +83,10 @@ Result<Exported> writeMarkdown(const plan::Plan& plan, const Options&) {
   text += fmt::format(".\n\n## Layers\n\n{}", layersTable(plan));
   text += fmt::format("\n## Collectives of a forward pass\n\n{}", collectivesTable(plan));
   text += fmt::format("\n## Memory\n\n{}", memoryTable(plan));
-  text += fmt::format("\n## What every rank computes\n\n{}", replicated(plan));
+  text += fmt::format("\n## Replicated work\n\n{}", replicated(plan));
   if (!plan.warnings.empty()) text += "\n## Warnings\n\n";
   for (const std::string& warning : plan.warnings) text += fmt::format("- {}\n", warning);
-  if (!plan.demands.empty()) text += "\n## Asked for\n\n";
+  if (!plan.demands.empty()) text += "\n## Demands\n\n";
   for (const std::string& demand : plan.demands) text += fmt::format("- {}\n", inCode(demand));
   return Exported{std::move(text), {}};
 }

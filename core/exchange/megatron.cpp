@@ -6,8 +6,8 @@
 
 #include <algorithm>
 
-/// Flags of Megatron-LM (megatron/training/arguments.py, core 0.13): what they say of a split, and the sizes that it
-/// follows from. Megatron splits what its modules split: where the plan does otherwise is a sentence.
+/// Flags of Megatron-LM (megatron/training/arguments.py, core 0.13) for the split and for the sizes it depends on.
+/// Megatron's modules decide what is split; notes list the differences from the plan.
 
 namespace cleave::exchange {
 namespace {
@@ -19,25 +19,25 @@ class MegatronWriter {
   explicit MegatronWriter(const plan::Plan& plan)
       : m_table(layerTable(plan)),
         m_styled(styledLayers(m_table, {.library = "Megatron",
-                                        .saysTransposed = true,
-                                        .saysUneven = true,
-                                        .saysBlocks = true,
-                                        .saysCopied = true,
+                                        .supportsTransposed = true,
+                                        .supportsUneven = true,
+                                        .supportsBlocks = true,
+                                        .supportsCopied = true,
                                         .hasOwnModules = true,
-                                        .saysGather = true,
-                                        .saysInExpert = true,
-                                        .saysByExpert = true,
+                                        .supportsGather = true,
+                                        .supportsInExpert = true,
+                                        .supportsByExpert = true,
                                         .keepsLossSplit = true})) {
-    // Megatron's own words for these follow below.
+    // Megatron needs its own notes, which follow below.
     m_styled.notes.clear();
   }
 
   Exported write() && {
     flag("--tensor-model-parallel-size", m_table.ranks);
     if (m_table.usesSequence) m_flags.emplace_back("--sequence-parallel");
-    sayHeads();
-    for (std::size_t i = 0; i < m_table.layers.size(); ++i) sayLayer(m_table.layers[i], m_styled.forms[i]);
-    sayTied();
+    writeHeads();
+    for (std::size_t i = 0; i < m_table.layers.size(); ++i) writeLayer(m_table.layers[i], m_styled.forms[i]);
+    writeTiedFlag();
     if (m_table.hasLoss && !m_table.splitsLoss)
       note({"loss", "replicated", "Megatron computes the loss from split logits", "it is split over the vocabulary"});
     m_styled.notes = foldedNotes(m_styled.notes, m_table);
@@ -50,7 +50,7 @@ class MegatronWriter {
  private:
   void flag(std::string_view name, std::int64_t value) { m_flags.push_back(fmt::format("{} {}", name, value)); }
   void note(Note note) { addNote(m_styled.notes, std::move(note)); }
-  void sayHeads() {
+  void writeHeads() {
     const auto attention = std::find_if(m_table.regions.begin(), m_table.regions.end(), [](const Region& region) {
       return region.hasAttention && region.heads.query > 1;
     });
@@ -62,49 +62,50 @@ class MegatronWriter {
     if (attention->heads.keyValue < m_table.ranks)
       note({{},
             "KV heads",
-            fmt::format("there are {} for {} ranks", attention->heads.keyValue, m_table.ranks),
-            "Megatron gives each rank the group that it needs, as the plan does"});
+            fmt::format("{} heads for {} ranks", attention->heads.keyValue, m_table.ranks),
+            "Megatron gives each rank the group that it needs, as in the plan"});
   }
 
-  void sayLayer(const Layer& layer, Form form) {
+  void writeLayer(const Layer& layer, Form form) {
     const std::string name = layer.name, strategy(rules::toText(layer.strategy));
-    if (layer.kind == LayerKind::Experts) return sayExperts(layer, form);
-    if (layer.kind == LayerKind::Embedding) return sayEmbedding(layer, form);
+    if (layer.kind == LayerKind::Experts) return writeExperts(layer, form);
+    if (layer.kind == LayerKind::Embedding) return writeEmbedding(layer, form);
     const bool isSplit = form == Form::Column || form == Form::Row || layer.isHead;
     if (layer.isRouter) {
-      if (form != Form::Whole) note({name, strategy, "Megatron's router is whole", "every rank has all of it"});
+      if (form != Form::Whole) note({name, strategy, "Megatron's router is replicated", "it is replicated"});
     } else if (!isSplit) {
-      note({name, strategy, "no flag sets how one layer is split", "Megatron treats it as all of its kind"});
+      note({name, strategy, "no flag sets the split of a single layer",
+            "Megatron splits it like the other layers of its "
+            "kind"});
     } else if (layer.isHead && layer.strategy == rules::Strategy::Replicated) {
-      note({name, strategy, "no flag keeps the output layer whole", "Megatron splits it over the vocabulary"});
+      note({name, strategy, "no flag keeps the output layer replicated", "Megatron splits it over the vocabulary"});
     }
   }
 
-  void sayEmbedding(const Layer& layer, Form form) {
+  void writeEmbedding(const Layer& layer, Form form) {
     const std::string name = layer.name, strategy(rules::toText(layer.strategy));
     if (m_hasWords) {  // positions, token types
-      if (form != Form::Whole)
-        note({name, strategy, "Megatron splits the embedding of words alone", "every rank has all of it"});
+      if (form != Form::Whole) note({name, strategy, "Megatron splits only the word embedding", "it is replicated"});
       return;
     }
     m_hasWords = true;
     if (form == Form::Whole)
-      note({name, strategy, "no flag keeps the embedding whole", "Megatron splits it over the vocabulary"});
+      note({name, strategy, "no flag keeps the embedding replicated", "Megatron splits it over the vocabulary"});
     const std::int64_t padded =
         layer.localShape.empty() || form == Form::Whole ? layer.shape[0] : layer.localShape[0] * m_table.ranks;
     // Megatron pads to a multiple of this number times the ranks.
     flag("--make-vocab-size-divisible-by", padded % m_table.ranks == 0 ? padded / m_table.ranks : 1);
     if (layer.cut == Cut::Uneven)
       note({name, strategy, fmt::format("the plan pads {} rows to {}", layer.shape[0], padded),
-            "--make-vocab-size-divisible-by pads to as many"});
+            "--make-vocab-size-divisible-by pads to the same number"});
   }
 
-  void sayExperts(const Layer& layer, Form form) {
+  void writeExperts(const Layer& layer, Form form) {
     if (!m_hasExperts) flag("--num-experts", layer.shape[0]);
     const std::string name = layer.name, strategy(rules::toText(layer.strategy));
     if (m_hasExperts) {
       if (form != m_experts)
-        note({name, strategy, "flags treat all layers of experts alike", "it is split as the first of them"});
+        note({name, strategy, "flags apply to all expert layers", "it is split like the first of them"});
       return;
     }
     m_hasExperts = true;
@@ -113,17 +114,17 @@ class MegatronWriter {
       flag("--expert-model-parallel-size", m_table.ranks);
       flag("--expert-tensor-parallel-size", 1);
       if (!m_table.usesSequence)
-        note({name, strategy, "the plan sums what all ranks computed of all tokens",
-              "Megatron sends tokens to their experts, and asks for --sequence-parallel"});
+        note({name, strategy, "in the plan all ranks compute all tokens and sum the results",
+              "Megatron sends tokens to their experts, which requires --sequence-parallel"});
     } else if (form == Form::InExpert) {
       flag("--expert-tensor-parallel-size", m_table.ranks);
     } else {
       flag("--expert-tensor-parallel-size", 1);
-      note({name, strategy, "experts are whole in the plan", "each rank has all of them"});
+      note({name, strategy, "experts are replicated in the plan", "each rank has all experts"});
     }
   }
 
-  void sayTied() {
+  void writeTiedFlag() {
     for (std::size_t i = 0; i < m_table.layers.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
         if (m_table.layers[i].weight == m_table.layers[j].weight) return;

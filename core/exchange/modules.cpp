@@ -5,21 +5,21 @@
 #include <algorithm>
 #include <array>
 
-/// Source: transformers 5.23, models/*/modeling_*.py; held against them by tests/python/exported_plans.py.
+/// Source: transformers 5.23, models/*/modeling_*.py; tests/python/exported_plans.py checks this table against them.
 
 namespace cleave::exchange {
 namespace {
 
-/// `view(batch, -1, self.num_heads, ...)`: with a part of the heads it fails, or takes them for positions.
+/// `view(batch, -1, self.num_heads, ...)`: with a part of the heads it fails, or misreads them as positions.
 constexpr std::array<std::string_view, 4> kCountingHeads{"gpt2", "bloom", "falcon", "opt"};
 
 struct OddModule {
   std::string_view modelType, ending, why;
 };
 constexpr std::array<OddModule, 3> kOddModules{{
-    {"opt", "embed_positions", "the module counts positions itself, and gives them on by no hook"},
-    {"bert", "cls.predictions.decoder", "its bias is that of another module too"},
-    {"roberta", "lm_head.decoder", "its bias is that of another module too"},
+    {"opt", "embed_positions", "the module counts positions itself, and no hook can correct them"},
+    {"bert", "cls.predictions.decoder", "it shares its bias with another module"},
+    {"roberta", "lm_head.decoder", "it shares its bias with another module"},
 }};
 
 struct Renamed {
@@ -34,7 +34,7 @@ constexpr std::array<Renamed, 2> kRenamed{{
 
 std::string whyNoHeads(std::string_view modelType) {
   if (std::find(kCountingHeads.begin(), kCountingHeads.end(), modelType) == kCountingHeads.end()) return {};
-  return fmt::format("transformers' attention of {} counts the heads of the whole model", modelType);
+  return fmt::format("transformers' {} attention uses the head count of the whole model", modelType);
 }
 
 std::string whyNotModule(std::string_view modelType, std::string_view name) {
@@ -46,8 +46,8 @@ std::string whyNotModule(std::string_view modelType, std::string_view name) {
 
 std::string whyNoTraining(std::string_view modelType) {
   if (modelType != "falcon") return {};
-  return "falcon adds attention's result to that of its MLP in place, which PyTorch refuses of a split layer's result "
-         "that needs a gradient";
+  return "falcon adds the attention result to the MLP result in place, which PyTorch does not allow for a split "
+         "layer that needs a gradient";
 }
 
 bool isBuffer(std::string_view name) { return name.ends_with(".e_score_correction_bias"); }

@@ -1,5 +1,5 @@
 #pragma once
-/// Notes as the formats carry them.
+/// Writes notes in the formats' JSON and as sentences.
 #include "base/json_writer.h"
 #include "exchange/styles.h"
 

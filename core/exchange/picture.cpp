@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::int64_t kMostPictureBytes = std::int64_t{1} << 30;
 constexpr std::size_t kMostMessageBytes = 400;
-constexpr std::ptrdiff_t kManyLines = 1000;  ///< of Graphviz text: about two a node
+constexpr std::ptrdiff_t kManyLines = 1000;  ///< size of the Graphviz text, about two lines per node
 
-/// Beside this program, where it was installed with it, or in PATH.
+/// Looked for beside this program, as installed with it, or in PATH.
 std::optional<fs::path> programNamed(std::string_view name) {
   std::error_code ignored;
   const fs::path beside = fs::read_symlink("/proc/self/exe", ignored).parent_path() / name;
@@ -46,7 +46,7 @@ std::vector<std::string> environment() {
   return kept;
 }
 
-/// What it wrote, its exit code in `state`.
+/// Its output; `state` gets its exit code.
 Result<std::string> waitFor(launch::ChildProcess& child, launch::ChildState& state, const Progress& progress) {
   launch::LineReader reader(kMostMessageBytes);
   std::vector<std::string> lines;
@@ -54,7 +54,7 @@ Result<std::string> waitFor(launch::ChildProcess& child, launch::ChildState& sta
     const bool isOpen = reader.read(child.error.get(), lines);
     if (lines.size() > 1) lines.resize(1);
     state = child.poll();
-    if (state.exited && !isOpen) return lines.empty() ? reader.takeRest() : lines.front();
+    if (state.exited && !isOpen) return lines.empty() ? reader.extractRest() : lines.front();
     if (progress.cancelled()) {
       child.kill(SIGKILL);
       return progress.cancelledError("drawing the graph");
@@ -69,16 +69,15 @@ Result<std::string> drawn(std::string_view dot, std::string_view format, const P
   const auto program = programNamed("dot");
   if (!program) {
     return fail(ErrorCode::Environment,
-                "Graphviz draws {}, and its program `dot` is not in PATH: install Graphviz, or export dot and draw it "
-                "elsewhere.",
+                "Graphviz draws {}, but its program `dot` is not in PATH. Install Graphviz, or export dot and draw "
+                "it elsewhere.",
                 format);
   }
   CLEAVE_TRY(const TemporaryFolder folder, TemporaryFolder::make("cleave-picture"));
   const fs::path in = folder / "graph.dot", out = folder / "picture";
   CLEAVE_TRY_VOID(writeFile(in, dot));
   std::vector<std::string> arguments{fmt::format("-T{}", format), "-o", out.string(), in.string()};
-  // Graphviz makes a layout better for as long as it finds something: of a thousand nodes that is minutes, and of ten
-  // thousand for ever.
+  // Graphviz improves a layout without a time limit: a thousand nodes take minutes, ten thousand never end.
   if (std::count(dot.begin(), dot.end(), '\n') > kManyLines)
     arguments.insert(arguments.end(), {"-Gnslimit=1", "-Gnslimit1=1", "-Gmclimit=0.2"});
   CLEAVE_TRY(launch::ChildProcess child,
@@ -87,11 +86,10 @@ Result<std::string> drawn(std::string_view dot, std::string_view format, const P
   launch::ChildState state;
   CLEAVE_TRY(const std::string said, waitFor(child, state, progress));
   if (state.code != 0 || state.signal != 0) {
-    return fail(ErrorCode::Environment, "Graphviz could not draw {}{}: export dot, and draw it elsewhere.", format,
-                said.empty()
-                    ? fmt::format(" (it ended with {})", state.signal ? fmt::format("signal {}", state.signal)
-                                                                      : fmt::format("exit code {}", state.code))
-                    : fmt::format(" ({})", said));
+    return fail(ErrorCode::Environment, "Graphviz could not draw {}{}. Export dot and draw it elsewhere.", format,
+                said.empty() ? fmt::format(" ({})", state.signal ? fmt::format("signal {}", state.signal)
+                                                                 : fmt::format("exit code {}", state.code))
+                             : fmt::format(" ({})", said));
   }
   return readTextFile(out, kMostPictureBytes);
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// Graphviz text as a picture. Graphviz runs as a process of its own (`dot`, looked for in PATH): it can neither be
-/// interrupted nor trusted with graphs of any size.
+/// Renders Graphviz text as a picture. Graphviz (`dot` in PATH) runs in a separate process, because it cannot be
+/// interrupted and may fail on large graphs.
 #include "base/progress.h"
 #include "base/result.h"
 
@@ -9,7 +9,7 @@
 
 namespace cleave::exchange {
 
-/// `format`: "svg", "pdf" or "png". Environment where there is no Graphviz, or it fails; Cancelled.
+/// `format`: "svg", "pdf" or "png". Environment if Graphviz is missing or fails; Cancelled.
 Result<std::string> drawn(std::string_view dot, std::string_view format, const Progress& progress);
 
 }  // namespace cleave::exchange

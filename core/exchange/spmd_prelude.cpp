@@ -43,7 +43,7 @@ def vocab_embedding(weight, ids):
 
 
 def vocab_cross_entropy(tp, logits, target, reduction, ignore, vocab):
-    """The loss from logits that are split on the vocabulary; what is behind `vocab` is padding."""
+    """The loss from logits split on the vocabulary; columns from `vocab` on are padding."""
     columns = logits.shape[-1]
     first = dist.get_rank() * columns
     logits = logits.float().masked_fill(torch.arange(columns, device=logits.device) + first >= vocab, float("-inf"))
@@ -68,19 +68,23 @@ ACTIVATIONS = {"silu": F.silu, "relu": F.relu, "gelu": F.gelu, "gelu_tanh": lamb
 
 
 def experts(hidden, ids, shares, gate_up, down, activation, gate_up_bias, alpha, limit, first):
-    """The sum over each token's experts, of those that this rank has: the ones from `first` on."""
+    """The sum over each token's experts on this rank, which are those from `first` on."""
     total = None
     for e in range(gate_up.shape[0]):
         if activation == "clamped_swiglu":
             both = hidden @ gate_up[e]
-            both = both if gate_up_bias is None else both + gate_up_bias[e]
+            if gate_up_bias is not None:
+                both = both + gate_up_bias[e]
             gate, up = both[..., ::2].clamp(max=limit), both[..., 1::2].clamp(-limit, limit)
             one = ((up + 1) * gate * torch.sigmoid(alpha * gate)) @ down[e]
         else:
-            gate, up = F.linear(hidden, gate_up[e], None if gate_up_bias is None else gate_up_bias[e]).chunk(2, -1)
+            bias = None
+            if gate_up_bias is not None:
+                bias = gate_up_bias[e]
+            gate, up = F.linear(hidden, gate_up[e], bias).chunk(2, -1)
             one = F.linear(ACTIVATIONS[activation](gate) * up, down[e])
         one = one * (shares * (ids == first + e)).sum(-1, keepdim=True)
-        total = one if total is None else total + one
+        total = one if e == 0 else total + one
     return total
 
 )PY";
@@ -88,8 +92,8 @@ def experts(hidden, ids, shares, gate_up, down, activation, gate_up_bias, alpha,
 const std::string_view kSpmdCheck = R"PY(
 
 def check(device="meta"):
-    """Goes through the program under the checker of spmd_types, without other ranks; SpmdTypeError where a value is
-    not what the plan says."""
+    """Runs the program under the checker of spmd_types, without other ranks. SpmdTypeError: a value differs from the
+    plan."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.testing._internal.distributed.fake_pg import FakeStore
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Python that exported programs for spmd_types begin with: how operators are called, and Cleave's own operators.
+/// Python code at the start of exported programs for spmd_types: the operator calls, and Cleave's own operators.
 /// Internal to this room.
 #include <string_view>
 

@@ -13,10 +13,10 @@
 #include <set>
 
 // clang-format off
-/// The rank program as Python that the package spmd_types (0.3) checks: ATen's operators with one rank's shapes,
-/// collectives with the types on both sides, and at each border of a module what the plan says of the value: R (every
-/// rank has it) or V (each has its part). A partial sum is P up to the collective that completes it, so that the
-/// checker refuses the program when a collective is taken out. It is about the forward pass; constants are zeros.
+/// The rank program as Python code for the checker of the package spmd_types (0.3). It has ATen's operators with one
+/// rank's shapes, and collectives with the types on both sides. At each module border it has the plan's type of the
+/// value: R (replicated) or V (each rank has its part). A partial sum is P up to the collective that completes it, so
+/// the checker rejects the program if a collective is removed. It covers the forward pass; constants are zeros.
 // clang-format on
 
 namespace cleave::exchange {
@@ -33,7 +33,7 @@ using graph::ValueId;
 
 std::string inTorch(DType dtype) { return fmt::format("torch.{}", graph::torchName(dtype)); }
 
-/// JSON's texts are Python's.
+/// JSON strings are valid Python strings.
 std::string quoted(const std::string& text) { return jsonText(nlohmann::ordered_json(text)); }
 
 std::string numberText(double number) {
@@ -68,8 +68,7 @@ class ProgramWriter {
       m_outputs += fmt::format("{}: {}, ", quoted(output.name), name(output.value));
     std::string text = fmt::format(
         "\"\"\"One rank's program of {}, for the checker of spmd_types: run this file.\n\nWritten from a plan of "
-        "Cleave. "
-        "Constants are zeros: the check needs none of their values.\n\"\"\"",
+        "Cleave. Constants are zeros, because the check does not need their values.\n\"\"\"",
         counted(m_plan.ranks, "rank"));
     text += kSpmdPrelude;
     text +=
@@ -134,7 +133,7 @@ class ProgramWriter {
     line(fmt::format("# {}", path.empty() ? "the model" : path));
   }
 
-  /// Where a value leaves its module it is what the plan says.
+  /// A value that leaves its module has the plan's type.
   void assertAtBorder(ValueId value) {
     const graph::ScopeId scope = m_graph.node(m_graph.value(value).producer).scope;
     const auto& users = m_graph.value(value).users;
@@ -149,7 +148,8 @@ class ProgramWriter {
                            return (c < 0x80 && std::isalnum(c)) || c == '_' || c == '.' || c == ':';
                          });
     if (!isPlain || std::count(op.begin(), op.end(), ':') != 2)
-      return fail(ErrorCode::BadInput, "spmd-types cannot call the operator {}: it is none of ATen's.", quotedText(op));
+      return fail(ErrorCode::BadInput, "spmd-types cannot call the operator {}, which is not an ATen operator.",
+                  quotedText(op));
     std::string path = op.substr(6);
     if (path.find('.') == std::string::npos) path += ".default";
     std::string results;
@@ -164,7 +164,7 @@ class ProgramWriter {
     std::string arguments;
     for (const Argument& argument : node.args) arguments += ", " + text(argument);
     line(fmt::format("{} = call(torch.ops.aten.{}{})", results, path, arguments));
-    // What comes from no tensor is alike on all ranks; the checker does not know that of every operator.
+    // A result without tensor inputs is equal on all ranks, but the checker does not know that for every operator.
     if (!readsTensor) {
       for (const ValueId result : node.results) line(fmt::format("spmd.assert_type({}, {{tp: R}})", name(result)));
     }
@@ -221,15 +221,15 @@ class ProgramWriter {
         line(fmt::format("{} = {}", made, x));
         isPart = m_isPart[std::get<ValueId>(node.args[0]).index()];
         break;
-      case ParallelOp::Dropout: return refuse("dropout, which it is given no places of elements for");
-      case ParallelOp::GroupedProduct: return refuse("products of groups");
+      case ParallelOp::Dropout: return refuse("dropout without element indices");
+      case ParallelOp::GroupedProduct: return refuse("grouped products");
     }
     m_isPart[result.index()] = isPart;
     return {};
   }
 
   static tl::unexpected<Error> refuse(std::string_view what) {
-    return fail(ErrorCode::BadInput, "spmd-types cannot say {}.", what);
+    return fail(ErrorCode::BadInput, "spmd-types cannot express {}.", what);
   }
 
   static std::string text(const Argument& argument) {

@@ -1,7 +1,7 @@
 #include "exchange/stacks.h"
 
 #include "exchange/styles.h"
-#include "plan/block_names.h"
+#include "plan/text/block_names.h"
 
 #include <algorithm>
 #include <set>
@@ -9,15 +9,15 @@
 namespace cleave::exchange {
 namespace {
 
-/// "model.layers.3.mlp.up_proj" → "model.layers.*" and 3; -1 where there is no number.
+/// "model.layers.3.mlp.up_proj" → "model.layers.*" and 3; -1: the name has no number.
 std::pair<std::string, int> blockOf(const std::string& name) {
   const auto [pattern, index] = plan::foldIndex(name);
   if (index < 0) return {{}, -1};
   return {pattern.substr(0, pattern.find('#')) + "*", index};
 }
 
-/// By wildcard name, in the order of the model: what is said of which.
-std::vector<std::pair<std::string, std::vector<std::size_t>>> byPattern(const Said& said) {
+/// Entries by wildcard name, in the order of the model.
+std::vector<std::pair<std::string, std::vector<std::size_t>>> byPattern(const NamedStyles& said) {
   std::vector<std::pair<std::string, std::vector<std::size_t>>> patterns;
   std::map<std::string, std::size_t> places;
   for (std::size_t i = 0; i < said.size(); ++i) {
@@ -29,15 +29,15 @@ std::vector<std::pair<std::string, std::vector<std::size_t>>> byPattern(const Sa
   return patterns;
 }
 
-using Block = std::map<std::string, std::string>;  ///< of one layer of a stack: style by pattern
+using Block = std::map<std::string, std::string>;  ///< style by pattern, of one layer of a stack
 
 }  // namespace
 
-Said foldedByNumber(const Said& said) {
-  Said folded;
+NamedStyles foldedByNumber(const NamedStyles& said) {
+  NamedStyles folded;
   for (const auto& [pattern, places] : byPattern(said)) {
     const std::string& first = said[places.front()].second;
-    // "ff.net.*" also matches activations beside the layers: a name that ends in a number can be any module.
+    // "ff.net.*" also matches activations beside the layers, because a name that ends in a number can be any module.
     const bool isAnyModule = pattern.ends_with('*') && places.size() > 1;
     if (!isAnyModule &&
         std::all_of(places.begin(), places.end(), [&](std::size_t i) { return said[i].second == first; })) {
@@ -49,7 +49,7 @@ Said foldedByNumber(const Said& said) {
   return folded;
 }
 
-FoldedByMost foldedByMost(const Said& said) {
+FoldedByMost foldedByMost(const NamedStyles& said) {
   std::map<std::string, std::map<int, Block>> stacks;
   for (const auto& [name, style] : said) {
     const auto [stack, index] = blockOf(name);

@@ -1,5 +1,5 @@
 #pragma once
-/// Layers of a stack by one name: "model.layers.*.mlp.up_proj" for those that a library treats alike.
+/// Names for layers of a stack: "model.layers.*.mlp.up_proj" for those with the same style.
 #include <map>
 #include <optional>
 #include <string>
@@ -9,18 +9,20 @@
 
 namespace cleave::exchange {
 
-/// What is said of a module or parameter, in the order of the model: {"model.layers.0.mlp.up_proj", "colwise"}.
-using Said = std::vector<std::pair<std::string, std::string>>;
+/// Style or other text for each module or parameter, in the order of the model: {"model.layers.0.mlp.up_proj",
+/// "colwise"}.
+using NamedStyles = std::vector<std::pair<std::string, std::string>>;
 
-/// For readers that know numbers too: equal ones as `*`, the others by number.
-Said foldedByNumber(const Said& said);
+/// For readers that support numbers: equal entries as `*`, the others by number.
+NamedStyles foldedByNumber(const NamedStyles& said);
 
-/// For readers that know `*` alone. Where layers of a stack differ, all are what most of them are: equal blocks can be.
+/// For readers that support only `*`. If the layers of a stack differ, all get the style of the majority; that is
+/// always possible for equal blocks.
 struct FoldedByMost {
-  Said said;
-  /// What is given up: stack "model.layers.*", and the numbers of the layers that the plan has otherwise.
+  NamedStyles said;
+  /// The loss of information: stack "model.layers.*", and the numbers of the layers that differ in the plan.
   std::vector<std::pair<std::string, std::vector<int>>> others;
 };
-FoldedByMost foldedByMost(const Said& said);
+FoldedByMost foldedByMost(const NamedStyles& said);
 
 }  // namespace cleave::exchange

@@ -3,7 +3,7 @@
 #include "exchange/layer_table.h"
 #include "exchange/notes.h"
 #include "exchange/styles.h"
-#include "plan/block_names.h"
+#include "plan/text/block_names.h"
 
 #include <fmt/ranges.h>
 
@@ -11,8 +11,8 @@
 #include <set>
 
 /// Sharding configs of torchtitan (0.3: models/common/decoder_sharding.py, models/llama3/sharding.py), as a Python
-/// function that fills them in a config of its Llama 3. torchtitan has modules of its own: attention and MLP are split
-/// by its helpers, as a whole or not at all.
+/// function that sets them in a config of its Llama 3. torchtitan has its own modules, whose helpers split attention
+/// and MLP as a whole or not at all.
 
 namespace cleave::exchange {
 namespace {
@@ -33,7 +33,7 @@ from torchtitan.protocols.sharding import ShardingConfig
 
 
 def whole_config():
-    """A module that every rank has whole."""
+    """The config of a replicated module."""
     whole = dense_param_placement(tp=spmd.I)
     return ShardingConfig(state_shardings={"weight": whole, "bias": whole})
 
@@ -48,7 +48,7 @@ def leave_whole(config, names):
 constexpr std::string_view kFunction = R"(
 
 def set_sharding_config(config):
-    """Fills `sharding_config` of a model's config and of all below it, as the plan has it."""
+    """Sets `sharding_config` in a model's config and all its parts, as in the plan."""
     set_decoder_sharding_config(config, enable_sp=SEQUENCE_PARALLEL)
     if not SPLIT_EMBEDDING:
         config.tok_embeddings.sharding_config = whole_config()
@@ -78,25 +78,25 @@ class TorchtitanWriter {
       : m_table(layerTable(plan)),
         m_styled(styledLayers(m_table, {.library = "torchtitan",
                                         .hasOwnModules = true,
-                                        .saysGather = false,
-                                        .saysSequence = true,
+                                        .supportsGather = false,
+                                        .supportsSequence = true,
                                         .keepsLossSplit = true})) {}
 
   Result<Exported> write() && {
     if (m_table.modelType != "llama") {
       return fail(ErrorCode::BadInput,
-                  "torchtitan has modules of its own, and which of them a model of type \"{}\" would be is not known: "
-                  "this format is for llama.",
+                  "torchtitan has its own modules, and their names for model type \"{}\" are not known. This format "
+                  "supports llama only.",
                   m_table.modelType);
     }
-    for (std::size_t i = 0; i < m_table.layers.size(); ++i) sayLayer(m_table.layers[i], m_styled.forms[i]);
+    for (std::size_t i = 0; i < m_table.layers.size(); ++i) writeLayer(m_table.layers[i], m_styled.forms[i]);
     noteHalf("attention", m_attention);
     noteHalf("feed_forward", m_feedForward);
     std::string text =
         fmt::format("\"\"\"Sharding configs for torchtitan.models.llama3, on {} of axis tp, from a plan of Cleave.\n",
                     counted(m_table.ranks, "rank"));
     m_styled.notes = foldedNotes(m_styled.notes, m_table);
-    if (!m_styled.notes.empty()) text += "\nWhat this cannot say of the plan:\n\n";
+    if (!m_styled.notes.empty()) text += "\nThis file cannot express:\n\n";
     for (const Note& note : m_styled.notes) {
       std::string line = toText(note);
       std::replace(line.begin(), line.end(), '"', '\'');
@@ -113,7 +113,7 @@ class TorchtitanWriter {
   }
 
  private:
-  /// Of one kind of block: layers of the stack in which it is split, and in which a part of it is not.
+  /// For one kind of block: the layers of the stack with a split part, and those with a replicated part.
   struct Blocks {
     std::set<int> split, whole;
   };
@@ -126,7 +126,7 @@ class TorchtitanWriter {
     return numbers.empty() ? "set()" : fmt::format("{{{}}}", fmt::join(numbers, ", "));
   }
 
-  void sayLayer(const Layer& layer, Form form) {
+  void writeLayer(const Layer& layer, Form form) {
     const auto [pattern, number] = plan::foldIndex(layer.name);
     if (layer.kind == graph::LayerKind::Embedding) {
       m_splitsEmbedding = form == Form::Vocab;
@@ -143,8 +143,8 @@ class TorchtitanWriter {
     std::set_intersection(blocks.split.begin(), blocks.split.end(), blocks.whole.begin(), blocks.whole.end(),
                           std::back_inserter(both));
     if (!both.empty())
-      addNote(m_styled.notes, {fmt::format("layers.*.{}", block), "some of it split",
-                               "torchtitan's helpers split all of it or nothing", "every rank has all of it"});
+      addNote(m_styled.notes, {fmt::format("layers.*.{}", block), "partly split",
+                               "torchtitan's helpers split all of it or nothing", "it is replicated"});
   }
 
   LayerTable m_table;

@@ -4,7 +4,7 @@
 #include "exchange/notes.h"
 #include "exchange/stacks.h"
 #include "exchange/styles.h"
-#include "plan/block_names.h"
+#include "plan/text/block_names.h"
 
 #include <algorithm>
 
@@ -12,15 +12,15 @@
 /// transformers' plans: a style for each module, names with `*` for the numbers of layers.
 ///
 ///   5   {"transformers": 5, "tp_size": 2, "tp_plan": {...}, "ep_size": 2, "ep_plan": {...}, "notes": [...]}
-///       for `DistributedConfig(tp_size=..., tp_plan=...)`. A dictionary is laid over the model's own plan, so that
-///       layers that stay whole are named too ("replicate"). ep_size and ep_plan only where experts are split by
-///       expert.
+///       for `DistributedConfig(tp_size=..., tp_plan=...)`. A dictionary is added to the model's own plan, so
+///       replicated layers are listed too ("replicate"). ep_size and ep_plan are present only if experts are split
+///       by expert.
 ///   4   {"transformers": 4, "base_model_tp_plan": {...}, "tp_plan": {"lm_head": "colwise_rep"}, "notes": [...]}
-///       for `config.base_model_tp_plan` (names begin behind the base model's prefix) and the class's `_tp_plan`. What
-///       is not named stays whole.
+///       for `config.base_model_tp_plan` (names start after the base model's prefix) and the class's `_tp_plan`.
+///       Modules that are not listed stay replicated.
 ///
 /// Sources: transformers 5.23, distributed/tensor_parallel.py, distributed/mixin.py (_resolve_parallel_plans: keys are
-/// compared with names whose numbers are `*`, and no others), distributed/expert_parallel.py; transformers 4.57,
+/// compared only with names whose numbers are `*`), distributed/expert_parallel.py; transformers 4.57,
 /// integrations/tensor_parallel.py.
 // clang-format on
 
@@ -29,7 +29,7 @@ namespace {
 
 struct Generation {
   int number;
-  std::string_view columnGather, rowSplitInput, vocab;  ///< empty: it has none
+  std::string_view columnGather, rowSplitInput, vocab;  ///< empty: this version has no such style
 };
 constexpr Generation kFour{4, "colwise_rep", "rowwise_rep", ""};
 constexpr Generation kFive{5, "colwise_gather_output", "rowwise_split_input", "embedding_rowwise"};
@@ -37,11 +37,11 @@ constexpr Generation kFive{5, "colwise_gather_output", "rowwise_split_input", "e
 Vocabulary vocabularyOf(const Generation& generation) {
   const bool isFive = generation.number == 5;
   return {.library = fmt::format("transformers {}", generation.number),
-          .saysUneven = isFive,
-          .saysVocab = !generation.vocab.empty(),
-          .saysTiedTables = false,
-          .saysInExpert = isFive,
-          .saysByExpert = isFive};
+          .supportsUneven = isFive,
+          .supportsVocab = !generation.vocab.empty(),
+          .supportsTiedTables = false,
+          .supportsInExpert = isFive,
+          .supportsByExpert = isFive};
 }
 
 class TpPlanWriter {
@@ -55,10 +55,10 @@ class TpPlanWriter {
   Exported write() && {
     for (std::size_t i = 0; i < m_table.layers.size(); ++i) say(m_table.layers[i], m_styled.forms[i]);
     if (m_generation.number == 5) {
-      sayNorms();
-      sayRest();
+      writeNorms();
+      writeRest();
     }
-    const Said said = folded(m_said), experts = folded(m_experts);
+    const NamedStyles said = folded(m_said), experts = folded(m_experts);
     if (m_table.splitsLoss) {
       addNote(m_styled.notes,
               {"loss", "vocab", "transformers computes the loss from whole logits", "the head's result is gathered"});
@@ -77,12 +77,12 @@ class TpPlanWriter {
  private:
   void say(const Layer& layer, Form form) {
     const std::string name = m_generation.number == 5 ? moduleName(m_table.modelType, layer.name) : layer.name;
-    if (layer.kind == graph::LayerKind::Experts) return sayExperts(layer, name, form);
+    if (layer.kind == graph::LayerKind::Experts) return writeExperts(layer, name, form);
     const std::string_view style = styleOf(form);
     if (!style.empty()) m_said.emplace_back(name, style);
   }
 
-  /// Empty: not named.
+  /// Empty: the layer is not listed.
   std::string_view styleOf(Form form) const {
     switch (form) {
       case Form::Column: return "colwise";
@@ -103,7 +103,7 @@ class TpPlanWriter {
               {layer.name, std::string(rules::toText(layer.strategy)), std::move(why), std::string(kInsteadOfGrouped)});
   }
 
-  void sayExperts(const Layer& layer, const std::string& name, Form form) {
+  void writeExperts(const Layer& layer, const std::string& name, Form form) {
     if (m_generation.number == 4) return;
     const bool isInside = form == Form::InExpert;
     if (isInside) noteGroupedProducts(layer);
@@ -117,50 +117,50 @@ class TpPlanWriter {
     m_said.emplace_back(name, isInside ? "moe_tp_experts" : "replicate");
   }
 
-  /// Norms of heads, whose gradient each rank has of its own heads alone.
-  void sayNorms() {
+  /// Norms of heads: each rank has the gradient of its own heads only.
+  void writeNorms() {
     for (std::size_t i = 0; i < m_table.regions.size(); ++i) {
       for (const std::string& module : m_table.regions[i].replicatedModules) {
-        sayOnce(module, m_styled.isSpoken[i] ? "replicated_with_grad_allreduce" : "replicate");
+        writeOnce(module, m_styled.isExpressible[i] ? "replicated_with_grad_allreduce" : "replicate");
       }
     }
   }
 
-  /// Whatever else has parameters: transformers' own plan may do something to it that is right for its own split alone.
-  void sayRest() {
+  /// Other modules with parameters: transformers' own plan may give them a style that is right only for its own split.
+  void writeRest() {
     for (const graph::Node& node : m_plan.graph->nodes) {
       if (node.kind != graph::NodeKind::Parameter) continue;
       const std::string& name = m_plan.graph->value(node.results.front()).name;
       const auto dot = name.rfind('.');
       if (dot == std::string::npos || isBuffer(name)) continue;
       const std::string_view own = std::string_view(name).substr(dot + 1);
-      sayOnce(own == "weight" || own == "bias" ? name.substr(0, dot) : name, "replicate");
+      writeOnce(own == "weight" || own == "bias" ? name.substr(0, dot) : name, "replicate");
     }
   }
 
-  void sayOnce(const std::string& checkpointName, std::string_view style) {
+  void writeOnce(const std::string& checkpointName, std::string_view style) {
     const std::string name = moduleName(m_table.modelType, checkpointName);
     const auto isSaid = std::any_of(m_said.begin(), m_said.end(), [&](const auto& s) { return s.first == name; });
     if (!isSaid) m_said.emplace_back(name, style);
   }
 
-  Said folded(const Said& said) {
+  NamedStyles folded(const NamedStyles& said) {
     FoldedByMost folded = foldedByMost(said);
     for (const auto& [stack, numbers] : folded.others) {
-      addNote(m_styled.notes, {stack, "layers that differ", "transformers names the layers of a stack together",
-                               fmt::format("{} {} split as most of them are", numbers.size() == 1 ? "layer" : "layers",
+      addNote(m_styled.notes, {stack, "differing layers", "transformers lists the layers of a stack together",
+                               fmt::format("{} {} split like most of them", numbers.size() == 1 ? "layer" : "layers",
                                            plan::foldedName("#", numbers) + (numbers.size() == 1 ? " is" : " are"))});
     }
     return std::move(folded.said);
   }
 
-  void writeStyles(std::string_view key, const Said& said) {
+  void writeStyles(std::string_view key, const NamedStyles& said) {
     m_json.key(key).beginObject();
     for (const auto& [name, style] : said) m_json.key(name).value(style);
     m_json.endObject();
   }
 
-  void writeFive(const Said& said, const Said& experts) {
+  void writeFive(const NamedStyles& said, const NamedStyles& experts) {
     m_json.key("tp_size").value(m_table.ranks);
     writeStyles("tp_plan", said);
     if (experts.empty()) return;
@@ -168,8 +168,8 @@ class TpPlanWriter {
     writeStyles("ep_plan", experts);
   }
 
-  /// The base model is what the names with layers have in front: "model.", "transformer.", "gpt_neox.".
-  void writeFour(const Said& said) {
+  /// The base model is the prefix of the layers' names: "model.", "transformer.", "gpt_neox.".
+  void writeFour(const NamedStyles& said) {
     std::string prefix;
     for (const Layer& layer : m_table.layers) {
       if (wildcardName(layer.name) != layer.name) {
@@ -177,7 +177,7 @@ class TpPlanWriter {
         break;
       }
     }
-    Said base, head;
+    NamedStyles base, head;
     for (const auto& [name, style] : said) {
       const bool isBase = !prefix.empty() && name.starts_with(prefix);
       (isBase ? base : head).emplace_back(isBase ? name.substr(prefix.size()) : name, style);
@@ -190,7 +190,7 @@ class TpPlanWriter {
   LayerTable m_table;
   const Generation& m_generation;
   Styled m_styled;
-  Said m_said, m_experts;
+  NamedStyles m_said, m_experts;
   JsonWriter m_json;
 };
 

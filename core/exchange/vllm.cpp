@@ -4,14 +4,14 @@
 #include "exchange/markdown.h"
 #include "exchange/notes.h"
 #include "exchange/styles.h"
-#include "plan/block_names.h"
+#include "plan/text/block_names.h"
 
 #include <algorithm>
 #include <map>
 
-/// Which layers of vLLM (vllm/model_executor/layers/{linear,vocab_parallel_embedding}.py, fused_moe) a model would be
-/// written with to be split as the plan has it, and what none of them can say. A report: a model of vLLM is Python
-/// code.
+/// The vLLM layers (vllm/model_executor/layers/{linear,vocab_parallel_embedding}.py, fused_moe) with which a model
+/// would be written to be split as in the plan, and the parts of the plan they cannot express. It is a report, because
+/// a vLLM model is Python code.
 
 namespace cleave::exchange {
 namespace {
@@ -33,14 +33,14 @@ class VllmWriter {
       : m_plan(plan),
         m_table(layerTable(plan)),
         m_styled(styledLayers(m_table, {.library = "vLLM",
-                                        .saysTransposed = true,
-                                        .saysUneven = true,
-                                        .saysBlocks = true,
-                                        .saysCopied = true,
+                                        .supportsTransposed = true,
+                                        .supportsUneven = true,
+                                        .supportsBlocks = true,
+                                        .supportsCopied = true,
                                         .hasOwnModules = true,
                                         .padsVocabulary = true,
-                                        .saysInExpert = true,
-                                        .saysByExpert = true,
+                                        .supportsInExpert = true,
+                                        .supportsByExpert = true,
                                         .keepsLossSplit = true})),
         m_isSaid(m_table.layers.size()) {}
 
@@ -56,19 +56,19 @@ class VllmWriter {
                     m_plan.model.architecture.empty() ? "A model" : m_plan.model.architecture, m_table.ranks);
     for (const auto& [code, layers] : m_rows) text += fmt::format("| {} | {} |\n", namesOf(layers), inCode(code));
     m_styled.notes = foldedNotes(m_styled.notes, m_table);
-    text += "\n## What vLLM's layers cannot say\n\n";
+    text += "\n## Differences in vLLM\n\n";
     for (const Note& note : m_styled.notes) text += fmt::format("- {}\n", inCell(toText(note)));
-    if (m_styled.notes.empty()) text += "Nothing: they split what the plan splits.\n";
+    if (m_styled.notes.empty()) text += "None: vLLM's layers split what the plan splits.\n";
     return {std::move(text), sentences(m_styled.notes)};
   }
 
  private:
-  /// In and out features of the whole weight.
+  /// Input and output features of the whole weight.
   static std::pair<std::int64_t, std::int64_t> features(const Layer& layer) {
     return layer.isTransposed ? std::pair(layer.shape[0], layer.shape[1]) : std::pair(layer.shape[1], layer.shape[0]);
   }
 
-  /// Layers that are written alike share a row.
+  /// Layers with equal code share a row.
   void add(const std::vector<std::size_t>& layers, std::string code) {
     std::string patterns;
     for (const std::size_t i : layers) {
@@ -99,8 +99,8 @@ class VllmWriter {
   void say(std::size_t index) {
     const Layer& layer = m_table.layers[index];
     const Form form = m_styled.forms[index];
-    if (layer.kind == LayerKind::Experts) return sayExperts(index, form);
-    if (layer.kind == LayerKind::Embedding) return sayEmbedding(index, form);
+    if (layer.kind == LayerKind::Experts) return writeExperts(index, form);
+    if (layer.kind == LayerKind::Embedding) return writeEmbedding(index, form);
     if (layer.shape.size() != 2) return add({index}, "no class: a product of several matrices");
     const auto [in, out] = features(layer);
     if (layer.isHead && form != Form::Whole && isVocabulary(out)) {
@@ -108,7 +108,7 @@ class VllmWriter {
       return add({index}, fmt::format("ParallelLMHead({}, {}, bias={})", out, in, truth(layer.hasBias)));
     }
     switch (form) {
-      case Form::Column: return sayColumn(index);
+      case Form::Column: return writeColumn(index);
       case Form::ColumnGather:
         return add({index}, fmt::format("ColumnParallelLinear({}, {}, bias={}, gather_output=True)", in, out,
                                         truth(layer.hasBias)));
@@ -124,8 +124,8 @@ class VllmWriter {
     add({index}, fmt::format("ReplicatedLinear({}, {}, bias={})", in, out, truth(layer.hasBias)));
   }
 
-  /// Columns of one region beside each other are one layer: queries, keys and values; gate and up.
-  void sayColumn(std::size_t index) {
+  /// Adjacent columns of one region are one layer: queries, keys and values; gate and up.
+  void writeColumn(std::size_t index) {
     const Layer& layer = m_table.layers[index];
     const Region& region = m_table.regions[*layer.output];
     const auto [in, out] = features(layer);
@@ -136,7 +136,7 @@ class VllmWriter {
       const bool isBeside = other.name.substr(0, other.name.rfind('.')) == block && other.kind == LayerKind::Linear;
       const bool isConsumer = std::find(region.consumers.begin(), region.consumers.end(), i) != region.consumers.end();
       const bool isProducer = other.output == layer.output;
-      // Keys and values that ranks share are whole: they lie in front of the attention all the same.
+      // Keys and values that ranks share are replicated, but still come before the attention.
       const bool isShared = region.hasAttention && !region.sharedHeads.empty() && !isConsumer && !other.output;
       if (isBeside && (isProducer || isShared)) beside.push_back(i);
     }
@@ -162,7 +162,7 @@ class VllmWriter {
     add({index}, fmt::format("ColumnParallelLinear({}, {}, bias={})", in, out, truth(layer.hasBias)));
   }
 
-  void sayEmbedding(std::size_t index, Form form) {
+  void writeEmbedding(std::size_t index, Form form) {
     const Layer& layer = m_table.layers[index];
     if (form != Form::Vocab)
       return add({index}, fmt::format("torch.nn.Embedding({}, {})", layer.shape[0], layer.shape[1]));
@@ -170,7 +170,7 @@ class VllmWriter {
     notePadding(layer);
   }
 
-  /// Of a head that scores words, not classes.
+  /// A head that scores words, not classes.
   bool isVocabulary(std::int64_t features) const {
     return std::any_of(m_table.layers.begin(), m_table.layers.end(), [&](const Layer& layer) {
       return layer.kind == LayerKind::Embedding && layer.shape[0] == features;
@@ -181,23 +181,24 @@ class VllmWriter {
     const std::int64_t padded = (layer.shape[0] + kVocabPadding - 1) / kVocabPadding * kVocabPadding;
     const bool divides = padded % m_table.ranks == 0;
     if (!divides || padded / m_table.ranks != layer.localShape[0]) {
-      addNote(
-          m_styled.notes,
-          {layer.name, std::string(rules::toText(layer.strategy)),
-           fmt::format("the plan has {} rows on a rank", layer.localShape[0]),
-           fmt::format("vLLM pads the vocabulary to {}, a multiple of {}{}", padded, kVocabPadding,
-                       divides ? "" : fmt::format(", which {} ranks do not divide: it refuses that", m_table.ranks))});
+      addNote(m_styled.notes,
+              {layer.name, std::string(rules::toText(layer.strategy)),
+               fmt::format("the plan has {} rows per rank", layer.localShape[0]),
+               fmt::format("vLLM pads the vocabulary to {}, a multiple of {}{}", padded, kVocabPadding,
+                           divides ? ""
+                                   : fmt::format(", which does not divide by {} ranks, so it rejects the model",
+                                                 m_table.ranks))});
     }
   }
 
-  void sayExperts(std::size_t index, Form form) {
+  void writeExperts(std::size_t index, Form form) {
     const Layer& layer = m_table.layers[index];
     const std::int64_t features = layer.shape[static_cast<std::size_t>(layer.isInTurn ? 2 : 1)] / 2,
                        hidden = layer.shape[static_cast<std::size_t>(layer.isInTurn ? 1 : 2)];
     add({index}, fmt::format("FusedMoE(num_experts={}, hidden_size={}, intermediate_size={}, reduce_results=True)",
                              layer.shape[0], hidden, features));
     if (form == Form::ByExpert)
-      addNote(m_styled.notes, {layer.name, "by-expert", "it is a flag for all experts of a model",
+      addNote(m_styled.notes, {layer.name, "by-expert", "it is one flag for all experts of a model",
                                "--enable-expert-parallel gives each rank whole experts"});
     if (form == Form::Whole)
       addNote(m_styled.notes,

@@ -14,7 +14,7 @@ std::string replaced(const Family& family, std::string name) {
   return name;
 }
 
-/// "transformer." of "transformer", "model." of "model.decoder": what transformers calls the base model.
+/// "transformer." for "transformer", "model." for "model.decoder": transformers' prefix of the base model.
 std::string prefixOf(const Family& family) { return std::string(family.model.substr(0, family.model.find('.'))) + '.'; }
 
 }  // namespace
@@ -22,7 +22,7 @@ std::string prefixOf(const Family& family) { return std::string(family.model.sub
 std::vector<std::string> modelNames(const Family& family, const std::vector<std::string>& stored) {
   const std::string prefix = prefixOf(family);
   const bool isBare = std::ranges::none_of(stored, [&](const std::string& name) { return name.starts_with(prefix); });
-  // Of a bare checkpoint only what is part of the model lacks the prefix; a head keeps its name.
+  // In a bare checkpoint, names inside the model lack the prefix, but names of heads do not change.
   const auto isOfHead = [&](const std::string& name) {
     return std::ranges::any_of(family.heads, [&](const HeadClass& head) {
       const auto* causal = std::get_if<CausalHead>(&head.head);

@@ -1,5 +1,5 @@
 #pragma once
-/// The names of a checkpoint's tensors as the family's modules have them. Pure; safe from any thread.
+/// Maps the names of a checkpoint's tensors to those of the family's modules. Pure; safe from any thread.
 #include "families/family.h"
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace cleave::families {
 
-/// For each of the names that a checkpoint stores, in that order, the one that the model asks for. They differ where
-/// the checkpoint is of the bare model (without its prefix: "h.0.ln_1.weight" for "transformer.h.0.ln_1.weight"), or
-/// has one of the family's `otherNames`. Two tensors never get one name: the second keeps its own.
+/// For each stored name, in order, the name in the model. They differ in two cases. A checkpoint of the bare model
+/// lacks the prefix ("h.0.ln_1.weight" instead of "transformer.h.0.ln_1.weight"), or it uses one of the family's
+/// `otherNames`. If two tensors would get the same name, the second keeps its own.
 std::vector<std::string> modelNames(const Family& family, const std::vector<std::string>& stored);
 
 }  // namespace cleave::families

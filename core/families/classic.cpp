@@ -1,4 +1,4 @@
-// Decoders of other makes: layer norms, plain MLPs, fused projections, positions that are learned or linear biases.
+// Other decoders: layer norms, plain MLPs, fused projections, and learned positions or linear biases.
 #include "families/config_reader.h"
 #include "families/rows.h"
 
@@ -7,7 +7,7 @@ namespace {
 
 constexpr LayerNorm kNorm{.eps = {"layer_norm_epsilon", 1e-5}};
 constexpr RefusedKey kCrossAttention[] = {{"add_cross_attention"}};
-/// Row by row of pretraining's ranks, which leaves out the biases of what is added up.
+/// Computes in the slices of pretraining's ranks, without the biases of the sums.
 constexpr RefusedKey kByRanks[] = {{"slow_but_exact"}};
 
 // ---- GPT-2
@@ -24,7 +24,7 @@ constexpr NumberKey kOptDropout{"dropout", 0.1};
 
 constexpr std::string_view kOptKeys[] = {"do_layer_norm_before", "_remove_final_layer_norm"};
 
-/// The smallest published model but one has its norms behind; it has no final norm then.
+/// OPT-350m has its norms after the residual and no final norm.
 Result<void> chooseOpt(Family& family, ConfigReader& config) {
   CLEAVE_TRY(const bool isBefore, config.fields().flag("do_layer_norm_before", true));
   CLEAVE_TRY(const bool isFinalRemoved, config.fields().flag("_remove_final_layer_norm", false));
@@ -37,7 +37,7 @@ Result<void> chooseOpt(Family& family, ConfigReader& config) {
 
 constexpr HeadClass kGptNeoxHeads[] = {{"GPTNeoXForCausalLM", CausalHead{.name = "embed_out"}}};
 constexpr FlagKey kGptNeoxBias{"attention_bias", true};
-constexpr NumberKey kHiddenDropout{"hidden_dropout", 0.0};  // of Falcon and BLOOM too
+constexpr NumberKey kHiddenDropout{"hidden_dropout", 0.0};  // also for Falcon and BLOOM
 
 constexpr OtherName kGptNeoxNames[] = {{"lm_head.", "embed_out."}};
 
@@ -57,7 +57,7 @@ constexpr FlagKey kFalconBias{"bias", false};
 constexpr std::string_view kFalconKeys[] = {"alibi",         "new_decoder_architecture", "multi_query",
                                             "parallel_attn", "num_ln_in_parallel_attn",  "num_kv_heads"};
 
-/// Three makes: one key/value head (7B), groups of heads (40B, 180B), and all of them (RW), which has linear biases.
+/// Three variants: one key/value head (7B), groups of heads (40B, 180B), and all heads (RW), which uses linear biases.
 Result<void> chooseFalcon(Family& family, ConfigReader& config) {
   const JsonObject& fields = config.fields();
   CLEAVE_TRY(const bool isAlibi, fields.flag("alibi", false));
@@ -71,7 +71,7 @@ Result<void> chooseFalcon(Family& family, ConfigReader& config) {
     dropouts.sum = dropouts.mlpOutput;
     dropouts.mlpOutput = dropouts.attentionOutput = {};
   }
-  if (!isAlibi) dropouts.attention = {};  // transformers drops none of its weights then
+  if (!isAlibi) dropouts.attention = {};  // transformers applies no attention dropout in this case
   SelfAttention& attention = std::get<SelfAttention>(family.attention);
   if (isNew) {
     attention.qkv = FusedPerHead{"self_attention.query_key_value"};
@@ -81,7 +81,7 @@ Result<void> chooseFalcon(Family& family, ConfigReader& config) {
     attention.qkv = FusedPerHead{"self_attention.query_key_value"};
     attention.keyValueHeads = {"", 0};
   }
-  if (isNew && !isParallel) return fields.wrong("parallel_attn", "true where new_decoder_architecture is");
+  if (isNew && !isParallel) return fields.wrong("parallel_attn", "true if new_decoder_architecture is true");
   if (!isParallel) {
     family.block = PreNorm{};
   } else if (isNew && norms == 2) {
@@ -190,7 +190,7 @@ constinit const Family kGptNeox{
     .embeddings = {.tokens = "embed_in", .hasPadding = false},
     .position = Rope{.theta = {"rope_theta", 10000.0, "rotary_emb_base"},
                      .fraction = {"partial_rotary_factor", 0.25, "rotary_pct"},
-                     .takesOneMore = true},
+                     .roundsUpToEven = true},
     .attention = SelfAttention{.name = "attention",
                                .output = "attention.dense",
                                .qkv = FusedPerHead{"attention.query_key_value"},

@@ -12,7 +12,7 @@ struct NamedActivation {
   Activation activation;
   std::string_view className;
 };
-// transformers' ACT2FN: several names mean one formula.
+// From transformers' ACT2FN; several names have one formula.
 constexpr NamedActivation kActivations[] = {
     {"silu", Activation::Silu, "SiLU"},
     {"swish", Activation::Silu, "SiLU"},
@@ -44,7 +44,7 @@ bool ConfigReader::isExplicitNull(std::string_view key) const {
   return found != m_fields.json().end() && found->is_null();
 }
 
-/// The name under which the file has the key; empty: it has it under none.
+/// The name of the key in the file; empty if the file does not have it.
 template <class Key>
 std::string_view ConfigReader::nameIn(const Key& key) const {
   for (const std::string_view name : {key.name, key.alias}) {

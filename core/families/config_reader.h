@@ -1,5 +1,5 @@
 #pragma once
-/// Reads the keys of parts (keys.h) from a model's config.json: each found value is checked and put into its key.
+/// Reads the keys of parts (keys.h) from a model's config.json: checks each value and stores it in its key.
 ///
 /// Null counts as absent, except for keys where transformers gives it a meaning (IntegerKey::isNullable). Errors are
 /// BadInput and name the file and the key. Pure; the JSON must outlive this.
@@ -12,7 +12,7 @@ struct NumberRange {
   double min, max;
 };
 
-// Wide enough for every published model, and so narrow that no product of three of them wraps 64 bits.
+// Wide enough for every published model, and narrow enough that a product of three sizes fits 64 bits.
 inline constexpr IntegerRange kSizes{1, 1 << 20};
 inline constexpr IntegerRange kVocabSizes{1, 1 << 24};
 inline constexpr IntegerRange kLayerCounts{1, 4096};
@@ -27,11 +27,11 @@ class ConfigReader {
   explicit ConfigReader(const JsonObject& fields) : m_fields(fields) {}
 
   const JsonObject& fields() const { return m_fields; }
-  /// Present, but null: where transformers tells null from absent.
+  /// True for a key that is present with the value null, where transformers distinguishes null from absent.
   bool isExplicitNull(std::string_view key) const;
 
   Result<void> read(IntegerKey& key, IntegerRange range) const;
-  /// The same where 0 means none: null or 0 there is none.
+  /// The same for keys where 0 means "not used": null gives 0.
   Result<void> readOrNone(IntegerKey& key, IntegerRange range) const;
   Result<void> read(NumberKey& key, NumberRange range) const;
   Result<void> readOrNone(NumberKey& key, NumberRange range) const;
@@ -45,11 +45,11 @@ class ConfigReader {
   const JsonObject& m_fields;
 };
 
-/// A number of an object in a range.
+/// A number of an object, checked against a range.
 Result<double> number(const JsonObject& object, std::string_view key, NumberRange range,
                       std::optional<double> fallback = {});
 
-/// "one of a, b, c": the values of a field in all rows of a table.
+/// "one of a, b, c": the values of one field over all rows of a table.
 template <class Rows, class Field>
 std::string oneOf(const Rows& rows, Field field) {
   std::string text;

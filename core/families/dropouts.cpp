@@ -4,7 +4,7 @@
 
 namespace cleave::families {
 
-std::string dropoutsInWords(const ModelConfig& config) {
+std::string dropoutText(const ModelConfig& config) {
   std::map<std::string_view, double> byKey;
   const auto note = [&](const NumberKey& key) {
     if (key.value > 0) byKey[key.name] = key.value;
@@ -23,11 +23,10 @@ std::string dropoutsInWords(const ModelConfig& config) {
 Result<void> checkDropouts(const ModelConfig& config, const std::string& where) {
   const NumberKey& layer = config.family.dropouts.layer;
   if (layer.value == 0) return {};
-  return fail(
-      ErrorCode::BadInput,
-      "{}: {} is {}, so that training leaves out whole layers by chance, which Cleave does not do: set it to 0, or "
-      "train without dropout (--dropout off).",
-      where, layer.name, layer.value);
+  return fail(ErrorCode::BadInput,
+              "{}: {} is {}. Cleave does not support dropping whole layers in training. Set it to 0, or use "
+              "--dropout off.",
+              where, layer.name, layer.value);
 }
 
 }  // namespace cleave::families

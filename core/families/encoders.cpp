@@ -1,4 +1,4 @@
-// Encoders: every token sees every other; norms behind the residual.
+// Encoders: every token attends to every other, and norms come after the residual.
 #include "families/config_reader.h"
 #include "families/rows.h"
 
@@ -33,19 +33,19 @@ constexpr ModuleClass kClasses[] = {
     {"intermediate", "Intermediate"},
     {"output", "Output"},
 };
-/// Checkpoints that were converted from TensorFlow.
+/// Names in checkpoints that were converted from TensorFlow.
 constexpr OtherName kNames[] = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}};
 constexpr RefusedKey kRefused[] = {{"is_decoder"}, {"add_cross_attention"}};
 constexpr NumberKey kEncoderDropout{"hidden_dropout_prob", 0.1};
 
-/// Older versions of transformers had attention by the distance of positions too.
+/// Older versions of transformers also had attention by relative position.
 constexpr std::string_view kPositions = "position_embedding_type";
 constexpr std::string_view kChoosing[] = {kPositions};
 Result<void> refuseRelativePositions(Family& family, ConfigReader& config) {
   CLEAVE_TRY(const std::string text, config.fields().text(kPositions, "absolute"));
   if (text == "absolute") return {};
   return config.fields().wrong(
-      kPositions, fmt::format("absolute, as Cleave does not compute {} models otherwise", family.modelType));
+      kPositions, fmt::format("absolute, the only value that Cleave supports for {} models", family.modelType));
 }
 
 constexpr Family encoder(std::string_view modelType, std::string_view prefix, std::span<const HeadClass> heads,

@@ -1,8 +1,8 @@
 #pragma once
-/// The families of Transformers that Cleave builds itself, as data: one row each, composed of parts (parts.h). Adding a
-/// family is a row here and a fixture (docs/adding.md); no code asks for a family by its name.
+/// The families of Transformers that Cleave builds itself, as data: one row per family, composed of parts (parts.h). A
+/// new family is a new row here and a fixture (docs/adding.md). No code compares family names.
 ///
-/// Facts are those of transformers' configuration and modelling files of the same name.
+/// The values are those of transformers' configuration and modelling files with the same names.
 #include "base/result.h"
 #include "families/parts.h"
 
@@ -11,7 +11,7 @@ namespace cleave::families {
 class ConfigReader;
 struct Family;
 
-/// A class of config.json's `architectures`, and the head that it puts on the model.
+/// A class in config.json's `architectures`, and the head of its model.
 struct HeadClass {
   std::string_view className;
   Head head;
@@ -22,12 +22,12 @@ struct ModuleClass {
   std::string_view path, suffix;
 };
 
-/// A part of a tensor's name as some checkpoints have it, and as the family's modules do.
+/// A part of a tensor's name in some checkpoints, and its counterpart in the family's modules.
 struct OtherName {
   std::string_view stored, inModel;
 };
 
-/// A key that changes what is computed, in a way that Cleave does not have: only `only` opens.
+/// A key that changes the computation in an unsupported way: only the value `only` is accepted.
 struct RefusedKey {
   std::string_view name;
   bool only = false;
@@ -40,13 +40,14 @@ struct Family {
   std::string_view model = "model", layers = "layers", rotary = "rotary_emb", finalNorm = "norm";
   std::string_view layerClass = "DecoderLayer", normClass = "RMSNorm";
   bool isCausal = true;
-  FlagKey isBidirectional = kNever;  ///< every token sees every other; a window of w then reaches w / 2 to either side
+  FlagKey isBidirectional = kNever;  ///< every token attends to every other; a window of w then reaches w / 2 to either
+                                     ///< side
   IntegerKey vocab{"vocab_size", 32000};
   IntegerKey hidden{"hidden_size", 4096};
   IntegerKey layerCount{"num_hidden_layers", 32};
   IntegerKey positions{"max_position_embeddings", 2048};
   FlagKey isTied{"tie_word_embeddings", false};
-  std::int64_t padTokenId = -1;  ///< where the file has no pad_token_id; -1: none
+  std::int64_t padTokenId = -1;  ///< default if the file has no pad_token_id; -1: no padding token
   Norm norm = RmsNorm{};
   Embeddings embeddings = {};
   Position position = Rope{};
@@ -58,21 +59,9 @@ struct Family {
   std::span<const ModuleClass> classes = {};
   std::span<const OtherName> otherNames = {};
   std::span<const RefusedKey> refused = {};
-  /// For families whose keys choose between parts: called before the parts are read.
+  /// For families whose keys choose between parts. Runs before the parts are read.
   Result<void> (*choose)(Family& family, ConfigReader& config) = nullptr;
-  std::span<const std::string_view> choosesBy = {};  ///< the keys that it reads beside those of parts
+  std::span<const std::string_view> choosesBy = {};  ///< the keys that `choose` reads, besides those of parts
 };
-
-/// In the order in which they were added.
-std::span<const Family* const> families();
-/// Null when no row has it.
-const Family* findFamily(std::string_view modelType);
-
-struct KnownClass {
-  const Family* family = nullptr;
-  const HeadClass* head = nullptr;
-};
-/// Of a name in `architectures`; nulls when no row has it.
-KnownClass findClass(std::string_view className);
 
 }  // namespace cleave::families

@@ -17,7 +17,7 @@ constexpr ModuleClass kScaled[] = {{"embed_tokens", "TextScaledWordEmbedding"}};
 
 constexpr RmsNorm kNorm{.addsOne = true};
 
-/// The first releases say gelu and mean its tanh approximation, as transformers does.
+/// The first releases have "gelu" but mean its tanh approximation, as transformers does.
 Result<void> chooseGemma(Family& family, ConfigReader& config) {
   ActivationKey& activation = family.mlp.activation;
   CLEAVE_TRY(const std::string text, config.fields().text(activation.name, std::string(activation.text)));

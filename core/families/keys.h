@@ -1,13 +1,13 @@
 #pragma once
-/// What a part of a model takes from config.json: a key, and what transformers' configuration class assumes where the
-/// file is silent. After reading (model_config.h) `value` is that of the model.
+/// A key of config.json that a part of a model reads, with the default of transformers' configuration class. After
+/// reading (model_config.h), `value` is the model's.
 #include <cstdint>
 #include <string_view>
 
 namespace cleave::families {
 
-/// An empty name: `value` stands, whatever the file says. `alias`: another name that the family's configuration class
-/// knows the key by. `isNullable`: an explicit null is 0; elsewhere it counts as silence.
+/// Empty `name`: `value` is fixed and the file is not read. `alias`: another name of the key in the family's
+/// configuration class. `isNullable`: an explicit null means 0; otherwise null counts as absent.
 struct IntegerKey {
   std::string_view name;
   std::int64_t value = 0;
@@ -41,9 +41,9 @@ enum class Activation : std::uint8_t {
 
 struct ActivationKey {
   std::string_view name;
-  std::string_view text;  ///< as transformers' ACT2FN names it: several names mean one formula
+  std::string_view text;  ///< as in transformers' ACT2FN, where several names have one formula
   Activation value = Activation::Silu;
-  std::string_view className = {};  ///< of the module, once read: "SiLUActivation"
+  std::string_view className = {};  ///< of the module, set after reading: "SiLUActivation"
 };
 
 }  // namespace cleave::families

@@ -1,4 +1,5 @@
 #include "families/known_keys.h"
+#include "families/family_table.h"
 
 #include <nlohmann/json.hpp>
 
@@ -7,7 +8,7 @@
 namespace cleave::families {
 namespace {
 
-/// Visits every part of a family, and notes the names of its keys.
+/// Visits every part of a family and collects the names of its keys.
 class KeyCollector {
  public:
   std::set<std::string_view> collect(const Family& family) {
@@ -69,7 +70,7 @@ class KeyCollector {
 
   void operator()(const PreNorm& part) { addAll(part.residualMultiplier, part.isResidualNormed); }
   void operator()(const PostNorm&) {}
-  void operator()(const NormBehind&) {}
+  void operator()(const OutputNorm&) {}
   void operator()(const Sandwich&) {}
   void operator()(const ParallelResidual&) {}
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Which keys of config.json a family's parts read. Pure; safe from any thread.
+/// The keys of config.json that a family's parts read. Pure; safe from any thread.
 #include "families/family.h"
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,11 +11,11 @@
 
 namespace cleave::families {
 
-/// All that a row's parts take, by their names and aliases, and what it reads to choose its parts.
+/// All keys that a row reads, by name and alias: those of its parts, and those that choose its parts.
 std::set<std::string_view> keysOf(const Family& family);
 
-/// Keys of a config that change nothing in a model of this family, but do in another's: transformers ignores them too.
-/// Null ones are not among them.
+/// Keys of a config that other families read but this one ignores, as transformers does. Keys with the value null are
+/// not included.
 std::vector<std::string> ignoredKeys(const Family& family, const nlohmann::json& config);
 
 }  // namespace cleave::families

@@ -61,7 +61,7 @@ constinit const Family kOlmo2{
     .norm = RmsNorm{.eps = {"rms_norm_eps", 1e-5}},
     .attention =
         SelfAttention{.qkvBias = kAttentionBias, .outputBias = kAttentionBias, .queryKeyNorm = ProjectionNorm{}},
-    .block = NormBehind{},
+    .block = OutputNorm{},
 };
 
 constinit const Family kMinistral{
@@ -129,7 +129,7 @@ constinit const Family kPhi3{
     .positions = {"max_position_embeddings", 4096},
     .padTokenId = 32000,
     .norm = RmsNorm{.eps = {"rms_norm_eps", 1e-5}},
-    .position = Rope{.fraction = {"partial_rotary_factor", 1.0}, .takesOneMore = true},
+    .position = Rope{.fraction = {"partial_rotary_factor", 1.0}, .roundsUpToEven = true},
     .attention = SelfAttention{.qkv = FusedBlocks{"self_attn.qkv_proj"}, .windows = {.rule = WindowRule::EveryLayer}},
     .mlp = {.kind = FusedGatedMlp{}, .size = {"intermediate_size", 8192}, .activationName = "mlp.activation_fn"},
     .dropouts = {.attentionOutput = {"resid_attn_dropout", kPhi3Dropout},

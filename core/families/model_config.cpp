@@ -1,4 +1,5 @@
 #include "families/model_config.h"
+#include "families/family_table.h"
 
 #include "base/quantities.h"
 #include "families/near_names.h"
@@ -49,8 +50,6 @@ class Reader {
  private:
   std::int64_t hidden() const { return m_config.family.hidden.value; }
 
-  // ---- the family
-
   Result<void> chooseFamily() {
     CLEAVE_TRY(const std::string modelType, m_fields.text("model_type", ""));
     std::vector<std::string> names;
@@ -59,7 +58,7 @@ class Reader {
     }
     if (modelType.empty() && names.empty()) {
       return fail(ErrorCode::BadInput,
-                  "{} has neither model_type nor architectures: it is not the config of a transformers model.",
+                  "{} has no model_type and no architectures, so it is not the config of a transformers model.",
                   m_fields.where());
     }
     const auto known = std::ranges::find_if(names, [](const std::string& name) { return findClass(name).family; });
@@ -79,28 +78,29 @@ class Reader {
     const Family* byType = findFamily(modelType);
     if (byName && byType) {
       return fail(ErrorCode::BadInput,
-                  "{}: architectures says {}, but model_type says {}, which belongs to {}: one of the two is wrong.",
+                  "{}: architectures is {}, but model_type is {}, which belongs to {}. Correct one of the two.",
                   m_fields.where(), quotedText(name), quotedText(modelType), byType->heads.front().className);
     }
     std::string what = quotedText(name.empty() ? modelType : name);
     if (!name.empty() && !modelType.empty()) what += " (model_type " + quotedText(modelType) + ")";
     std::string near;
     for (const Family* family : nearFamilies(modelType, name))
-      near += fmt::format("{}{} ({})", near.empty() ? "; near it: " : ", ", family->heads.front().className,
+      near += fmt::format("{}{} ({})", near.empty() ? "; similar: " : ", ", family->heads.front().className,
                           family->modelType);
-    return fail(ErrorCode::BadInput,
-                "{}: unknown architecture {}{}. Write the names of one that computes the same to architectures and "
-                "model_type (cleave-cli info --families lists them), or open it as an exported program: "
-                "torch.export.save(torch.export.export(model, args), \"model.pt2\"), with use_cache=False among its "
-                "arguments where it keeps a cache.",
-                m_fields.where(), what, near);
+    return fail(
+        ErrorCode::BadInput,
+        "{}: unknown architecture {}{}. Set architectures and model_type to an equivalent one (see cleave-cli "
+        "info --families), or open an exported program: "
+        "torch.export.save(torch.export.export(model, args), \"model.pt2\"). Add use_cache=False to its arguments "
+        "if the model has a cache.",
+        m_fields.where(), what, near);
   }
 
   Result<void> refuseKeys() const {
     for (const RefusedKey& key : m_config.family.refused) {
       CLEAVE_TRY(const bool value, m_fields.flag(key.name, key.only));
       if (value != key.only) {
-        return m_fields.wrong(key.name, fmt::format("{}, as Cleave does not compute {} models otherwise",
+        return m_fields.wrong(key.name, fmt::format("{}, the only value that Cleave supports for {} models",
                                                     key.only ? "true" : "false", m_config.family.modelType));
       }
     }
@@ -118,18 +118,16 @@ class Reader {
     return m_fields.wrong(key, "float32, float16, bfloat16 or float64");
   }
 
-  /// Ids outside of the vocabulary name no row: old configs write -1 for none.
+  /// Ids outside the vocabulary have no row. Old configs use -1 for "no padding token".
   Result<void> padding() {
     const bool isNone = m_keys.isExplicitNull("pad_token_id");
     CLEAVE_TRY(const std::int64_t id, m_fields.integer("pad_token_id", {}, isNone ? -1 : m_config.family.padTokenId));
     if (id >= 0 && id < m_config.family.vocab.value) m_config.padTokenId = id;
     const auto* learned = std::get_if<LearnedPositions>(&m_config.family.position);
     if (!learned || learned->from != PositionFrom::PaddingId || m_config.padTokenId >= 0) return {};
-    return m_fields.wrong("pad_token_id", fmt::format("an id below vocab_size ({}), as positions are counted from it",
+    return m_fields.wrong("pad_token_id", fmt::format("an id below vocab_size ({}), because positions start after it",
                                                       m_config.family.vocab.value));
   }
-
-  // ---- parts
 
   Result<void> readPart(RmsNorm& norm) { return m_keys.read(norm.eps, {0, 1}); }
   Result<void> readPart(CenteredNorm& norm) { return m_keys.read(norm.eps, {0, 1}); }
@@ -160,7 +158,7 @@ class Reader {
     return {};
   }
 
-  /// Absent: the family's default; null: one per query head.
+  /// Absent: the family's default. Null: one per query head.
   Result<void> readKeyValueHeads(SelfAttention& attention) {
     IntegerKey& heads = attention.keyValueHeads;
     CLEAVE_TRY_VOID(m_keys.read(heads, kSizes));
@@ -176,7 +174,7 @@ class Reader {
     if (attention.headDim.value != 0) return {};
     const std::int64_t heads = attention.heads.value;
     if (hidden() % heads != 0) {
-      const std::string where = attention.headDim.name.empty() ? "" : " where head_dim is not given";
+      const std::string where = attention.headDim.name.empty() ? "" : " if head_dim is absent";
       return m_fields.wrong(m_config.family.hidden.name,
                             fmt::format("a multiple of {} ({}){}", attention.heads.name, heads, where));
     }
@@ -228,7 +226,7 @@ class Reader {
     using Limits = std::numeric_limits<double>;
     CLEAVE_TRY_VOID(m_keys.read(key, {Limits::lowest(), Limits::max()}));
     if (key.value >= 0 && key.value < 1) return {};
-    return m_fields.wrong(key.name, "a probability, from 0 on and below 1");
+    return m_fields.wrong(key.name, "a probability of at least 0 and less than 1");
   }
 
   Result<void> readPart(CausalHead& head) {
@@ -237,7 +235,7 @@ class Reader {
     CLEAVE_TRY_VOID(m_keys.read(head.divisor, kPositiveNumbers));
     return m_keys.readOrNone(head.softCap, kPositiveNumbers);
   }
-  /// transformers writes the names of the labels, not their number.
+  /// transformers stores the names of the labels, not their number.
   Result<void> readPart(ClassifierHead& head) {
     if (!m_fields.has(head.dropoutProbability.name))
       head.dropoutProbability = m_config.family.dropouts.embeddings.probability;
@@ -254,8 +252,6 @@ class Reader {
     m_config.hasLoss = m_config.lossKind == kSingleLabel;
     return {};
   }
-
-  // ---- layers
 
   Result<void> layers() {
     m_config.layers.resize(static_cast<std::size_t>(m_config.family.layerCount.value));
@@ -283,16 +279,16 @@ class Reader {
   }
 
   tl::unexpected<Error> oddHeads(std::int64_t /*headDim*/) const {
-    constexpr std::string_view kWhy = "as rotary embeddings turn pairs of features";
+    constexpr std::string_view kWhy = "because rotary embeddings rotate pairs of features";
     const auto* attention = std::get_if<SelfAttention>(&m_config.family.attention);
     if (!attention) return m_fields.wrong("qk_rope_head_dim", fmt::format("even, {}", kWhy));
     if (m_fields.has("head_dim")) return m_fields.wrong("head_dim", fmt::format("even, {}", kWhy));
     return m_fields.wrong(m_config.family.hidden.name,
-                          fmt::format("an even multiple of {} ({}) where head_dim is not given, {}",
-                                      attention->heads.name, attention->heads.value, kWhy));
+                          fmt::format("an even multiple of {} ({}) if head_dim is absent, {}", attention->heads.name,
+                                      attention->heads.value, kWhy));
   }
 
-  /// SmolLM3's `no_rope_layers`: 1 for a layer that rotates.
+  /// SmolLM3's `no_rope_layers` has a 1 for each layer that rotates.
   Result<void> plainLayers(Rope& rope) {
     if (rope.plainEvery.name.empty()) return {};
     CLEAVE_TRY_VOID(m_keys.read(rope.plainEvery, kLayerCounts));
@@ -316,14 +312,14 @@ class Reader {
                 m_config.family.layerCount.name);
   }
 
-  /// For each layer whether `layer_types` gives it a window; empty when the key is absent.
+  /// By layer, true if `layer_types` gives it a window. Empty if the key is absent.
   Result<std::vector<bool>> slidingLayers() const {
     std::vector<bool> isSliding;
     if (!m_fields.has("layer_types")) return isSliding;
     CLEAVE_TRY(const std::vector<std::string> types, m_fields.texts("layer_types"));
     for (const std::string& type : types) {
       if (type != "sliding_attention" && type != "full_attention") {
-        return fail(ErrorCode::BadInput, "{} holds {}: expected full_attention or sliding_attention for each layer.",
+        return fail(ErrorCode::BadInput, "{} contains {}: expected full_attention or sliding_attention for each layer.",
                     m_fields.nameOf("layer_types"), quotedText(type));
       }
       isSliding.push_back(type == "sliding_attention");
@@ -418,7 +414,7 @@ class Reader {
   const JsonObject& m_fields;
   ConfigReader m_keys;
   ModelConfig m_config;
-  std::vector<bool> m_isSliding;  ///< by layer; empty: the family has no windows
+  std::vector<bool> m_isSliding;  ///< by layer; empty if the family has no windows
 };
 
 }  // namespace

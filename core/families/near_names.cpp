@@ -1,4 +1,5 @@
 #include "families/near_names.h"
+#include "families/family_table.h"
 
 #include "base/edit_distance.h"
 
@@ -13,7 +14,7 @@ namespace {
 constexpr std::size_t kMostNear = 3;
 constexpr std::size_t kLongestName = 100;
 
-/// How far `asked` is from `known`; nullopt: not near.
+/// Distance between `asked` and `known`; nullopt if they are not similar.
 std::optional<std::size_t> distance(std::string_view asked, std::string_view known) {
   if (asked.empty() || asked.size() > kLongestName) return std::nullopt;
   if (asked.starts_with(known) || known.starts_with(asked))

@@ -1,5 +1,5 @@
 #pragma once
-/// Which families an unknown one may have been meant for, and the names that there are. Pure; safe from any thread.
+/// Families with names similar to an unknown one, and the list of known names. Pure; safe from any thread.
 #include "families/family.h"
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace cleave::families {
 
-/// At most three, nearest first: whose `model_type` is this one, begins it ("llama4" and llama), or differs in few
-/// letters; where there is none, by the class's name. Empty texts are near to nothing.
+/// At most three, nearest first. A `model_type` is near if it is equal, is a prefix ("llama" of "llama4"), or differs
+/// in few letters. If no `model_type` is near, class names are compared. Empty texts have no matches.
 std::vector<const Family*> nearFamilies(std::string_view modelType, std::string_view className);
 
-/// One line for each class that config.json's `architectures` may name: "LlamaForCausalLM  llama".
+/// One line for each class that config.json's `architectures` may contain: "LlamaForCausalLM  llama".
 std::string listOfFamilies();
 
 }  // namespace cleave::families

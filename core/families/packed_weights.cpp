@@ -1,6 +1,7 @@
 #include "families/packed_weights.h"
 
 #include "graph/layers.h"
+#include "graph/verify.h"
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +17,7 @@ using graph::ValueId;
 
 constexpr std::string_view kWeight = ".weight";
 
-// Behind a module's name: the weight, what it is packed as, and what belongs to it.
+// Suffixes of a module's name: the weight, its packed forms, and the tensors that belong to it.
 constexpr std::string_view kOfModule[] = {".weight",
                                           ".weight_scale",
                                           ".weight_scale_inv",
@@ -40,7 +41,7 @@ constexpr std::string_view kOfModule[] = {".weight",
                                           ".SCB",
                                           ".k_scale",
                                           ".v_scale"};
-// Behind a parameter's own name, where it holds all experts.
+// Suffixes of the name of a parameter that contains all experts.
 constexpr std::string_view kOfParameter[] = {"", "_blocks", "_scales", "_scale", "_scale_inv"};
 
 /// The layer that owns a weight.
@@ -79,7 +80,7 @@ class Packer {
       if (!bytes) continue;
       if (*bytes > graph::mostPackedBytes(value.type)) {
         return fail(ErrorCode::BadInput,
-                    "The tensors of the checkpoint that make {} ({}) have {} bytes: more than any quantization needs.",
+                    "The checkpoint's tensors for {} ({}) have {} bytes, above the limit for any quantization.",
                     value.name, graph::toText(value.type), *bytes);
       }
       m_graph.packedBytes[value.name] = *bytes;
@@ -92,21 +93,19 @@ class Packer {
     return parameter.ends_with(kWeight) ? parameter.substr(0, parameter.size() - kWeight.size()) : parameter;
   }
 
-  /// Experts that are stored one by one: the weights of each. Else the parameter's own name.
+  /// The weights of each expert, if experts are stored separately. Otherwise the parameter's own name.
   std::vector<std::string> storedNames(const std::string& parameter, std::size_t mostItems) const {
     const auto stacked = m_graph.stackedNames.find(parameter);
     if (stacked == m_graph.stackedNames.end()) return {parameter};
     std::vector<std::string> names;
     for (std::size_t item = 0; item < mostItems; ++item) {
-      for (std::size_t part = 0; part < stacked->second.behind.size(); ++part)
+      for (std::size_t part = 0; part < stacked->second.suffixes.size(); ++part)
         names.push_back(stacked->second.of(static_cast<std::int64_t>(item), part));
     }
     return names;
   }
 
-  // ---- by the checkpoint
-
-  /// nullopt: it is not there, or is there as it is.
+  /// nullopt if the tensor is missing or not packed.
   std::optional<std::int64_t> storedBytes(const graph::Value& parameter) {
     if (m_tensors.empty()) return std::nullopt;
     std::vector<formats::WeightSources::iterator> parts = partsOf(parameter.name);
@@ -132,26 +131,24 @@ class Packer {
     return bytes;
   }
 
-  /// The tensors that make one weight.
+  /// The tensors of one weight.
   std::vector<formats::WeightSources::iterator> partsOf(const std::string& weight) {
     std::vector<formats::WeightSources::iterator> parts;
     const auto take = [&](const std::string& name) {
       if (const auto found = m_tensors.find(name); found != m_tensors.end()) parts.push_back(found);
     };
     if (!weight.ends_with(kWeight)) {
-      for (const std::string_view behind : kOfParameter) take(weight + std::string(behind));
+      for (const std::string_view suffix : kOfParameter) take(weight + std::string(suffix));
       return parts;
     }
     const std::string module = moduleOf(weight);
-    for (const std::string_view behind : kOfModule) take(module + std::string(behind));
+    for (const std::string_view suffix : kOfModule) take(module + std::string(suffix));
     // bitsandbytes: "q_proj.weight.absmax", "q_proj.weight.quant_state.bitsandbytes__nf4", ...
     const std::string below = weight + '.';
     for (auto it = m_tensors.lower_bound(below); it != m_tensors.end() && it->first.starts_with(below); ++it)
       parts.push_back(it);
     return parts;
   }
-
-  // ---- by the config
 
   std::optional<std::int64_t> configuredBytes(ValueId id) const {
     const std::string& name = m_graph.value(id).name;
@@ -182,7 +179,7 @@ class Packer {
     return form->bytes(shape[static_cast<std::size_t>(layer.outAxis)], shape[static_cast<std::size_t>(layer.inAxis)]);
   }
 
-  /// All experts are alike: what holds of the first holds of them.
+  /// All experts have the same form, so the first one is enough.
   std::optional<std::int64_t> expertBytes(ValueId id, const Owner& owner) const {
     const graph::Shape& shape = m_graph.shapeOf(id);
     const std::string& name = m_graph.value(id).name;
@@ -191,7 +188,7 @@ class Packer {
     const std::vector<std::string> parts = storedNames(name, 1);
     std::int64_t ofOne = 0;
     for (const std::string& part : parts) {
-      // Where all experts are one parameter, their module is named, not it.
+      // If all experts are one parameter, patterns name its module.
       const bool isOne = part.ends_with(kWeight);
       const PackedForm* form = formOf(isOne ? part : part.substr(0, part.rfind('.')), true);
       if (!form) return std::nullopt;

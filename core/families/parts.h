@@ -1,11 +1,11 @@
 #pragma once
-/// The parts that Transformer families are made of: each alternative carries its config keys (keys.h) and the names of
-/// its modules, as in the checkpoint. A family (family.h) is a row that composes them; the reader (model_config.h)
-/// fills in their values; one small function each computes them (libtorch/models).
+/// The parts of Transformer families. Each alternative has its config keys (keys.h) and the names of its modules in the
+/// checkpoint. A family (family.h) is a row that composes parts, the reader (model_config.h) fills in their values, and
+/// one small function for each computes it (libtorch/models).
 ///
-/// Names of modules are paths relative to what contains them: of attention, MLP and norms of a block relative to the
-/// block, of the rest relative to the model. An empty name: there is none. Formulas, and the order of operations, are
-/// those of transformers' modelling files.
+/// Names of modules are relative paths: those of attention, MLP and norms are relative to the block, the others to the
+/// model. An empty name means that the module does not exist. Formulas and the order of operations are those of
+/// transformers' modelling files.
 #include "families/keys.h"
 
 #include <span>
@@ -15,17 +15,17 @@ namespace cleave::families {
 
 // ---- norms
 
-/// weight · x / rms(x), in float32. `addsOne`: (1 + weight), multiplied in float32 (Gemma).
+/// weight · x / rms(x), in float32. With `addsOne`: (1 + weight), multiplied in float32 (Gemma).
 struct RmsNorm {
   NumberKey eps{"rms_norm_eps", 1e-6};
   bool addsOne = false;
 };
-/// torch.nn.LayerNorm. `isAffine` false: without weight and bias.
+/// torch.nn.LayerNorm. `isAffine` false: no weight and bias.
 struct LayerNorm {
   NumberKey eps{"layer_norm_eps", 1e-5};
   FlagKey isAffine = kAlways;
 };
-/// Layer norm without bias, written out in float32 (Cohere).
+/// Layer norm without bias, computed step by step in float32 (Cohere).
 struct CenteredNorm {
   NumberKey eps{"layer_norm_eps", 1e-5};
 };
@@ -33,36 +33,37 @@ using Norm = std::variant<RmsNorm, LayerNorm, CenteredNorm>;
 
 // ---- positions
 
-/// How features of a head pair up to be rotated.
+/// The pairs of features of a head that are rotated together.
 enum class Pairing : std::uint8_t {
   Halves,     ///< i with i + size/2
   Neighbours  ///< 2i with 2i + 1
 };
 
-/// Rotary embeddings (rope.h). Layers of kinds in `layer_types` may have parameters of their own.
+/// Rotary embeddings (rope.h). Each kind of layer in `layer_types` may have its own parameters.
 struct Rope {
   NumberKey theta{"rope_theta", 10000.0};
-  NumberKey fraction{"", 1.0};  ///< of a head's features, from the first on
-  bool takesOneMore = false;    ///< where they are odd in number, the next turns too, as a partner of the last
+  NumberKey fraction{"", 1.0};  ///< rotated fraction of a head's features, from the first one
+  bool roundsUpToEven = false;  ///< if the number of features is odd, the next one is the partner of the last
   Pairing pairing = Pairing::Halves;
-  NumberKey localTheta = {};     ///< layers with a window have this base, and no scaling; 0: as the others
-  bool isYarnByDefault = false;  ///< where the config has no rope_parameters (GPT-OSS)
-  IntegerKey plainEvery = {};    ///< every n-th layer does not rotate, unless `no_rope_layers` says which; 0: all do
+  NumberKey localTheta = {};     ///< base of layers with a window, which have no scaling; 0: same as the others
+  bool isYarnByDefault = false;  ///< default without rope_parameters in the config (GPT-OSS)
+  IntegerKey plainEvery = {};    ///< every n-th layer does not rotate, unless `no_rope_layers` is given; 0: all rotate
 };
 
-/// Where a learned position comes from.
+/// The origin of learned positions.
 enum class PositionFrom : std::uint8_t {
   Index,      ///< 0, 1, ...
-  Mask,       ///< counted over the tokens that are not padding; padding is one before the first (OPT)
-  PaddingId,  ///< counted over the tokens that are not pad_token_id, from pad_token_id + 1 on (RoBERTa)
+  Mask,       ///< counts the tokens that are not padding; padding has the position before the first (OPT)
+  PaddingId,  ///< counts the tokens that are not pad_token_id, from pad_token_id + 1 (RoBERTa)
 };
 struct LearnedPositions {
   std::string_view name;
-  std::int64_t extraRows = 0;  ///< in the table, beside max_position_embeddings; positions begin behind them
+  std::int64_t extraRows = 0;  ///< rows of the table beyond max_position_embeddings; positions start after them
   PositionFrom from = PositionFrom::Index;
 };
 
-/// Attention with linear biases. `isRounded`: slopes in bfloat16, and divided by the root of the head size (Falcon).
+/// Attention with linear biases. `isRounded`: slopes are bfloat16, divided by the square root of the head size
+/// (Falcon).
 struct Alibi {
   bool isRounded = false;
 };
@@ -75,8 +76,8 @@ struct Embeddings {
   std::string_view tokens = "embed_tokens";
   bool hasPadding = true;  ///< the row of pad_token_id is not trained
   NumberKey multiplier{"", 1.0};
-  bool isScaledByRoot = false;  ///< multiplied by the root of the hidden size, rounded to the parameters' dtype
-  IntegerKey width = {};        ///< word_embed_proj_dim; 0, or the hidden size: no projections
+  bool isScaledByRoot = false;  ///< multiplied by the square root of the hidden size, rounded to the parameters' dtype
+  IntegerKey width = {};        ///< word_embed_proj_dim; 0 or the hidden size: no projections
   std::string_view projectIn = {}, projectOut = {};
   std::string_view tokenTypes = {};
   IntegerKey typeCount = {};
@@ -85,39 +86,39 @@ struct Embeddings {
 
 // ---- attention
 
-/// torch.nn.Linear holds [out, in]; transformers' Conv1D [in, out].
+/// torch.nn.Linear stores [out, in], transformers' Conv1D [in, out].
 enum class WeightLayout : std::uint8_t { OutIn, InOut };
 
 struct SeparateQkv {
   std::string_view query = "self_attn.q_proj", key = "self_attn.k_proj", value = "self_attn.v_proj";
 };
-/// One projection: all queries, then all keys, then all values.
+/// One projection with all queries, then all keys, then all values.
 struct FusedBlocks {
   std::string_view name;
 };
-/// One projection: for each key/value head its queries, its key and its value.
+/// One projection with, for each key/value head, its queries, its key and its value.
 struct FusedPerHead {
   std::string_view name;
 };
 using Qkv = std::variant<SeparateQkv, FusedBlocks, FusedPerHead>;
 
 struct NoHeadNorm {};
-/// Of the features of each head. `perHead`: each head has weights of its own (Cohere).
+/// Norm over the features of each head. `perHead`: each head has its own weights (Cohere).
 struct HeadNorm {
   std::string_view query = "self_attn.q_norm", key = "self_attn.k_norm";
   FlagKey isUsed = kAlways;
   bool perHead = false;
 };
-/// Of all features of all heads, before they are cut into heads (OLMo 2).
+/// Norm over all features of all heads, before the view that makes heads (OLMo 2).
 struct ProjectionNorm {
   std::string_view query = "self_attn.q_norm", key = "self_attn.k_norm";
 };
 using QueryKeyNorm = std::variant<NoHeadNorm, HeadNorm, ProjectionNorm>;
 
-/// What scores are multiplied by, unless it is the root of the head size's inverse.
+/// Factor of the scores: 1 / sqrt(head size), or a value from the config.
 struct HeadSizeScale {
-  FlagKey isUsed = kAlways;    ///< scale_attn_weights: else scores are not scaled
-  FlagKey isByLayer = kNever;  ///< and divided by the number of the layer, from 1 on
+  FlagKey isUsed = kAlways;    ///< scale_attn_weights; false: scores are not scaled
+  FlagKey isByLayer = kNever;  ///< also divides by the layer's number, which starts at 1
 };
 struct InverseRootScale {
   NumberKey number{"query_pre_attn_scalar", 256};
@@ -125,23 +126,23 @@ struct InverseRootScale {
 struct MultiplierScale {
   NumberKey number{"attention_multiplier", 1.0};
 };
-/// The head size's, applied to the projected queries (OPT).
+/// The factor of the head size, applied to the projected queries (OPT).
 struct QueryScale {};
 using AttentionScale = std::variant<HeadSizeScale, InverseRootScale, MultiplierScale, QueryScale>;
 
-/// Which layers attend through a sliding window, unless `layer_types` says it.
+/// The layers with a sliding window, unless `layer_types` lists them.
 enum class WindowRule : std::uint8_t {
   Never,
-  EveryLayer,                ///< `sliding_window` holds for all layers
-  AboveMaxWindowLayers,      ///< from layer `max_window_layers` on
+  EveryLayer,                ///< all layers have the window of `sliding_window`
+  AboveMaxWindowLayers,      ///< layers from `max_window_layers` on
   EvenBelowMaxWindowLayers,  ///< layers 0, 2, ... below it
-  AllButEveryNth,            ///< all but each `pattern`-th
-  WithoutRotation,           ///< layers that do not rotate
+  AllButEveryNth,            ///< all except every `pattern`-th
+  WithoutRotation,           ///< layers without rotation
 };
 struct Windows {
   WindowRule rule = WindowRule::Never;
   FlagKey isUsed = kAlways;
-  IntegerKey size{"sliding_window", 0, {}, /*isNullable=*/true};  ///< 0: none
+  IntegerKey size{"sliding_window", 0, {}, /*isNullable=*/true};  ///< 0: no window
   IntegerKey pattern = {};
   IntegerKey maxWindowLayers{"max_window_layers", 28};
 };
@@ -154,19 +155,19 @@ struct SelfAttention {
   FlagKey qkvBias = kNever, outputBias = kNever;
   IntegerKey heads{"num_attention_heads", 32};
   IntegerKey keyValueHeads{"num_key_value_heads", 0, {}, /*isNullable=*/true};  ///< 0: as many as query heads
-  IntegerKey headDim{"head_dim", 0, {}, /*isNullable=*/true};                   ///< 0: hidden size by heads
+  IntegerKey headDim{"head_dim", 0, {}, /*isNullable=*/true};                   ///< 0: hidden size / heads
   QueryKeyNorm queryKeyNorm = NoHeadNorm{};
   AttentionScale scale = HeadSizeScale{};
-  NumberKey softCap = {};       ///< scores become cap · tanh(scores / cap); 0: none
-  std::string_view sinks = {};  ///< a learned score for each head that takes attention from all positions (GPT-OSS)
+  NumberKey softCap = {};       ///< scores become cap · tanh(scores / cap); 0: no cap
+  std::string_view sinks = {};  ///< a learned score for each head that takes part in every softmax (GPT-OSS)
   Windows windows = {};
 };
 
-/// Multi-head latent attention (DeepSeek): queries and keys/values through narrow projections.
+/// Multi-head latent attention (DeepSeek): queries, keys and values pass through narrow projections.
 struct LatentAttention {
   std::string_view name = "self_attn";
   IntegerKey heads{"num_attention_heads", 128};
-  IntegerKey queryRank{"q_lora_rank", 1536, {}, /*isNullable=*/true};  ///< 0 (null): queries are projected at once
+  IntegerKey queryRank{"q_lora_rank", 1536, {}, /*isNullable=*/true};  ///< 0 (null): one projection for queries
   IntegerKey keyValueRank{"kv_lora_rank", 512};
   IntegerKey plainDim{"qk_nope_head_dim", 128};
   IntegerKey rotatedDim{"qk_rope_head_dim", 64};
@@ -203,67 +204,68 @@ struct Mlp {
 
 // ---- experts
 
-/// Which of a token's scores become the shares of its experts.
+/// The function from a token's scores to the shares of its experts.
 enum class Routing : std::uint8_t {
   SoftmaxThenTop,  ///< the k largest of softmax(scores)
   TopThenSoftmax,  ///< softmax of the k largest scores
-  GroupedSigmoid,  ///< sigmoid(scores); the best groups by score + bias, in them the best experts (DeepSeek V3)
+  GroupedSigmoid,  ///< sigmoid(scores); selects the best groups by score + bias, then the best experts in them
+                   ///< (DeepSeek V3)
 };
-/// How the experts' weights lie, and what they compute.
+/// Layout and formula of the experts' weights.
 enum class ExpertForm : std::uint8_t {
   Gated,          ///< gate_up [experts, 2 features, hidden], gate first; down [experts, hidden, features]
-  ClampedSwiglu,  ///< gate_up [experts, hidden, 2 features], gate and up in turn; down [experts, features, hidden];
+  ClampedSwiglu,  ///< gate_up [experts, hidden, 2 features], gate and up alternate; down [experts, features, hidden];
                   ///< biases; see graph::kMoeExperts (GPT-OSS)
 };
-/// Which layers have experts.
+/// The layers with experts.
 enum class SparseRule : std::uint8_t {
   Never,
   EveryLayer,
-  EveryStep,  ///< each `decoder_sparse_step`-th, but for those in `mlp_only_layers`
-  FromLayer,  ///< from `first_k_dense_replace` on
+  EveryStep,  ///< every `decoder_sparse_step`-th, except those in `mlp_only_layers`
+  FromLayer,  ///< layers from `first_k_dense_replace` on
 };
 
 struct Experts {
   SparseRule rule = SparseRule::Never;
-  IntegerKey step = {};  ///< of the rule
+  IntegerKey step = {};  ///< parameter of the rule
   std::string_view name = "mlp", className = "SparseMoeBlock";
   std::string_view router = "mlp.gate";
   FlagKey routerBias = kNever;
-  std::string_view correctionBias = {};  ///< added to scores where experts are chosen, not where they count
-  /// In a checkpoint that has a tensor for each expert: `experts.3.<gate>.weight`, ...
+  std::string_view correctionBias = {};  ///< added to scores for the selection of experts, but not in their shares
+  /// Names in a checkpoint with a tensor for each expert: `experts.3.<gate>.weight`, ...
   std::string_view gate = "gate_proj", up = "up_proj", down = "down_proj";
   ExpertForm form = ExpertForm::Gated;
   Routing routing = Routing::SoftmaxThenTop;
   IntegerKey count{"num_experts", 8, "num_local_experts"};
   IntegerKey perToken{"num_experts_per_tok", 2};
   IntegerKey size{"moe_intermediate_size", 1408};  ///< of one expert
-  FlagKey areSharesNormalised = kAlways;           ///< to the sum 1
+  FlagKey areSharesNormalised = kAlways;           ///< shares are scaled to the sum 1
   NumberKey sharesFactor{"", 1.0};
   IntegerKey groups{"", 1}, groupsKept{"", 1};
   NumberKey alpha{"", 1.702}, limit{"", 7.0};  ///< ClampedSwiglu
-  /// An MLP that all tokens take.
+  /// An MLP that processes all tokens.
   std::string_view shared = {};
-  IntegerKey sharedSize = {};        ///< its features
-  IntegerKey sharedCount = {};       ///< or so many times those of one expert
+  IntegerKey sharedSize = {};        ///< or this many times the features of one expert
+  IntegerKey sharedCount = {};       ///< or this many times the features of one expert
   std::string_view sharedGate = {};  ///< a sigmoid gate of the shared MLP
 };
 
 // ---- dropout
 
-/// Elements become 0 with a probability, where a model is trained with it (libtorch/models/model.h). `name`: the
-/// torch.nn.Dropout, or the module whose code drops without one. A probability of 0: there is none.
+/// Elements become 0 with this probability in training (libtorch/models/model.h). `name`: the torch.nn.Dropout, or the
+/// module whose code applies dropout without one. A probability of 0 means no dropout.
 struct Dropout {
   std::string_view name = {};
   NumberKey probability = {};
 };
 
-/// Where a family drops; the name of that of embeddings is relative to the model, the others to the block.
+/// The dropouts of a family. The name for embeddings is relative to the model, the others to the block.
 struct Dropouts {
   Dropout embeddings = {};
-  NumberKey attention{"attention_dropout", 0.0};  ///< of what softmax makes of the scores
+  NumberKey attention{"attention_dropout", 0.0};  ///< on the softmax of the scores
   Dropout attentionOutput = {}, mlpOutput = {};
-  Dropout sum = {};      ///< of what attention and MLP of a ParallelResidual give together (Falcon)
-  NumberKey layer = {};  ///< of a whole layer to be left out, which Cleave does not do (OPT)
+  Dropout sum = {};      ///< on the sum of attention and MLP of a ParallelResidual (Falcon)
+  NumberKey layer = {};  ///< probability to skip a whole layer, which Cleave does not support (OPT)
 };
 
 // ---- blocks
@@ -279,7 +281,7 @@ struct PostNorm {
   std::string_view attentionNorm, mlpNorm;
 };
 /// x + norm(f(x)), twice.
-struct NormBehind {
+struct OutputNorm {
   std::string_view attentionNorm = "post_attention_layernorm", mlpNorm = "post_feedforward_layernorm";
 };
 /// x + norm(f(norm(x))), twice.
@@ -287,11 +289,11 @@ struct Sandwich {
   std::string_view attentionNorm = "input_layernorm", afterAttention = "post_attention_layernorm";
   std::string_view mlpNorm = "pre_feedforward_layernorm", afterMlp = "post_feedforward_layernorm";
 };
-/// x + attention(norm(x)) + mlp(norm(x)); an empty `mlpNorm`: both read the same norm.
+/// x + attention(norm(x)) + mlp(norm(x)). If `mlpNorm` is empty, both read the same norm.
 struct ParallelResidual {
   std::string_view attentionNorm = "input_layernorm", mlpNorm = {};
 };
-using Block = std::variant<PreNorm, PostNorm, NormBehind, Sandwich, ParallelResidual>;
+using Block = std::variant<PreNorm, PostNorm, OutputNorm, Sandwich, ParallelResidual>;
 
 // ---- heads
 
@@ -299,21 +301,21 @@ struct CausalHead {
   std::string_view name = "lm_head";
   FlagKey hasBias = kNever;
   NumberKey multiplier{"", 1.0}, divisor{"", 1.0};
-  NumberKey softCap = {};  ///< 0: none
+  NumberKey softCap = {};  ///< 0: no cap
 };
-/// Predicts the tokens in place, not the next ones.
+/// Predicts the tokens at their own positions, not the next ones.
 struct MaskedHead {
   std::string_view dense, norm, decoder, bias;  ///< paths from the root
-  bool hasOwnActivation = false;                ///< gelu, whatever the config says (RoBERTa)
+  bool hasOwnActivation = false;                ///< always gelu; the config is not read (RoBERTa)
 };
-/// A label for each sequence, from its first token. `pooler`: a path in the model; else the first dense layer is the
-/// head's own.
+/// A label for each sequence, from its first token. `pooler`: a path in the model. If it is empty, the first dense
+/// layer belongs to the head.
 struct ClassifierHead {
   std::string_view dense, output;
   IntegerKey labels{"num_labels", 2};
-  std::string_view dropout = {};                       ///< module in front of `output`
-  bool dropsInput = false;                             ///< and it is in front of `dense` too
-  NumberKey dropoutProbability{"classifier_dropout"};  ///< absent or null: that of the embeddings
+  std::string_view dropout = {};                       ///< module before `output`
+  bool dropsInput = false;                             ///< the module is also before `dense`
+  NumberKey dropoutProbability{"classifier_dropout"};  ///< absent or null: same as for the embeddings
 };
 using Head = std::variant<CausalHead, MaskedHead, ClassifierHead>;
 

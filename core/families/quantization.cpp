@@ -3,11 +3,12 @@
 #include "base/quantities.h"
 #include "families/config_reader.h"
 
+#include <re2/re2.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 
-// Tensors and their types are those that these packages write: transformers' integrations (finegrained_fp8, fbgemm_fp8,
+// Tensors and their types are those of the following packages: transformers' integrations (finegrained_fp8, fbgemm_fp8,
 // mxfp4, bitsandbytes), AutoAWQ (WQLinear_GEMM), AutoGPTQ and gptqmodel (QuantLinear), compressed-tensors
 // (compressors/), bitsandbytes (functional.QuantState.as_dict).
 
@@ -15,11 +16,52 @@ namespace cleave::families {
 namespace {
 
 constexpr IntegerRange kGroupSizes{1, 1 << 20};
-constexpr std::size_t kMostPatterns = 100'000;  // some list every module
+constexpr std::size_t kMostPatterns = 100'000;  // some configs list every module
 constexpr std::int64_t kFp8Block = 128;         // FineGrainedFP8Config's weight_block_size
 constexpr std::int64_t kNf4MapBytes = 16 * 4, kNestedMapBytes = 256 * 4;
 
 std::int64_t parts(std::int64_t size, std::int64_t of) { return of == 0 ? 1 : (size + of - 1) / of; }
+
+/// What is wrong with the pattern, a noun phrase.
+std::string_view problemOf(re2::RE2::ErrorCode code) {
+  switch (code) {
+    case re2::RE2::ErrorMissingParen: return "a ( without its )";
+    case re2::RE2::ErrorUnexpectedParen: return "a ) without its (";
+    case re2::RE2::ErrorMissingBracket: return "a [ without its ]";
+    case re2::RE2::ErrorTrailingBackslash: return "a backslash at its end";
+    case re2::RE2::ErrorBadEscape: return "an unknown escape";
+    case re2::RE2::ErrorBadCharClass: return "an unknown character class";
+    case re2::RE2::ErrorBadCharRange: return "a character range in the wrong order";
+    case re2::RE2::ErrorRepeatArgument: return "a repetition of nothing";
+    case re2::RE2::ErrorRepeatOp: return "a repetition of a repetition";
+    case re2::RE2::ErrorRepeatSize: return "a repetition count out of range";
+    case re2::RE2::ErrorBadPerlOp:
+    case re2::RE2::ErrorBadNamedCapture: return "a group that Cleave does not support";
+    case re2::RE2::ErrorPatternTooLarge: return "more states than Cleave supports";
+    case re2::RE2::ErrorBadUTF8:
+    case re2::RE2::ErrorInternal:
+    case re2::RE2::NoError: break;
+  }
+  return "a form that Cleave does not support";
+}
+
+/// The patterns are foreign input. RE2 takes linear time, and this bounds its memory for each pattern.
+constexpr std::int64_t kMaxPatternBytes = 1 << 18;
+
+Result<std::shared_ptr<const re2::RE2>> compiled(const std::string& text, std::string_view where) {
+  re2::RE2::Options options;
+  options.set_encoding(re2::RE2::Options::EncodingLatin1);  // compares bytes
+  options.set_dot_nl(true);
+  options.set_never_capture(true);
+  options.set_log_errors(false);
+  options.set_max_mem(kMaxPatternBytes);
+  auto pattern = std::make_shared<const re2::RE2>(text, options);
+  if (pattern->ok()) return pattern;
+  const std::string& part = pattern->error_arg();
+  const std::string at = part.empty() || part == text ? std::string() : fmt::format(" at {}", quotedText(part));
+  return fail(ErrorCode::BadInput, "{}: pattern {} has {}{}.", where, quotedText(text),
+              problemOf(pattern->error_code()), at);
+}
 
 /// Reads one method's keys.
 class Reader {
@@ -43,7 +85,7 @@ class Reader {
   };
   static const Method kMethods[7];
 
-  /// Old configs of bitsandbytes do not name it.
+  /// Old configs of bitsandbytes lack the method's name.
   Result<std::string> methodName() const {
     for (const char* key : {"load_in_4bit", "load_in_8bit"}) {
       CLEAVE_TRY(const bool isSet, m_fields.flag(key, false));
@@ -59,13 +101,13 @@ class Reader {
     for (const std::int64_t one : known) text += (text.empty() ? "one of " : ", ") + std::to_string(one);
     return m_fields.wrong("bits", text);
   }
-  /// -1 (and 0): a group is all of a row.
+  /// -1 and 0 mean that a group is a whole row.
   static Result<std::int64_t> groupSize(const JsonObject& fields, std::string_view key) {
     CLEAVE_TRY(const std::int64_t size, fields.integer(key, {-1, kGroupSizes.max}, -1));
     return std::max<std::int64_t>(size, 0);
   }
 
-  /// A list of module names under the first of the keys that is there.
+  /// Reads the list of module names from the first of the keys that is present.
   Result<void> skipModules(std::initializer_list<std::string_view> keys) {
     for (const std::string_view key : keys) {
       if (!m_fields.has(key)) continue;
@@ -82,12 +124,7 @@ class Reader {
                                  const std::string& where) {
     ModulePattern pattern{kind, std::move(text), {}};
     if (kind != ModulePattern::Kind::Name) {
-      auto parsed = NamePattern::parse(pattern.text);
-      if (!parsed) {
-        return fail(ErrorCode::BadInput, "{}: the pattern {} {}.", where, quotedText(pattern.text),
-                    parsed.error().message);
-      }
-      pattern.regex = *std::move(parsed);
+      CLEAVE_TRY(pattern.regex, compiled(pattern.text, where));
     }
     patterns.push_back(std::move(pattern));
     return {};
@@ -110,7 +147,7 @@ class Reader {
     if (scales != "float" && scales != "ue8m0") return m_fields.wrong("scale_fmt", "float or ue8m0");
     if (scales == "ue8m0" && form.groupRows > 0) form.scaleBytes = 1;
     CLEAVE_TRY(const std::string experts, m_fields.text("expert_dtype", "fp8"));
-    if (experts != "fp8") return m_fields.wrong("expert_dtype", "fp8, the only one whose bytes Cleave knows");
+    if (experts != "fp8") return m_fields.wrong("expert_dtype", "fp8, the only type that Cleave supports");
     CLEAVE_TRY(const std::string activations, m_fields.text("activation_scheme", "dynamic"));
     if (activations == "static") form.fixedBytes = 4;
     add(form);
@@ -156,7 +193,7 @@ class Reader {
     return dynamicSkips();
   }
 
-  /// gptqmodel: "-:pattern" leaves modules plain.
+  /// gptqmodel: modules that match "-:pattern" are not packed.
   Result<void> dynamicSkips() {
     if (!m_fields.has("dynamic")) return {};
     CLEAVE_TRY(const JsonObject rules, m_fields.object("dynamic"));
@@ -164,7 +201,7 @@ class Reader {
       if (rule.starts_with("-:")) {
         CLEAVE_TRY_VOID(addPattern(m_made.skipped, ModulePattern::Kind::Regex, rule.substr(2), rules.where()));
       } else {
-        return fail(ErrorCode::BadInput, "{} packs modules {} in another way, which Cleave does not read.",
+        return fail(ErrorCode::BadInput, "{} has a separate form for modules {}. Cleave does not support this.",
                     m_fields.nameOf("dynamic"), quotedText(rule));
       }
     }
@@ -195,12 +232,10 @@ class Reader {
     return skipModules({"modules_to_not_convert"});
   }
 
-  // ---- compressed-tensors
-
   Result<void> compressedTensors() {
     CLEAVE_TRY(const std::string format, m_fields.text("format", "dense"));
     m_made.method += ", " + format;
-    m_made.packsHead = true;  // unless it is on the list
+    m_made.packsHead = true;  // unless the list contains it
     CLEAVE_TRY(const JsonObject groups, m_fields.object("config_groups"));
     for (const auto& [name, ignored] : groups.json().items()) {
       CLEAVE_TRY(const JsonObject group, groups.object(name));
@@ -308,11 +343,14 @@ std::string PackedForm::text() const {
 bool ModulePattern::matches(std::string_view module) const {
   if (kind == Kind::Name) return module == text;
   if (kind == Kind::Transformers && module.ends_with(text)) return true;
-  const std::vector<std::size_t> ends = regex->ends(module);
-  if (kind == Kind::Regex) return !ends.empty();
-  return std::ranges::any_of(ends, [&](std::size_t end) {
-    return end == module.size() || module[end] == '.' || (end > 0 && module[end - 1] == '.');
-  });
+  if (!regex->Match(module, 0, module.size(), re2::RE2::ANCHOR_START, nullptr, 0)) return false;
+  if (kind == Kind::Regex) return true;
+  for (std::size_t end = 0; end <= module.size(); ++end) {
+    const bool isBoundary = end == module.size() || module[end] == '.' || (end > 0 && module[end - 1] == '.');
+    // ^ and $ remain the ends of the full name.
+    if (isBoundary && regex->Match(module, 0, end, re2::RE2::ANCHOR_BOTH, nullptr, 0)) return true;
+  }
+  return false;
 }
 
 const PackedForm* Quantization::formOf(std::string_view module, bool isInBlock, bool areExperts) const {

@@ -26,7 +26,7 @@ constexpr std::int64_t kGptOssTrained = 4096;
 /// transformers' `get_mscale`.
 double yarnScale(double factor, double scale) { return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0; }
 
-/// Reads one object that describes a rotary embedding, under its name in this dialect.
+/// Reads one object that describes a rotary embedding, with the names of its dialect.
 class ScalingReader {
  public:
   ScalingReader(const ConfigReader& config, const JsonObject& scaling, const RopeContext& context, RopeConfig& rope)
@@ -37,13 +37,13 @@ class ScalingReader {
     CLEAVE_TRY(const std::string kind, m_scaling.text(kindKey, "default"));
     const auto* row = std::ranges::find(kRopes, kind, &NamedRope::key);
     if (row == std::end(kRopes)) return m_scaling.wrong(kindKey, oneOf(kRopes, &NamedRope::key));
-    // Early configs of Phi-3 call it yarn and give LongRoPE's factors.
+    // Early configs of Phi-3 have LongRoPE's factors but the type yarn.
     const bool isLong = row->kind == RopeKind::Yarn && m_scaling.has("short_factor");
     m_rope.kind = isLong ? RopeKind::LongRope : row->kind;
     const bool needsPairs = m_rope.kind == RopeKind::Yarn || m_rope.kind == RopeKind::LongRope;
     if (needsPairs && m_rope.dim % 2 != 0) {
-      return m_scaling.wrong(kindKey,
-                             fmt::format("another kind where an odd number of features ({}) is rotated", m_rope.dim));
+      return m_scaling.wrong(
+          kindKey, fmt::format("another type, because the number of rotated features is odd ({})", m_rope.dim));
     }
     switch (m_rope.kind) {
       case RopeKind::Default: return {};
@@ -55,7 +55,7 @@ class ScalingReader {
     }
     CLEAVE_TRY(m_rope.factor, number(m_scaling, "factor", kFactors));
     if (m_rope.kind == RopeKind::Dynamic && m_rope.dim <= 2)
-      return m_scaling.wrong(kindKey, "another kind for heads of size 2, whose base cannot be stretched");
+      return m_scaling.wrong(kindKey, "another type, because this one does not support heads of size 2");
     return {};
   }
 
@@ -72,7 +72,7 @@ class ScalingReader {
     return {};
   }
 
-  /// In the object, or beside it (Phi-3), or as many as the model takes now.
+  /// In the object, next to it (Phi-3), or else the model's current number of positions.
   Result<void> originalPositions() {
     constexpr std::string_view kKey = "original_max_position_embeddings";
     const JsonObject& place = m_scaling.has(kKey) ? m_scaling : m_config.fields();
@@ -116,7 +116,7 @@ class ScalingReader {
   Result<std::vector<double>> factors(std::string_view key) const {
     CLEAVE_TRY(const JsonArray list, m_scaling.array(key));
     if (static_cast<std::int64_t>(list.size()) != m_rope.dim / 2) {
-      return fail(ErrorCode::BadInput, "{} has {}: expected {}, one for each pair of features that is rotated.",
+      return fail(ErrorCode::BadInput, "{} has {}: expected {}, one for each pair of rotated features.",
                   m_scaling.nameOf(key), counted(static_cast<std::int64_t>(list.size()), "number"), m_rope.dim / 2);
     }
     std::vector<double> values;
@@ -135,24 +135,24 @@ class ScalingReader {
   RopeConfig& m_rope;
 };
 
-/// How many features of a head are rotated; 0: no such part of them can be.
+/// Number of rotated features of a head; 0 if the fraction does not give a valid number.
 std::int64_t rotatedPart(const Rope& rope, double fraction, std::int64_t headDim) {
   if (!(fraction > 0 && fraction <= 1)) return 0;
   const auto dim = static_cast<std::int64_t>(static_cast<double>(headDim) * fraction);
   if (dim % 2 == 0) return dim;
-  return rope.takesOneMore && dim < headDim ? dim : 0;
+  return rope.roundsUpToEven && dim < headDim ? dim : 0;
 }
 
 tl::unexpected<Error> wrongPart(const Rope& rope, const JsonObject& place, std::string_view key, std::int64_t headDim) {
-  if (rope.takesOneMore) {
-    return place.wrong(key, fmt::format("a part of 1 that makes 1 to {} of the {} features of a head",
-                                        headDim - headDim % 2, headDim));
+  if (rope.roundsUpToEven) {
+    return place.wrong(
+        key, fmt::format("a fraction that gives 1 to {} of the {} features of a head", headDim - headDim % 2, headDim));
   }
-  return place.wrong(key, fmt::format("a part of 1 that makes an even number of the {} features of a head, as {}",
-                                      headDim, "transformers cannot rotate an odd one in this family"));
+  return place.wrong(key, fmt::format("a fraction that gives an even number of the {} features of a head ({})", headDim,
+                                      "transformers does not support an odd number in this family"));
 }
 
-/// Without a part that can be rotated where the object of the scaling may still give one.
+/// Without a valid rotated part, because the object of the scaling may still provide one.
 RopeConfig plainRope(const Rope& rope, const RopeContext& context) {
   RopeConfig made;
   made.theta = rope.theta.value;
@@ -167,7 +167,7 @@ Result<void> checkPart(const ConfigReader& config, const Rope& rope, const RopeC
   return wrongPart(rope, config.fields(), hasAlias ? rope.fraction.alias : rope.fraction.name, context.headDim);
 }
 
-/// transformers 5's object also carries the base and the part that is rotated.
+/// transformers 5's object also contains the base and the rotated fraction.
 Result<RopeConfig> scaledRope(const ConfigReader& config, const Rope& asked, const JsonObject& scaling, RopeConfig rope,
                               const RopeContext& context) {
   CLEAVE_TRY(rope.theta, number(scaling, "rope_theta", kRopeBases, rope.theta));
@@ -182,7 +182,7 @@ Result<RopeConfig> scaledRope(const ConfigReader& config, const Rope& asked, con
   return rope;
 }
 
-/// What GPT-OSS's configuration class assumes.
+/// The defaults of GPT-OSS's configuration class.
 void assumeYarn(RopeConfig& rope) {
   rope.kind = RopeKind::Yarn;
   rope.factor = kGptOssFactor;

@@ -1,10 +1,10 @@
 #pragma once
-/// The rows of the table in family.cpp, by what they have in common.
+/// The rows of the table in family_table.cpp, grouped by similarity.
 #include "families/family.h"
 
 namespace cleave::families {
 
-// Keys that many families have, each with a default of its own.
+// Keys that many families have, each with its own default.
 inline constexpr FlagKey kAttentionBias{"attention_bias", false};
 inline constexpr FlagKey kUsesWindows{"use_sliding_window", false};
 inline constexpr FlagKey kTied{"tie_word_embeddings", true};

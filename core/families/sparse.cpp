@@ -21,10 +21,10 @@ constexpr ModuleClass kQwenClasses[] = {{"mlp.gate", "TopKRouter"}, {"mlp.expert
 constexpr ModuleClass kGptOssClasses[] = {{"mlp.router", "TopKRouter"}, {"mlp.experts", "Experts"}};
 constexpr ModuleClass kDeepseekClasses[] = {{"mlp.gate", "TopkRouter"}, {"mlp.experts", "Experts"}};
 
-/// transformers 5 has moved them.
+/// The names before transformers 5.
 constexpr OtherName kMixtralNames[] = {{".mlp.", ".block_sparse_moe."}};
 
-/// The loss then has a part that balances the experts.
+/// With this key the loss has a term that balances the experts.
 constexpr RefusedKey kRouterLoss[] = {{"output_router_logits"}};
 
 }  // namespace

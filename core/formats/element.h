@@ -7,8 +7,8 @@
 namespace cleave::formats {
 
 using ElementLoader = double (*)(const std::byte*);
-/// Reads one little-endian element, wherever it lies: of half precision and integers exactly (64-bit integers as far as
-/// a double holds them). Null: of a type that nobody computes with (float8).
+/// Reads one little-endian element, aligned or not. Half precision and integers are exact (64-bit integers as far as a
+/// double holds them). Null: Cleave does not compute with the type (float8).
 ElementLoader elementLoader(graph::DType dtype);
 
 }  // namespace cleave::formats

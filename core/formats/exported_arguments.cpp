@@ -14,7 +14,7 @@ namespace {
 using graph::DType;
 using nlohmann::json;
 
-/// schema.ScalarType; the others (complex, uint16, ...) no graph of Cleave's holds.
+/// schema.ScalarType; Cleave's graphs support no other types (complex, uint16, ...).
 constexpr std::array<std::pair<std::int64_t, DType>, 12> kScalarTypes{{{1, DType::UInt8},
                                                                        {2, DType::Int8},
                                                                        {3, DType::Int16},
@@ -40,7 +40,7 @@ Result<std::int64_t> integerOf(const json& value, const std::string& where) {
   return wrong(where, "a whole number of 64 bits", value);
 }
 
-/// JSON has no infinities: PyTorch writes them as texts.
+/// JSON has no infinities, so PyTorch writes them as texts.
 Result<double> realOf(const json& value, const std::string& where) {
   if (value.is_number()) return value.get<double>();
   if (value == "Infinity") return std::numeric_limits<double>::infinity();
@@ -71,7 +71,7 @@ Result<ExportedMeaning> meaningOf(const json& value, const char* key, const Expo
   CLEAVE_TRY(const std::string name, readName(value, key, where));
   const auto found = names.find(name);
   if (found != names.end()) return found->second;
-  return fail(ErrorCode::BadInput, "{} reads {}, which nothing before it makes.", where, quotedText(name));
+  return fail(ErrorCode::BadInput, "{} reads {}, which is not defined before it.", where, quotedText(name));
 }
 
 ExportedArgument argumentOf(const ExportedMeaning& meaning) {
@@ -121,7 +121,7 @@ Result<ExportedArgument> memoryFormatOf(const json& value, const std::string& wh
   return ExportedLayout{kFormats[static_cast<std::size_t>(number)]};
 }
 
-/// schema.Layout → c10::Layout; all but strided tensors are others.
+/// schema.Layout → c10::Layout; only strided tensors are supported.
 Result<ExportedArgument> layoutOf(const json& value, const std::string& where) {
   constexpr std::int64_t kStrided = 7;
   CLEAVE_TRY(const std::int64_t number, integerOf(value, where));
@@ -146,7 +146,7 @@ Result<ExportedArgument> numbersOrText(const ExportedUnion& from) {
   if (tag == "as_scalar_type") {
     const auto dtype = readScalarType(value, from.where);
     return dtype ? ExportedArgument(*dtype)
-                 : ExportedArgument(ExportedOther{"an element type that graphs cannot hold"});
+                 : ExportedArgument(ExportedOther{"an element type that graphs do not support"});
   }
   if (tag == "as_string") {
     if (!value.is_string()) return wrong(from.where, "a text", value);
@@ -163,8 +163,8 @@ Result<ExportedUnion> readUnion(const json& value, std::string where) {
   for (const auto& [tag, content] : value.items()) {
     if (content.is_null()) continue;
     if (found.value)
-      return fail(ErrorCode::BadInput, "{} has the keys {} and {}: one was expected.", where, quotedText(found.tag),
-                  quotedText(tag));
+      return fail(ErrorCode::BadInput, "{} has the keys {} and {}, but only one is allowed.", where,
+                  quotedText(found.tag), quotedText(tag));
     found.tag = tag;
     found.value = &content;
   }
@@ -215,7 +215,7 @@ Result<DType> readScalarType(const json& value, const std::string& where) {
       std::find_if(kScalarTypes.begin(), kScalarTypes.end(), [&](const auto& entry) { return entry.first == number; });
   if (row != kScalarTypes.end()) return row->second;
   if (isComplexType(value)) return fail(ErrorCode::BadInput, "{} is {}: {}.", where, number, kNoComplexNumbers);
-  return fail(ErrorCode::BadInput, "{} is {}, an element type that Cleave's graphs cannot hold.", where, number);
+  return fail(ErrorCode::BadInput, "{} is {}, an element type that Cleave's graphs do not support.", where, number);
 }
 
 Result<std::shared_ptr<const SizeExpression>> ExportedTypes::expressionOf(const std::string& text,

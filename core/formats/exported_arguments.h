@@ -1,5 +1,5 @@
 #pragma once
-/// Arguments and tensor types as an exported program's JSON writes them. Part of exported_program.h's reader.
+/// Arguments and tensor types in an exported program's JSON. Part of exported_program.h's reader.
 #include "base/json.h"
 #include "formats/exported_program.h"
 
@@ -7,27 +7,27 @@
 
 namespace cleave::formats {
 
-/// What a name stands for: a value, or in the graph of a higher operator what it was handed instead.
+/// What a name refers to: a value, or in the graph of a higher operator the argument passed for it.
 using ExportedMeaning = std::variant<std::monostate, ExportedId, std::int64_t, double, bool>;
 using ExportedNames = std::unordered_map<std::string, ExportedMeaning>;
 
-/// A JSON object with one key that says what its value is: {"as_int": 3}.
+/// A JSON object with one key that gives the kind of its value: {"as_int": 3}.
 struct ExportedUnion {
   std::string tag;
   const nlohmann::json* value = nullptr;
   std::string where;
 };
-/// Keys whose value is null do not count. BadInput unless one is left.
+/// Ignores keys with value null. BadInput unless one key remains.
 Result<ExportedUnion> readUnion(const nlohmann::json& json, std::string where);
 
 /// The name in {"name": ...} or, for numbers, {"as_name": ...}.
 Result<std::string> readName(const nlohmann::json& json, const char* key, const std::string& where);
 
-/// BadInput for a name that stands for nothing yet and for numbers out of range. What Cleave replays no call with is an
+/// BadInput for an undefined name and for numbers out of range. Kinds that Cleave replays in no call become
 /// ExportedOther.
 Result<ExportedArgument> readArgument(const ExportedUnion& from, const ExportedNames& names);
 
-/// Element types and shapes; remembers expressions, of which there are few.
+/// Element types and shapes. It caches expressions, because there are few different ones.
 class ExportedTypes {
  public:
   Result<ExportedTensor> readTensor(const nlohmann::json& json, const std::string& where);
@@ -38,9 +38,9 @@ class ExportedTypes {
   std::unordered_map<std::string, std::shared_ptr<const SizeExpression>> m_expressions;
 };
 
-/// Whether a schema.ScalarType is one of complex numbers.
+/// True if a schema.ScalarType is complex.
 bool isComplexType(const nlohmann::json& scalarType);
-/// "F32" for schema.ScalarType 7; BadInput for what no graph can hold.
+/// "F32" for schema.ScalarType 7; BadInput for types that no graph supports.
 Result<graph::DType> readScalarType(const nlohmann::json& json, const std::string& where);
 
 }  // namespace cleave::formats

@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "formats/exported_modules.h"
 #include "graph/graph.h"
+#include "graph/verify.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,20 +15,20 @@ namespace {
 using nlohmann::json;
 
 constexpr int kDeepestGraph = 8;
-constexpr std::size_t kMostResults = 1 << 16;  ///< of one call
+constexpr std::size_t kMostResults = 1 << 16;  ///< arguments of one call
 constexpr std::string_view kHigherOrder = "torch.ops.higher_order.";
 
-/// Higher operators that compute what their graph computes, whatever their other arguments say.
+/// Higher operators that compute exactly what their graph computes, whatever their other arguments are.
 bool runsItsGraph(std::string_view target) {
   target.remove_prefix(kHigherOrder.size());
   return target == "wrap_with_set_grad_enabled" || target == "wrap" || target == "invoke_subgraph" ||
          target == "wrap_activation_checkpoint" || target == "tag_activation_checkpoint";
 }
 
-/// `wrap_with_autocast(device, dtype, enabled, cache, graph, ...)`: switched off, it changes nothing.
+/// `wrap_with_autocast(device, dtype, enabled, cache, graph, ...)`: it changes nothing if it is disabled.
 bool isAutocast(std::string_view target) { return target == "torch.ops.higher_order.wrap_with_autocast"; }
 
-/// The boolean argument of a higher operator at this position; nullopt if it is no boolean.
+/// The boolean argument of a higher operator at this position; nullopt: it is not a boolean.
 std::optional<bool> switchAt(const JsonArray& arguments, std::size_t position) {
   if (arguments.size() <= position || !arguments[position].is_object()) return std::nullopt;
   const auto argument = arguments[position].find("arg");
@@ -42,7 +43,7 @@ bool switchesAutocastOff(const JsonArray& arguments) {
   return switchAt(arguments, kEnabled) == false;
 }
 
-/// Whether calls inside a higher operator's graph pass gradients on: `torch.no_grad()` is
+/// True if calls inside a higher operator's graph pass gradients: `torch.no_grad()` is
 /// `wrap_with_set_grad_enabled(False, graph, ...)`.
 bool passesGradients(std::string_view target, const JsonArray& arguments, bool outside) {
   if (target != "torch.ops.higher_order.wrap_with_set_grad_enabled") return outside;
@@ -53,7 +54,7 @@ bool passesGradients(std::string_view target, const JsonArray& arguments, bool o
 
 struct ExportedGraphReader::GraphCall {
   JsonObject graph;
-  std::vector<ExportedMeaning> handed;  ///< to the graph's inputs
+  std::vector<ExportedMeaning> handed;  ///< arguments for the graph's inputs
 };
 
 struct ExportedGraphReader::Level {
@@ -81,12 +82,12 @@ Result<std::vector<ExportedArgument>> ExportedGraphReader::read(const json& grap
 Result<ExportedId> ExportedGraphReader::define(const std::string& name, Level& level, const std::string& where) {
   const ExportedId id(m_program.values.size());
   if (!level.names.emplace(name, id).second)
-    return fail(ErrorCode::BadInput, "{} makes {}, which there is already.", where, quotedText(name));
+    return fail(ErrorCode::BadInput, "{} defines {}, which is already defined.", where, quotedText(name));
   ExportedValue value{name, std::nullopt};
   if (level.tensorValues) {
     if (const auto known = level.tensorValues->find(name); known != level.tensorValues->end()) {
       const std::string place = fmt::format("{}: the tensor {}", m_where, quotedText(name));
-      // What no graph can hold (complex numbers) is left to the call that makes it.
+      // Tensors that no graph supports (complex numbers) are reported at the call that makes them.
       const auto dtype = known->is_object() ? known->find("dtype") : known->end();
       const bool isNamed = known->is_object() && dtype != known->end();
       value.isComplex = isNamed && isComplexType(*dtype);
@@ -99,7 +100,7 @@ Result<ExportedId> ExportedGraphReader::define(const std::string& name, Level& l
   return id;
 }
 
-/// Constants among the inputs have no name here and are read by nobody.
+/// Constants among the inputs have no name here, and no call reads them.
 Result<void> ExportedGraphReader::readInputs(Level& level) {
   CLEAVE_TRY(const JsonArray inputs, level.fields.array("inputs"));
   for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -179,7 +180,7 @@ Result<void> ExportedGraphReader::readCall(const JsonObject& node, ExportedNode 
   return {};
 }
 
-/// `id`, or a detached value, made here, where a call without gradients has made it.
+/// `id`, or a detached value that is made here if a call without gradients made `id`.
 ExportedId ExportedGraphReader::detached(ExportedId id, const ExportedNode& place) {
   if (!id.isValid() || id.index() >= m_withoutGradient.size() || !m_withoutGradient[id.index()]) return id;
   const auto& tensor = m_program.value(id).tensor;
@@ -204,7 +205,7 @@ Result<void> ExportedGraphReader::readResults(const JsonObject& node, ExportedNo
     const bool isList = output.tag == "as_tensors" && output.value->is_array();
     count += isList ? output.value->size() : 1;
     if (count > kMostResults)
-      return fail(ErrorCode::BadInput, "{}: {} are more than a call can have.", outputs.nameOf(i),
+      return fail(ErrorCode::BadInput, "{}: a call cannot have {}.", outputs.nameOf(i),
                   counted(static_cast<std::int64_t>(count), "result"));
     if (isList) {
       std::vector<ExportedId> ids;
@@ -222,7 +223,7 @@ Result<void> ExportedGraphReader::readResults(const JsonObject& node, ExportedNo
       CLEAVE_TRY(const ExportedId id, define(name, level, output.where));
       call.results.emplace_back(id);
     } else {
-      return fail(ErrorCode::BadInput, "{} is a result of a kind that Cleave does not know.", output.where);
+      return fail(ErrorCode::BadInput, "{} is a result of a kind that Cleave does not support.", output.where);
     }
   }
   return {};
@@ -253,7 +254,7 @@ Result<ExportedGraphReader::GraphCall> ExportedGraphReader::readHanded(const Exp
       continue;
     }
     CLEAVE_TRY(const ExportedArgument value, readArgument(from, level.names));
-    if (!graph || std::holds_alternative<std::string>(value)) continue;  // switches, and a graph's name
+    if (!graph || std::holds_alternative<std::string>(value)) continue;  // switches and the name of a graph
     if (const auto* id = std::get_if<ExportedId>(&value)) handed.emplace_back(*id);
     if (const auto* integer = std::get_if<std::int64_t>(&value)) handed.emplace_back(*integer);
     if (const auto* real = std::get_if<double>(&value)) handed.emplace_back(*real);
@@ -267,20 +268,19 @@ Result<ExportedGraphReader::GraphCall> ExportedGraphReader::readHanded(const Exp
   return GraphCall{fields, std::move(handed)};
 }
 
-/// The calls of the inner graph take the place of the call: its inputs are what it was handed, and what it returns goes
-/// by the call's names.
+/// Inlines the inner graph: its inputs are the call's arguments, and its outputs get the names of the call's results.
 Result<void> ExportedGraphReader::readGraphCall(const JsonObject& node, const ExportedNode& call, Level& level) {
   CLEAVE_TRY(const JsonArray inputs, node.array("inputs"));
   if (isAutocast(call.target) && !switchesAutocastOff(inputs)) {
     return fail(ErrorCode::BadInput,
-                "{}: what autocast computes in other types is not written in the graph; call "
-                "program.run_decompositions() before it is saved, which writes it out.",
+                "{}: the graph does not show where autocast computes in other types. Call "
+                "program.run_decompositions() before saving, which writes it out.",
                 placeOf(call));
   }
   if (!isAutocast(call.target) && !runsItsGraph(call.target)) {
     return fail(ErrorCode::BadInput,
-                "{} is a higher operator, which decides while it runs what its graphs compute; Cleave splits programs "
-                "without them: export the model on a path that does without.",
+                "{} is a higher operator that selects its graph at run time, which Cleave does not support. Export "
+                "the model on a path without it.",
                 placeOf(call));
   }
   if (level.depth >= kDeepestGraph)
@@ -295,7 +295,7 @@ Result<void> ExportedGraphReader::runGraph(const JsonObject& node, const Exporte
   const JsonObject& fields = inside.graph;
   CLEAVE_TRY(const JsonArray wanted, fields.array("inputs"));
   if (wanted.size() != handed.size()) {
-    return fail(ErrorCode::BadInput, "{}: its graph takes {} and is handed {}.", placeOf(call),
+    return fail(ErrorCode::BadInput, "{}: its graph takes {}, but the call passes {}.", placeOf(call),
                 counted(static_cast<std::int64_t>(wanted.size()), "value"), handed.size());
   }
   ExportedNames names;
@@ -324,7 +324,7 @@ Result<void> ExportedGraphReader::runGraph(const JsonObject& node, const Exporte
 Result<void> ExportedGraphReader::bindResults(const JsonObject& node, const std::vector<ExportedArgument>& results,
                                               Level& level) {
   CLEAVE_TRY(const JsonArray outputs, node.array("outputs"));
-  std::vector<std::string> names;  // empty: nobody reads it
+  std::vector<std::string> names;  // empty: the result is not used
   for (std::size_t i = 0; i < outputs.size(); ++i) {
     CLEAVE_TRY(const ExportedUnion output, readUnion(outputs[i], outputs.nameOf(i)));
     if (output.tag == "as_tensors" && output.value->is_array()) {
@@ -339,7 +339,7 @@ Result<void> ExportedGraphReader::bindResults(const JsonObject& node, const std:
     }
   }
   if (names.size() != results.size()) {
-    return fail(ErrorCode::BadInput, "{}: its graph returns {}, and {} are named.", node.where(),
+    return fail(ErrorCode::BadInput, "{}: its graph returns {}, but {} are named.", node.where(),
                 counted(static_cast<std::int64_t>(results.size()), "value"), names.size());
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -350,7 +350,7 @@ Result<void> ExportedGraphReader::bindResults(const JsonObject& node, const std:
     if (const auto* real = std::get_if<double>(&results[i])) meaning = *real;
     if (const auto* flag = std::get_if<bool>(&results[i])) meaning = *flag;
     if (!level.names.emplace(names[i], meaning).second)
-      return fail(ErrorCode::BadInput, "{} makes {}, which there is already.", node.where(), quotedText(names[i]));
+      return fail(ErrorCode::BadInput, "{} defines {}, which is already defined.", node.where(), quotedText(names[i]));
   }
   return {};
 }

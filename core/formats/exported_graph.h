@@ -1,25 +1,24 @@
 #pragma once
-/// The calls of an exported program's JSON graph, graphs inside of graphs included. Part of exported_program.h's
-/// reader.
+/// The calls in an exported program's JSON graph, nested graphs included. Part of exported_program.h's reader.
 #include "formats/exported_arguments.h"
 
 namespace cleave::formats {
 
-/// Reads one graph into a program; what is defined so far is in `names`.
+/// Reads one graph into a program. `names` has the definitions so far.
 class ExportedGraphReader {
  public:
-  /// `where`: the archive, to begin errors with.
+  /// `where`: the archive, the start of error messages.
   ExportedGraphReader(ExportedProgram& program, std::string where, const Progress& progress)
       : m_program(program), m_where(std::move(where)), m_progress(progress) {}
 
-  /// `graph_module.graph`: gives each of its inputs a value and reads its nodes. Answers what its outputs are.
+  /// `graph_module.graph`: creates a value for each input and reads the nodes. Returns the outputs.
   Result<std::vector<ExportedArgument>> read(const nlohmann::json& graph);
-  /// Of the outermost graph: what each name stands for.
+  /// The outermost graph's names and what they refer to.
   const ExportedNames& names() const { return m_names; }
 
  private:
-  struct Level;      ///< one of the graphs that are read, nested ones inside
-  struct GraphCall;  ///< of a graph inside the graph
+  struct Level;      ///< one of the graphs being read, nested ones included
+  struct GraphCall;  ///< names of a nested graph
   Result<ExportedId> define(const std::string& name, Level& level, const std::string& where);
   Result<void> readInputs(Level& level);
   Result<void> readNodes(Level& level);
@@ -40,8 +39,8 @@ class ExportedGraphReader {
   const Progress& m_progress;
   ExportedTypes m_types;
   ExportedNames m_names;
-  std::vector<bool> m_withoutGradient;  ///< by ExportedId: a call made it where gradients are switched off
-  std::unordered_map<std::string, std::uint32_t> m_modules, m_sources;  ///< by the metadata's text
+  std::vector<bool> m_withoutGradient;  ///< by ExportedId: a call made it while gradients were disabled
+  std::unordered_map<std::string, std::uint32_t> m_modules, m_sources;  ///< by the text of the metadata
   std::unordered_map<std::string, std::uint32_t> m_sourceLines;
 };
 

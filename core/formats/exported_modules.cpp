@@ -11,7 +11,7 @@ constexpr std::size_t kLongestClass = 128;
 constexpr std::size_t kLongestLine = 200;
 constexpr std::size_t kMostModules = 64;
 
-/// Splits at `separator` outside of brackets, as PyTorch's reader does.
+/// Splits at `separator` outside of brackets, like PyTorch's reader.
 std::vector<std::string_view> splitOutside(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   std::size_t start = 0;
@@ -44,7 +44,7 @@ std::string classOf(std::string_view written) {
 }
 
 bool isTorchs(std::string_view file) {
-  if (file.ends_with("torch/nn/modules/transformer.py")) return false;  // a model like others
+  if (file.ends_with("torch/nn/modules/transformer.py")) return false;  // an ordinary model module
   return file.ends_with("runtime_assert.py") || file.starts_with("torch/") ||
          file.find("-packages/torch/") != std::string_view::npos;
 }
@@ -55,7 +55,7 @@ std::string_view trimmed(std::string_view text) {
                                          : text.substr(first, text.find_last_not_of(" \t\r") + 1 - first);
 }
 
-std::string_view takeLine(std::string_view& rest) {
+std::string_view receiveLine(std::string_view& rest) {
   const std::size_t end = rest.find('\n');
   const std::string_view line = rest.substr(0, end);
   rest.remove_prefix(end == std::string_view::npos ? rest.size() : end + 1);
@@ -79,7 +79,7 @@ std::optional<Frame> frameOf(std::string_view line) {
   return frame.line.empty() ? std::nullopt : std::optional(frame);
 }
 
-/// At most so many bytes, and no half character.
+/// Cuts to at most this many bytes, without splitting a character.
 std::string cut(std::string text) {
   if (text.size() <= kLongestLine) return text;
   std::size_t end = kLongestLine;
@@ -108,10 +108,10 @@ ExportedModules modulesOf(std::string_view moduleStack) {
 std::string sourceLineOf(std::string_view stackTrace) {
   std::optional<Frame> own, innermost;
   while (!stackTrace.empty()) {
-    auto frame = frameOf(takeLine(stackTrace));
+    auto frame = frameOf(receiveLine(stackTrace));
     if (!frame) continue;
     std::string_view rest = stackTrace;
-    if (const std::string_view next = takeLine(rest); !frameOf(next)) frame->code = trimmed(next);
+    if (const std::string_view next = receiveLine(rest); !frameOf(next)) frame->code = trimmed(next);
     innermost = frame;
     if (!isTorchs(frame->file)) own = frame;
   }

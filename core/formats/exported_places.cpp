@@ -10,7 +10,7 @@ constexpr int kDeepest = 64;
 constexpr int kNowhere = -1;
 constexpr std::ptrdiff_t kNever = -1;
 
-/// Modules by their paths; the model itself is 0.
+/// Modules by path; module 0 is the model itself.
 class Places {
  public:
   struct Place {
@@ -18,16 +18,16 @@ class Places {
     int parent = kNowhere;
     int depth = 0;
     bool isNumbered = false;
-    std::ptrdiff_t first = kNever, last = kNever;  ///< calls that read a parameter of it, or of a module inside
-    bool hasReadersInside = false;                 ///< some in a module inside
-    bool isListOfBlocks = false;                   ///< it has members that are made of modules
+    std::ptrdiff_t first = kNever, last = kNever;  ///< calls that read a parameter of it, or of a module inside it
+    bool hasReadersInside = false;                 ///< some of these calls are in a module inside it
+    bool isListOfBlocks = false;                   ///< its members contain modules
   };
 
   const Place& operator[](int id) const { return m_places[static_cast<std::size_t>(id)]; }
   Place& operator[](int id) { return m_places[static_cast<std::size_t>(id)]; }
   int count() const { return static_cast<int>(m_places.size()); }
 
-  /// "layers.0.fc" of "layers.0.fc.weight"; kNowhere for what is no path.
+  /// "layers.0.fc" of "layers.0.fc.weight"; kNowhere: the name is not a path.
   int ofParameter(const std::string& name) {
     const std::size_t dot = name.rfind('.');
     if (dot == std::string::npos) return 0;
@@ -54,7 +54,7 @@ class Places {
     return a;
   }
   bool isAround(int outer, int inner) const { return outer != inner && common(outer, inner) == outer; }
-  /// Where what reads parameters of both stands: in the inner one, or around both.
+  /// The module of a call that reads parameters of both: the inner one, or the nearest around both.
   int joined(int a, int b) const { return isAround(a, b) ? b : isAround(b, a) ? a : common(a, b); }
 
  private:
@@ -99,7 +99,7 @@ void forEachResult(const ExportedNode& node, Visit visit) {
   }
 }
 
-/// What stands for a call of which the archive says nothing: even the model itself has a class.
+/// Placeholder for a call without a module in the archive: even the model itself has a class.
 bool isUnnamed(const ExportedModules& modules) { return modules.size() == 1 && modules.front().className.empty(); }
 
 template <class List>
@@ -126,14 +126,14 @@ class Placer {
   }
 
  private:
-  /// The names of what is stored once, and the calls that read it.
+  /// The names of one stored tensor, and the calls that read it.
   struct Tied {
     std::vector<int> places;
     std::vector<std::ptrdiff_t> readers;
   };
 
-  /// By call: of tied parameters with as many readers as names, the first reader has the first name (an embedding), and
-  /// so on; the program has one of the names for all of them.
+  /// The name by call. If tied parameters have as many readers as names, the first reader gets the first name (an
+  /// embedding), and so on. The program itself has only one of the names.
   std::map<std::ptrdiff_t, int> placesOfTied() {
     std::map<std::string, Tied> all;
     std::unordered_map<std::uint32_t, Tied*> tiedOf;  // by value
@@ -194,7 +194,7 @@ class Placer {
 
   void findReads() {
     for (std::ptrdiff_t call = 0; call < m_calls; ++call) {
-      if (nodeOf(call).results.empty()) continue;  // assertions pass nothing on
+      if (nodeOf(call).results.empty()) continue;  // assertions have no effect on results
       forEachRead(nodeOf(call), [&](ExportedId id) { m_lastRead[id.index()] = call; });
       forEachResult(nodeOf(call), [&](ExportedId id) { m_isMade[id.index()] = true; });
     }
@@ -230,7 +230,7 @@ class Placer {
     return places;
   }
 
-  /// Those whose members come one after the other, outer lists first; members in the program's order.
+  /// Lists whose members run one after the other, outer lists first; members are in the program's order.
   std::vector<std::vector<int>> listsOfBlocks() const {
     std::map<std::pair<int, int>, std::vector<int>> byList;  // by depth and id of the list
     for (int id = 0; id < m_places.count(); ++id) {
@@ -249,12 +249,12 @@ class Placer {
   }
 
   using Calls = std::vector<std::ptrdiff_t>;
-  using Range = std::pair<std::ptrdiff_t, std::ptrdiff_t>;  ///< from, to behind the last
+  using Range = std::pair<std::ptrdiff_t, std::ptrdiff_t>;  ///< first call, and the one after the last
 
   void placeList(const std::vector<int>& members) {
-    Calls beginning, end;  // how a member begins and ends, where two of them meet
+    Calls beginning, end;  // first and last operators of a member at a border between two members
     for (std::size_t i = 0; i + 1 < members.size(); ++i) {
-      const Range between = callsBehind(m_places[members[i]].last);
+      const Range between = callsAfter(m_places[members[i]].last);
       if (between.second != m_places[members[i + 1]].first) continue;
       const Calls calls = withResults(between);
       const auto cut = calls.begin() + static_cast<std::ptrdiff_t>(cutOf(calls));
@@ -267,22 +267,22 @@ class Placer {
     placeEnds(members, beginning, end);
   }
 
-  /// Before the first member and behind the last one, where the same operators stand as between members.
+  /// Extends the first member backwards and the last one forwards, as far as the operators match those between members.
   void placeEnds(const std::vector<int>& members, const Calls& beginning, const Calls& end) {
     const Calls before = withResults(callsBefore(m_places[members.front()].first));
-    const Calls behind = withResults(callsBehind(m_places[members.back()].last));
+    const Calls after = withResults(callsAfter(m_places[members.back()].last));
     const auto isSame = [&](std::ptrdiff_t a, std::ptrdiff_t b) { return nodeOf(a).target == nodeOf(b).target; };
-    if (behind.size() >= end.size() && std::equal(end.begin(), end.end(), behind.begin(), isSame))
-      put({behind.begin(), behind.begin() + std::ssize(end)}, members.back());
+    if (after.size() >= end.size() && std::equal(end.begin(), end.end(), after.begin(), isSame))
+      put({after.begin(), after.begin() + std::ssize(end)}, members.back());
     if (before.size() >= beginning.size() && std::equal(beginning.rbegin(), beginning.rend(), before.rbegin(), isSame))
       put({before.end() - std::ssize(beginning), before.end()}, members.front());
   }
 
-  /// How many of the calls between two members are still the first one's: after them the fewest values go on; of
-  /// several such places the last one.
+  /// Number of calls between two members that belong to the first. It minimises the values passed on; the last of
+  /// several equal cuts wins.
   std::size_t cutOf(const Calls& calls) const {
     std::size_t cut = 0;
-    std::ptrdiff_t live = 0, fewest = 0;  // against what goes on before them
+    std::ptrdiff_t live = 0, fewest = 0;  // preference over the values passed before them
     for (std::size_t i = 0; i < calls.size(); ++i) {
       std::vector<ExportedId> ended;
       forEachRead(nodeOf(calls[i]), [&](ExportedId id) {
@@ -296,8 +296,8 @@ class Placer {
     return cut;
   }
 
-  /// The calls up to the next one that stands where it does for certain.
-  Range callsBehind(std::ptrdiff_t call) const {
+  /// The calls up to the next one with a certain module.
+  Range callsAfter(std::ptrdiff_t call) const {
     std::ptrdiff_t end = call + 1;
     while (end < m_calls && at(m_anchor, end) == kNowhere) ++end;
     return {call + 1, end};
@@ -343,7 +343,7 @@ class Placer {
   }
 
   const ExportedModules& modulesOf(std::ptrdiff_t call) const { return m_program.modules[nodeOf(call).module]; }
-  /// The archive says where it is.
+  /// The archive gives its module.
   bool isNamed(std::ptrdiff_t call) const { return !isUnnamed(modulesOf(call)); }
   const ExportedNode& nodeOf(std::ptrdiff_t call) const { return at(m_program.nodes, call); }
 
@@ -351,9 +351,9 @@ class Placer {
   Places m_places;
   const std::ptrdiff_t m_calls;
   std::vector<int> m_anchor;               ///< by call: the module of the parameters that it reads
-  std::vector<int> m_home;                 ///< by call: where it stands
+  std::vector<int> m_home;                 ///< by call: its module
   std::vector<std::ptrdiff_t> m_lastRead;  ///< by value
-  std::vector<bool> m_isMade;              ///< by value: by a call
+  std::vector<bool> m_isMade;              ///< by value: passed on by a call
 };
 
 }  // namespace

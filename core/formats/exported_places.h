@@ -1,23 +1,24 @@
 #pragma once
-/// The modules of calls of which the archive names none: whoever strips `nn_module_stack` leaves the names of the
-/// parameters, and these say where their readers stand. Part of exported_program.h's reader.
+/// Infers the modules of calls without a module in the archive. Tools that strip `nn_module_stack` keep the parameter
+/// names, which show the modules of the calls that read them. Part of exported_program.h's reader.
 ///
-/// - A call that reads a parameter, or what was made of one alone (transposed, cast), stands in that parameter's
-/// module;
-///   of two in the inner one, or in the nearest around both. Of tied parameters each reader has a name of its own where
-///   there are as many of both: the embedding's, then the head's.
-/// - What lies between two calls that have a module, in the program's order, stands in the nearest one around both. A
-///   buffer that it reads may say more.
-/// - Members of a numbered list follow each other, and what lies between two of them is cut where the fewest values
-/// pass
-///   from one to the other: "+ residual" ends a layer. The first begins and the last ends as those between them do.
+/// - A call that reads a parameter, or a value made from one only (transposed, cast), is in that parameter's module.
+///   With
+///   two parameters it is in the inner module, or in the nearest one around both. Tied parameters with as many readers
+///   as names give each reader its own name: the embedding's, then the head's.
+/// - A call between two calls with a module, in the program's order, is in the nearest module around both. A buffer
+///   that
+///   it reads may be more specific.
+/// - Members of a numbered list run one after the other. The calls between two members are cut where the fewest values
+///   are
+///   passed on: "+ residual" ends a layer. The first member begins and the last one ends like those between.
 ///
-/// A guess about names and pictures, and about nothing that is computed.
+/// The result is a guess that affects names and pictures, but no computation.
 #include "formats/exported_program.h"
 
 namespace cleave::formats {
 
-/// Gives such calls a module; all others keep theirs.
+/// Gives a module to each call without one.
 void placeByParameters(ExportedProgram& program);
 
 }  // namespace cleave::formats

@@ -1,17 +1,16 @@
 #pragma once
-/// A program that torch.export.save wrote (`.pt2`, torch 2.6 to 2.15), checked: its calls, its inputs, where its
-/// weights lie.
+/// A program written by torch.export.save (`.pt2`, torch 2.6 to 2.15), checked: its calls, its inputs, the places of
+/// its weights.
 ///
-/// Nothing is unpickled, extracted or run. The archive's JSON is bounded, and believed when: names are defined once and
-/// before they are used, its signature names what the graph has, shapes fit 64 bits, and each weight lies inside its
-/// entry. Graphs of `with torch.no_grad()` and the like are part of the calling graph here. Every error is BadInput and
-/// names the file and the node or tensor.
+/// Nothing is unpickled, extracted or run. The archive's JSON is bounded. It is accepted if names are defined once and
+/// before their use, its signature names the graph's inputs and outputs, shapes fit 64 bits, and each weight is inside
+/// its entry. Graphs of `with torch.no_grad()` and the like are inlined. Every error is BadInput and names the file and
+/// the node or tensor.
 ///
-/// An entry of weights holds a *storage*, of which tensors are views by strides and an offset; two parameters that are
-/// the same view are tied. Entries of fake tensors are empty, and torch 2.8 and older pickled all weights into one
-/// entry (pytorch#160394): such a program has its graph, and lacks its weights. Where an archive says of no call which
-/// module it is in, the parameters' names do (exported_places.h).
-/// Format: torch/_export/serde/schema.py, torch/export/pt2_archive/.
+/// A weights entry contains a *storage*, and tensors are views of it by strides and an offset; two parameters with the
+/// same view are tied. Entries of fake tensors are empty, and torch 2.8 and older pickled all weights into one entry
+/// (pytorch#160394): such a program has its graph, but not its weights. If an archive has no modules for its calls, the
+/// parameter names give them (exported_places.h). Format: torch/_export/serde/schema.py, torch/export/pt2_archive/.
 ///
 ///     CLEAVE_TRY(const ExportedProgram program, openExportedProgram("llama.pt2"));
 ///     for (const ExportedNode& node : program.nodes) node.target;   // "torch.ops.aten.linear.default"
@@ -27,43 +26,42 @@
 
 namespace cleave::formats {
 
-using ExportedId = Id<struct ExportedValueTag>;  ///< a tensor, or a number that is known once the program runs
+using ExportedId = Id<struct ExportedValueTag>;  ///< a tensor, or a number known only at run time
 
 /// One size of a shape.
 struct ExportedSize {
-  std::optional<std::int64_t> example;               ///< what it was when the program was exported
+  std::optional<std::int64_t> example;               ///< value at export
   std::shared_ptr<const SizeExpression> expression;  ///< null: it is always `example`
 };
 
 struct ExportedTensor {
   graph::DType dtype = graph::DType::Float32;
   std::vector<ExportedSize> sizes;
-  bool requiresGrad = true;  ///< of a parameter: training changes it
-  /// The shape for these symbols; nullopt where one is missing or no size comes out.
+  bool requiresGrad = true;  ///< for a parameter: training changes it
+  /// The shape for these symbols; nullopt: a symbol is missing or the result is not a size.
   std::optional<graph::Shape> shapeFor(const SymbolSizes& symbols) const;
 };
 
-/// Why complex numbers stop a program, and what to do.
+/// Why complex numbers are not supported, and the remedy.
 inline constexpr std::string_view kNoComplexNumbers =
-    "complex numbers, which Cleave's graphs do not have: compute them as pairs of real ones (a rotary embedding as "
-    "x * cos + rotate_half(x) * sin, not with torch.polar and view_as_complex) and export the model again; the rest of "
-    "its code may stay as it is";
+    "complex numbers, which Cleave's graphs do not support. Compute with pairs of real numbers (a rotary embedding "
+    "as x * cos + rotate_half(x) * sin, not with torch.polar and view_as_complex) and export the model again";
 
 struct ExportedValue {
   std::string name;
-  std::optional<ExportedTensor> tensor;  ///< as the archive describes it; nullopt: a number, or not described
-  std::optional<ExportedSize> number;    ///< of an input that is a whole number
-  bool isComplex = false;                ///< the archive says that it holds complex numbers
+  std::optional<ExportedTensor> tensor;  ///< type in the archive; nullopt: a number, or not described
+  std::optional<ExportedSize> number;    ///< for an input that is a whole number
+  bool isComplex = false;                ///< the archive describes it as complex
 };
 
-/// An element of a list in which some numbers are known once the program runs.
+/// An element of a list in which some numbers are known only at run time.
 using ExportedNumber = std::variant<std::int64_t, double, bool, ExportedId>;
 struct ExportedDevice {};
 /// PyTorch's own numbers (c10::Layout, c10::MemoryFormat).
 struct ExportedLayout {
   std::int64_t number = 0;
 };
-/// What no call of the kind that Cleave replays takes: "a complex number".
+/// A kind of argument in no call that Cleave replays: "a complex number".
 struct ExportedOther {
   std::string what;
 };
@@ -76,13 +74,13 @@ using ExportedArgument =
 struct ExportedNode {
   std::string target;  ///< "torch.ops.aten.linear.default", "_operator.add"
   std::vector<std::pair<std::string, ExportedArgument>> arguments;  ///< by their names in the operator's schema
-  /// One for each result: a tensor or number, or a list of tensors. An invalid id: a result that is None.
+  /// One per result: a tensor or number, or a list of tensors. An invalid id means a None result.
   std::vector<std::variant<ExportedId, std::vector<ExportedId>>> results;
   std::uint32_t module = 0;             ///< index into ExportedProgram::modules
   std::optional<std::uint32_t> source;  ///< index into ExportedProgram::sources
 };
 
-/// The modules around a call, outermost first: the model itself, then those inside.
+/// The modules around a call, outermost first: the model itself, then the modules inside.
 struct ExportedModule {
   std::string path;       ///< "model.layers.0.self_attn"; empty: the model
   std::string className;  ///< "LlamaAttention"; empty: not known
@@ -93,9 +91,9 @@ enum class ExportedInputKind : std::uint8_t { User, Parameter, Buffer, Constant 
 
 struct ExportedInput {
   ExportedInputKind kind = ExportedInputKind::User;
-  ExportedId value;          ///< a tensor; of a user's input also a number
-  std::string name;          ///< of a user's input the argument's, of others that in the checkpoint
-  bool isPersistent = true;  ///< false: part of the program, and of no checkpoint but the archive's
+  ExportedId value;          ///< a tensor; for a user's input also a number
+  std::string name;          ///< for a user's input the argument's name, else the name in the checkpoint
+  bool isPersistent = true;  ///< false: part of the program, stored only in the archive
 };
 
 struct ExportedSymbol {
@@ -108,43 +106,18 @@ struct ExportedProgram {
   fs::path path;                            ///< absolute
   std::string torchVersion;                 ///< "2.11.0+cu130"
   std::vector<ExportedValue> values;        ///< by ExportedId
-  std::vector<ExportedInput> inputs;        ///< all that the graph has, in its order
+  std::vector<ExportedInput> inputs;        ///< all inputs of the graph, in its order
   std::vector<ExportedNode> nodes;          ///< operands before their users
-  std::vector<ExportedId> outputs;          ///< the tensors that the program returns, flattened
-  std::vector<std::string> writtenBuffers;  ///< buffers that a call changes, by their names in the checkpoint
+  std::vector<ExportedId> outputs;          ///< the returned tensors, flattened
+  std::vector<std::string> writtenBuffers;  ///< names in the checkpoint of buffers that a call changes
   std::vector<ExportedModules> modules;     ///< each combination once; never empty
   std::vector<std::string> sources;         ///< "modeling_llama.py:244: q = self.q_proj(x)", each once
   std::map<std::string, ExportedSymbol> symbols;
-  WeightSources tensors;          ///< that can be read from the archive, by their names in the checkpoint
-  std::string whyWithoutWeights;  ///< a sentence where tensors of the checkpoint cannot be read from the archive
+  WeightSources tensors;          ///< tensors readable from the archive, by their names in the checkpoint
+  std::string whyWithoutWeights;  ///< a sentence if tensors of the checkpoint are not readable from the archive
   std::shared_ptr<const ZipArchive> archive;
 
   const ExportedValue& value(ExportedId id) const { return values[id.index()]; }
 };
-
-Result<ExportedProgram> openExportedProgram(const fs::path& path, const Progress& progress = {});
-/// The same of an archive in memory, for tests and fuzzers.
-Result<ExportedProgram> readExportedProgram(const std::shared_ptr<const ZipArchive>& archive,
-                                            const Progress& progress = {});
-/// BadInput, with the way out, when a zip archive holds something else than an exported program. Looks at names only.
-Result<void> checkIsExportedProgram(const fs::path& path);
-
-/// The weights alone, for whoever has the graph already: a rank.
-struct ArchivedWeights {
-  ZipArchive archive;
-  WeightSources tensors;
-  std::int64_t headerBytes = 0;  ///< of the archive's bytes read, what was no tensor
-};
-Result<ArchivedWeights> openExportedWeights(const fs::path& path);
-
-/// "llama.pt2": how the archive is called where weights are named by their file.
-std::string exportedFileName(const fs::path& path);
-
-/// The dimensions in the order in which the tensor lies in memory, outermost first.
-std::vector<std::size_t> storageOrder(const WeightSource& tensor);
-/// Fills `out` with elements of a tensor that may be a view, from element `first` on, counted through its dimensions in
-/// `order`. CLEAVE_CHECKs that they lie inside it.
-Result<void> readElements(const ZipArchive& archive, const WeightSource& tensor, std::span<const std::size_t> order,
-                          std::int64_t first, std::span<std::byte> out);
 
 }  // namespace cleave::formats

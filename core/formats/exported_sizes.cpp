@@ -1,4 +1,5 @@
 #include "formats/exported_sizes.h"
+#include "formats/exported_weights.h"
 
 #include "base/json.h"
 
@@ -9,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 
-/// A user's tensor inputs.
+/// The user inputs that are tensors.
 std::vector<std::pair<std::string, const ExportedTensor*>> userTensors(const ExportedProgram& program) {
   std::vector<std::pair<std::string, const ExportedTensor*>> tensors;
   for (const ExportedInput& input : program.inputs) {
@@ -19,13 +20,13 @@ std::vector<std::pair<std::string, const ExportedTensor*>> userTensors(const Exp
   return tensors;
 }
 
-/// Text has [batch, sequence] or [batch, sequence, features]; pictures have no sequence.
+/// Text inputs are [batch, sequence] or [batch, sequence, features]; images have no sequence.
 bool hasSequence(const ExportedTensor& tensor) {
   const std::size_t dims = tensor.sizes.size();
   return graph::isFloatingPoint(tensor.dtype) ? dims == 3 : dims >= 2;
 }
 
-/// Gives dimension `dim` of the inputs the size that was asked for.
+/// Sets dimension `dim` of the inputs to the requested size.
 Result<void> askFor(const ExportedProgram& program, std::size_t dim, std::int64_t asked, const char* what,
                     const char* flag, SymbolSizes& sizes) {
   if (asked == 0) return {};
@@ -43,11 +44,10 @@ Result<void> askFor(const ExportedProgram& program, std::size_t dim, std::int64_
   }
   if (isBound || fixed == asked) return {};
   if (!fixed)
-    return fail(ErrorCode::BadUsage, "No input of {} has a {}: leave {} out.", exportedFileName(program.path), what,
+    return fail(ErrorCode::BadUsage, "No input of {} has a {}. Leave out {}.", exportedFileName(program.path), what,
                 flag);
   return fail(ErrorCode::BadUsage,
-              "{} was exported for {} {} alone, and {} asks for {}: leave it out, or export the program with "
-              "dynamic_shapes.",
+              "{} was exported for {} {} only, but {} is {}. Leave it out, or export the program with dynamic_shapes.",
               exportedFileName(program.path), what, *fixed, flag, asked);
 }
 
@@ -59,11 +59,12 @@ Result<void> checkRange(const ExportedProgram& program, const std::string& name,
               exportedFileName(program.path), name, symbol.least, most, size);
 }
 
-/// The size of the one symbol in `size` that makes it `wanted`; nullopt where there is none, or it is not that simple.
+/// The value of the one symbol in `size` that makes it `wanted`; nullopt: there is no such value, or more than one
+/// symbol.
 std::optional<std::int64_t> solveFor(const ExportedSize& size, const std::string& symbol, const SymbolSizes& sizes,
                                      std::int64_t wanted) {
   if (size.expression->symbol()) return wanted;
-  // Sizes rise with their symbols: halve.
+  // Sizes increase with their symbols, so bisection finds the value.
   std::int64_t low = 0, high = wanted;
   SymbolSizes tried = sizes;
   while (low < high) {
@@ -87,13 +88,13 @@ Result<SymbolSizes> bindSymbols(const ExportedProgram& program, const AskedSizes
   CLEAVE_TRY_VOID(askFor(program, 1, asked.sequence, "sequence length", "--seq", sizes));
   for (const auto& [name, size] : asked.symbols) {
     if (!program.symbols.contains(name))
-      return fail(ErrorCode::BadUsage, "{} has no size called {}.", exportedFileName(program.path), quotedText(name));
+      return fail(ErrorCode::BadUsage, "{} has no size named {}.", exportedFileName(program.path), quotedText(name));
     sizes[name] = size;
   }
   for (const auto& [name, symbol] : program.symbols) {
     const auto size = sizes.find(name);
     if (size == sizes.end()) {
-      return fail(ErrorCode::BadUsage, "{} does not say what size {} had when it was exported: give --batch and --seq.",
+      return fail(ErrorCode::BadUsage, "{} does not give the value of size {} at export. Give --batch and --seq.",
                   exportedFileName(program.path), name);
     }
     CLEAVE_TRY_VOID(checkRange(program, name, size->second));
@@ -105,7 +106,7 @@ Result<SymbolSizes> symbolsOfInputs(const ExportedProgram& program,
                                     const std::map<std::string, graph::TensorType>& inputs, const std::string& where) {
   SymbolSizes sizes;
   const auto tensors = userTensors(program);
-  // Lone symbols first: what is computed from them may then have one unknown left.
+  // Single symbols first: an expression may then have only one unknown left.
   for (const bool isLone : {true, false}) {
     for (const auto& [name, tensor] : tensors) {
       const auto given = inputs.find(name);
@@ -132,7 +133,7 @@ Result<SymbolSizes> symbolsOfInputs(const ExportedProgram& program,
     if (given == inputs.end()) continue;
     const auto wanted = tensor->shapeFor(known);
     if (wanted == given->second.shape) continue;
-    return fail(ErrorCode::BadInput, "{}: {} has shape {}, and {} was exported for {}.", where, quotedText(name),
+    return fail(ErrorCode::BadInput, "{}: {} has shape {}, but {} was exported for {}.", where, quotedText(name),
                 graph::toText(given->second.shape), exportedFileName(program.path),
                 wanted ? graph::toText(*wanted) : "another");
   }

@@ -17,7 +17,7 @@ using nlohmann::json;
 
 constexpr JsonLimits kPayloadLimits{.bytes = 64 << 20, .depth = 16, .elements = 8'000'000};
 
-/// What tensors of the checkpoint there are that cannot be read.
+/// Describes the checkpoint tensors that cannot be read.
 struct Unreadable {
   std::int64_t pickled = 0, empty = 0;
 };
@@ -28,13 +28,13 @@ Result<std::vector<std::int64_t>> readNumbers(const JsonObject& meta, const char
   ExportedTypes types;
   for (std::size_t i = 0; i < list.size() && i <= graph::kMaxDimensions; ++i) {
     CLEAVE_TRY(const ExportedSize size, types.readSize(list[i], list.nameOf(i)));
-    if (size.expression || *size.example < 0) return list.wrong(i, "a number from 0 on");
+    if (size.expression || *size.example < 0) return list.wrong(i, "a non-negative number");
     numbers.push_back(*size.example);
   }
   return numbers;
 }
 
-/// One past the last element of the storage that the view touches; nullopt beyond 64 bits.
+/// One past the last element of the storage that the view touches; nullopt: beyond 64 bits.
 std::optional<std::int64_t> extentOf(const graph::Shape& shape, const std::vector<std::int64_t>& strides,
                                      std::int64_t offset) {
   std::optional<std::int64_t> last = offset;
@@ -77,7 +77,7 @@ class PayloadReader {
   }
 
  private:
-  /// nullopt: it has no bytes that can be read.
+  /// nullopt: its bytes cannot be read.
   Result<std::optional<WeightSource>> readTensor(const JsonObject& fields) {
     CLEAVE_TRY(const bool isPickled, fields.flag("use_pickle", false));
     if (isPickled) {
@@ -87,7 +87,8 @@ class PayloadReader {
     CLEAVE_TRY(const std::string path, fields.text("path_name"));
     const ZipEntry* entry = path.find('/') == std::string::npos ? m_archive.find(m_folder + path) : nullptr;
     if (!entry)
-      return fail(ErrorCode::BadInput, "{} lies in {}, which the archive lacks.", fields.where(), quotedText(path));
+      return fail(ErrorCode::BadInput, "{} is in {}, which is missing in the archive.", fields.where(),
+                  quotedText(path));
     CLEAVE_TRY(const JsonObject meta, fields.object("tensor_meta"));
     WeightSource tensor;
     const json* dtype = meta.find("dtype");
@@ -98,7 +99,7 @@ class PayloadReader {
     std::int64_t offset = 0;
     if (const json* written = meta.find("storage_offset")) {
       CLEAVE_TRY(const ExportedSize size, ExportedTypes().readSize(*written, meta.nameOf("storage_offset")));
-      if (size.expression || *size.example < 0) return meta.wrong("storage_offset", "a number from 0 on");
+      if (size.expression || *size.example < 0) return meta.wrong("storage_offset", "a non-negative number");
       offset = *size.example;
     }
     CLEAVE_TRY(const std::int64_t layout, meta.integer("layout", {}, 7));
@@ -113,8 +114,8 @@ class PayloadReader {
     const auto elements = checkedProduct(shape);
     const auto bytes = elements ? checkedMul(*elements, item) : std::nullopt;
     if (tensor.strides.size() != shape.size() || shape.size() > graph::kMaxDimensions || !bytes) {
-      return fail(ErrorCode::BadInput, "{} has the shape {} with {} strides, which no tensor has.", fields.where(),
-                  graph::toText(shape), tensor.strides.size());
+      return fail(ErrorCode::BadInput, "{} has the shape {} with {} strides; the numbers must be equal.",
+                  fields.where(), graph::toText(shape), tensor.strides.size());
     }
     if (entry.bytes == 0 && *bytes > 0) {
       ++m_unreadable.empty;
@@ -151,21 +152,21 @@ std::optional<ArchiveLayout> layoutOf(const std::string& entry) {
 std::string whatElse(const ZipArchive& archive) {
   for (const ZipEntry& entry : archive.entries()) {
     if (entry.name.ends_with("data.pkl"))
-      return "it is a PyTorch checkpoint (torch.save), a pickle: convert its weights to safetensors and open their "
-             "folder with its config.json, or export the model with torch.export.save";
+      return "it is a PyTorch checkpoint (torch.save), which is a pickle. Convert its weights to safetensors and "
+             "open their folder with its config.json, or export the model with torch.export.save";
     if (entry.name.find("data/aotinductor/") != std::string::npos)
-      return "it holds compiled code of AOTInductor and no graph: save the program with torch.export.save";
+      return "it holds compiled code of AOTInductor without a graph. Save the program with torch.export.save";
   }
-  return "it is a zip archive without an exported program: save one with torch.export.save";
+  return "it is a zip archive without an exported program. Save one with torch.export.save";
 }
 
 std::string whyWithoutWeights(const Unreadable& unreadable) {
   if (unreadable.pickled > 0) {
-    return "the archive holds weights as a pickle, which Cleave does not read: save the program with torch 2.9 or "
-           "newer, or give the weights as safetensors with --weights";
+    return "the archive holds its weights as a pickle, which Cleave does not read. Save the program with torch 2.9 "
+           "or newer, or give the weights as safetensors with --weights";
   }
   if (unreadable.empty > 0) {
-    return "the archive was saved without the values of its weights (fake tensors): give them as safetensors with "
+    return "the archive was saved without the values of its weights (fake tensors). Give them as safetensors with "
            "--weights";
   }
   return {};
@@ -184,7 +185,7 @@ Result<ArchiveLayout> findProgram(const ZipArchive& archive) {
   if (found.size() == 1) return found.front();
   const auto named = std::find_if(found.begin(), found.end(), [](const auto& one) { return one.model == "model"; });
   if (named != found.end()) return *named;
-  return fail(ErrorCode::BadInput, "{}: it holds {} programs ({}, {}, ...): save one of them alone.", archive.where(),
+  return fail(ErrorCode::BadInput, "{}: it holds {} programs ({}, {}, ...). Save a single program.", archive.where(),
               found.size(), quotedText(found[0].model), quotedText(found[1].model));
 }
 
@@ -233,7 +234,7 @@ Result<void> readElements(const ZipArchive& archive, const WeightSource& tensor,
   std::int64_t left = std::ssize(out) / item;
   CLEAVE_CHECK(first >= 0 && left * item == std::ssize(out) && first <= tensor.bytes / item - left);
   if (tensor.strides.empty()) return archive.readAt(tensor.offset + first * item, out);
-  // How many elements from the innermost dimension on lie one behind the other.
+  // Number of contiguous elements from the innermost dimension on.
   std::int64_t dense = 1;
   std::size_t inner = order.size();
   while (inner > 0 && (tensor.type.shape[order[inner - 1]] == 1 || tensor.strides[order[inner - 1]] == dense))
@@ -254,5 +255,7 @@ Result<void> readElements(const ZipArchive& archive, const WeightSource& tensor,
   }
   return {};
 }
+
+std::string exportedFileName(const fs::path& path) { return path.filename().string(); }
 
 }  // namespace cleave::formats

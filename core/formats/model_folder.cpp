@@ -14,8 +14,8 @@ namespace {
 constexpr std::string_view kConfigFile = "config.json";
 constexpr JsonLimits kConfigLimits{.allowsWideIntegers = true};
 
-/// Absolute and without a trailing slash, so that ranks started elsewhere find it and its last part names the model.
-/// Symlinks keep their names, except where `..` follows one.
+/// Absolute and without a trailing slash, so that ranks on other hosts find it and its last part names the model.
+/// Symlinks keep their names, unless `..` follows one.
 fs::path absoluteFolder(const fs::path& folder) {
   std::error_code error;
   const fs::path absolute = fs::absolute(folder, error);
@@ -28,26 +28,25 @@ fs::path absoluteFolder(const fs::path& folder) {
 tl::unexpected<Error> refuseFile(const fs::path& file) {
   const std::string suffix = file.extension().string();
   if (suffix == ".safetensors") {
-    return fail(ErrorCode::BadInput,
-                "{} is a weights file: open the folder that holds it together with its config.json.", file.string());
+    return fail(ErrorCode::BadInput, "{} is a weights file. Open its folder, with its config.json.", file.string());
   }
   return fail(ErrorCode::BadInput,
-              "{} is not a model: open a folder with a config.json (and *.safetensors), or that config.json.",
+              "{} is not a model. Open a folder with a config.json (and *.safetensors), or that config.json.",
               file.string());
 }
 
-/// The folder that `path` means: itself, or where the config.json lies.
+/// The folder of `path`: itself, or the folder of the config.json.
 Result<fs::path> folderOf(const fs::path& path) {
   if (path.empty())
     return fail(ErrorCode::BadInput,
-                "The path of the model is empty: give a folder with a config.json (and *.safetensors).");
+                "The path of the model is empty. Give a folder with a config.json (and *.safetensors).");
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) {
     CLEAVE_TRY_VOID(refuseLinkLoop(path, error));
     if (status.type() != fs::file_type::not_found)
       return fail(ErrorCode::BadInput, "Cannot open {}: {}.", path.string(), error.message());
-    return fail(ErrorCode::BadInput, "{} does not exist: give a folder with a config.json (and *.safetensors).",
+    return fail(ErrorCode::BadInput, "{} does not exist. Give a folder with a config.json (and *.safetensors).",
                 path.string());
   }
   if (fs::is_directory(status)) return absoluteFolder(path);
@@ -55,7 +54,7 @@ Result<fs::path> folderOf(const fs::path& path) {
   return absoluteFolder(path.has_parent_path() ? path.parent_path() : fs::path("."));
 }
 
-/// Why a folder without config.json is no model, by what lies in it instead.
+/// Why a folder without config.json is not a model, from its files.
 tl::unexpected<Error> refuseWithoutConfig(const fs::path& folder) {
   bool isEmpty = true;
   std::string adapter, weights, gguf, original;
@@ -71,28 +70,28 @@ tl::unexpected<Error> refuseWithoutConfig(const fs::path& folder) {
   const std::string where = folder.string();
   if (error) return fail(ErrorCode::BadInput, "Cannot list {}: {}.", where, error.message());
   if (isEmpty)
-    return fail(ErrorCode::BadInput, "{} is empty: a model folder holds a config.json (and *.safetensors).", where);
+    return fail(ErrorCode::BadInput, "{} is empty. A model folder needs a config.json (and *.safetensors).", where);
   if (!adapter.empty()) {
     return fail(ErrorCode::BadInput,
-                "{} holds an adapter ({}), not a model: merge it into its base model and open that.", where, adapter);
+                "{} holds an adapter ({}), not a model. Merge it into its base model and open that.", where, adapter);
   }
   if (!gguf.empty()) {
     return fail(ErrorCode::BadInput,
-                "{} holds a GGUF file ({}), which Cleave does not read: open the model's safetensors folder with its "
+                "{} holds a GGUF file ({}), which Cleave does not read. Open the model's safetensors folder with its "
                 "config.json.",
                 where, gguf);
   }
   if (!original.empty()) {
-    return fail(ErrorCode::BadInput,
-                "{} has a {} and no config.json: open the model in the form that transformers reads.", where, original);
+    return fail(ErrorCode::BadInput, "{} has a {}, but no config.json. Open the model in the format of transformers.",
+                where, original);
   }
   if (!weights.empty()) {
     return fail(ErrorCode::BadInput,
-                "{} has weights ({}) but no config.json, which says what to build from them: put the model's "
-                "config.json there.",
-                where, weights);
+                "{} has weights ({}), but no config.json to build the model. Add the model's config.json.", where,
+                weights);
   }
-  return fail(ErrorCode::BadInput, "{} has no config.json: it is not a model folder.", where);
+  return fail(ErrorCode::BadInput, "{} has no config.json, so it is not a model folder. Add the model's config.json.",
+              where);
 }
 
 Result<nlohmann::json> readConfig(const fs::path& folder) {
@@ -101,13 +100,15 @@ Result<nlohmann::json> readConfig(const fs::path& folder) {
   if (!fs::exists(file, error)) {
     CLEAVE_TRY_VOID(refuseLinkLoop(file, error));
     if (fs::is_symlink(file, error)) {
-      return fail(ErrorCode::BadInput, "{} is a link to {}, which does not exist: download the model again.",
+      return fail(ErrorCode::BadInput, "{} is a link to {}, which does not exist. Download the model again.",
                   file.string(), fs::read_symlink(file, error).string());
     }
     return refuseWithoutConfig(folder);
   }
   if (fs::is_directory(file, error)) {
-    return fail(ErrorCode::BadInput, "{} is a directory, where the model's config is a file: download the model again.",
+    return fail(ErrorCode::BadInput,
+                "{} is a directory, but the model's config must be a file. Download the model "
+                "again.",
                 file.string());
   }
   CLEAVE_TRY(nlohmann::json config, readJsonFile(file, kConfigLimits));
@@ -124,20 +125,20 @@ Result<void> addFile(ModelFolder& model, const std::string& name) {
       continue;
     }
     return fail(ErrorCode::BadInput,
-                "{}: tensor {} is in {} and in {}: one of the files does not belong to the model; remove it.",
+                "{}: tensor {} is in {} and in {}. Remove the file that does not belong to the model.",
                 model.path.string(), quotedText(tensor), known->second.file, name);
   }
   return {};
 }
 
-/// Every tensor must lie in the file that the index announces.
+/// Every tensor must be in the file given by the index.
 Result<void> checkAnnounced(const ModelFolder& model, const WeightFiles& weights) {
   for (const auto& [tensor, file] : weights.announced) {
     const auto found = model.tensors.find(tensor);
     if (found != model.tensors.end() && found->second.file == file) continue;
     const std::string instead = found == model.tensors.end() ? "" : fmt::format("; it is in {}", found->second.file);
     return fail(ErrorCode::BadInput,
-                "{}: tensor {} is not in {}, where model.safetensors.index.json says that it is{}.",
+                "{}: tensor {} is not in {}, although model.safetensors.index.json lists it there{}.",
                 model.path.string(), quotedText(tensor), file, instead);
   }
   return {};

@@ -1,9 +1,8 @@
 #pragma once
-/// A Hugging Face model folder: `config.json`, and weights in safetensors files where there are any.
+/// A Hugging Face model folder: `config.json`, and weights in safetensors files if present.
 ///
-/// Nothing is loaded but headers. Everything is checked before it is believed (see safetensors.h, base/json.h): the
-/// error names the file, the tensor and what to do. Pickled weights beside missing safetensors are refused with the
-/// way to convert them.
+/// Only headers are loaded. Everything is checked before use (see safetensors.h, base/json.h): an error names the file,
+/// the tensor and the remedy. Pickled weights without safetensors are rejected, with the command that converts them.
 #include "base/files.h"
 #include "base/progress.h"
 #include "formats/safetensors.h"
@@ -16,7 +15,7 @@ namespace cleave::formats {
 
 struct ModelFolder {
   fs::path path;
-  /// An object; raw dialect, see families/model_config.h for the typed form. Null: there is no config.
+  /// An object in its raw form; families/model_config.h has the typed form. Null: the folder has no config.
   std::shared_ptr<const nlohmann::json> config;
   WeightSources tensors;
   bool hasWeights() const { return !tensors.empty(); }

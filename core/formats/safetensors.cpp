@@ -37,7 +37,7 @@ constexpr std::array<std::pair<std::string_view, DType>, 12> kDTypes{{
     {"BOOL", DType::Bool},
 }};
 
-/// Element types of the format that nobody here computes with, and their bits: such a tensor is bytes.
+/// Element types of the format that Cleave does not compute with, and their bits. Such a tensor is plain bytes.
 constexpr std::array<std::pair<std::string_view, int>, 10> kForeign{{
     {"U16", 16},
     {"U32", 32},
@@ -65,7 +65,7 @@ std::string knownDTypes() {
   return names;
 }
 
-/// Where an entry's errors happened: `model.safetensors: tensor "lm_head.weight"`.
+/// Name of an entry in errors: `model.safetensors: tensor "lm_head.weight"`.
 struct EntryContext {
   std::string_view where;
   const std::string& tensor;
@@ -77,7 +77,7 @@ struct EntryContext {
   }
 };
 
-/// An element type as the format names it.
+/// An element type by its name in the format.
 struct StoredType {
   std::string_view name;
   DType dtype = DType::UInt8;
@@ -95,7 +95,7 @@ Result<StoredType> readDType(const nlohmann::json& entry, const EntryContext& co
   if (const auto known = dtypeOf(name)) return storedType(*known);
   for (const auto& [foreign, bits] : kForeign)
     if (foreign == name) return StoredType{foreign, DType::UInt8, bits, true};
-  return context.refuse("has the dtype {}, which the format does not have (it has {})", describe(*dtype),
+  return context.refuse("has the dtype {}, which does not exist in the format (it has {})", describe(*dtype),
                         knownDTypes());
 }
 
@@ -109,16 +109,15 @@ Result<std::vector<std::int64_t>> readSizes(const nlohmann::json& entry, const c
   for (const nlohmann::json& item : *list) {
     constexpr std::uint64_t kMax = std::numeric_limits<std::int64_t>::max();
     if (!item.is_number_unsigned() || item.get<std::uint64_t>() > kMax) {
-      return context.refuse("has {} in its {}, where a whole number from 0 to 2^63 - 1 is expected", describe(item),
-                            key);
+      return context.refuse("has {} in its {}, but a whole number from 0 to 2^63 - 1 is required", describe(item), key);
     }
     sizes.push_back(item.get<std::int64_t>());
   }
   return sizes;
 }
 
-/// In 64 bits without a sign, from the first dimension on, as the reference library counts: nullopt where it does not
-/// fit, also where a dimension behind is 0.
+/// Unsigned 64-bit product from the first dimension on, like the reference library: nullopt on overflow, also if a
+/// later dimension is 0.
 std::optional<std::uint64_t> bitsOf(const graph::Shape& shape, int bitsOfOne) {
   std::uint64_t product = 1;
   for (const std::int64_t size : shape)
@@ -139,15 +138,15 @@ Result<WeightSource> readEntry(const nlohmann::json& entry, const EntryContext& 
     return context.refuse("has {} dimensions; at most {} are accepted", result.type.shape.size(),
                           graph::kMaxDimensions);
   }
-  if (offsets.size() != 2)
-    return context.refuse("has {} data_offsets, where begin and end are expected", offsets.size());
+  if (offsets.size() != 2) return context.refuse("has {} data_offsets, but begin and end are required", offsets.size());
   if (offsets[1] < offsets[0]) {
     return context.refuse("has the data_offsets [{}, {}], which end before they begin", offsets[0], offsets[1]);
   }
   const auto bits = bitsOf(result.type.shape, stored.bits);
   const auto shape = [&] { return graph::toText(result.type.shape); };
   if (!bits) return context.refuse("has the shape {}, whose size in bits does not fit 64 bits", shape());
-  if (*bits % 8 != 0) return context.refuse("has the shape {} of {}, that is no whole byte", shape(), stored.name);
+  if (*bits % 8 != 0)
+    return context.refuse("has the shape {} of {}, which is not a whole number of bytes", shape(), stored.name);
   result.offset = offsets[0];
   result.bytes = offsets[1] - offsets[0];
   const auto bytes = static_cast<std::int64_t>(*bits / 8);
@@ -177,7 +176,7 @@ Result<std::map<std::string, std::string>> readMetadata(const nlohmann::json& va
   return metadata;
 }
 
-/// The byte ranges must tile the data section: no overlap, no hole, nothing beyond or left over.
+/// The byte ranges must tile the data section: no overlap, no gap, no excess.
 Result<void> checkTiling(const WeightSources& tensors, std::int64_t dataBytes, std::string_view where) {
   using Item = WeightSources::value_type;
   std::vector<const Item*> sorted;
@@ -194,8 +193,8 @@ Result<void> checkTiling(const WeightSources& tensors, std::int64_t dataBytes, s
     const std::int64_t entryEnd = entry.offset + entry.bytes;
     if (entryEnd > dataBytes) {
       return context.refuse(
-          "ends at byte {} of the data, but the file holds only {} of data: it is truncated or its header is "
-          "wrong",
+          "ends at byte {} of the data, but the file holds only {} of data. The file is truncated or its header is "
+          "wrong: download it again",
           entryEnd, counted(dataBytes, "byte"));
     }
     if (entry.offset < end) {
@@ -203,7 +202,7 @@ Result<void> checkTiling(const WeightSources& tensors, std::int64_t dataBytes, s
                             quotedText(*previous), end);
     }
     if (entry.offset > end)
-      return context.refuse("begins at byte {} of the data, after a hole that begins at {}", entry.offset, end);
+      return context.refuse("begins at byte {} of the data, after a gap that begins at {}", entry.offset, end);
     end = entryEnd;
     previous = &name;
   }
@@ -216,10 +215,11 @@ Result<void> checkTiling(const WeightSources& tensors, std::int64_t dataBytes, s
 
 Result<SafetensorsHeader> parseHeaderJson(std::string_view json, std::int64_t dataOffset, std::int64_t fileBytes,
                                           std::string_view where) {
-  // White space may stand in front of it, as the reference library has it.
+  // White space may precede it, as in the reference library.
   const auto first = json.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || json[first] != '{')
-    return fail(ErrorCode::BadInput, "{}: its header does not begin with '{{': it is not a safetensors file.", where);
+    return fail(ErrorCode::BadInput, "{}: its header does not begin with '{{', so it is not a safetensors file.",
+                where);
   const std::string headerName = fmt::format("The header of {}", where);
   CLEAVE_TRY(
       const nlohmann::json header,
@@ -244,35 +244,37 @@ using ReadAt = std::function<Result<void>(std::int64_t offset, std::span<std::by
 Result<SafetensorsHeader> readHeader(const ReadAt& readAt, std::int64_t fileBytes, std::string_view where) {
   if (fileBytes < kLengthBytes) {
     return fail(ErrorCode::BadInput,
-                "{} has {}: a safetensors file begins with 8 bytes of header length; it is truncated.", where,
-                counted(fileBytes, "byte"));
+                "{} has {}, but a safetensors file begins with 8 bytes of header length. It is truncated: download "
+                "it again.",
+                where, counted(fileBytes, "byte"));
   }
   std::array<std::byte, kLengthBytes> raw;
   CLEAVE_TRY_VOID(readAt(0, raw));
   std::uint64_t length = 0;
   for (std::size_t i = 0; i < raw.size(); ++i) length |= std::to_integer<std::uint64_t>(raw[i]) << (8 * i);
-  constexpr std::uint64_t kLfsPointer = 0x206e6f6973726576;  // "version ", how the text of a Git LFS pointer begins
+  constexpr std::uint64_t kLfsPointer = 0x206e6f6973726576;  // "version ", the start of a Git LFS pointer
   if (length == kLfsPointer) {
-    return fail(ErrorCode::BadInput, "{} is a Git LFS pointer, not the file itself: run git lfs pull in its folder.",
+    return fail(ErrorCode::BadInput, "{} is a Git LFS pointer, not the file itself. Run git lfs pull in its folder.",
                 where);
   }
   if (length > static_cast<std::uint64_t>(kMaxSafetensorsHeaderBytes)) {
-    return fail(
-        ErrorCode::BadInput,
-        "{} announces a header of {} bytes; at most {} are accepted: it is not a safetensors file or it is damaged.",
-        where, length, kMaxSafetensorsHeaderBytes);
+    return fail(ErrorCode::BadInput,
+                "{} announces a header of {} bytes; the limit is {}. It is not a safetensors file, or it is damaged.",
+                where, length, kMaxSafetensorsHeaderBytes);
   }
   const auto headerBytes = static_cast<std::int64_t>(length);
   if (headerBytes > fileBytes - kLengthBytes) {
-    return fail(ErrorCode::BadInput, "{} announces a header of {}, but only {}: the file is truncated.", where,
-                counted(headerBytes, "byte"), counted(fileBytes - kLengthBytes, "follows", "follow"));
+    return fail(ErrorCode::BadInput,
+                "{} announces a header of {}, but only {}. The file is truncated: download it "
+                "again.",
+                where, counted(headerBytes, "byte"), counted(fileBytes - kLengthBytes, "follows", "follow"));
   }
   std::string json(static_cast<std::size_t>(headerBytes), '\0');
   CLEAVE_TRY_VOID(readAt(kLengthBytes, std::as_writable_bytes(std::span(json))));
   return parseHeaderJson(json, kLengthBytes + headerBytes, fileBytes, where);
 }
 
-/// A name that the format reserves, bytes that do not fit 64 bits, a name that is given twice.
+/// Rejects a reserved name, bytes that do not fit 64 bits, and a duplicate name.
 Result<void> checkWritable(std::span<const NamedType> tensors, const fs::path& file) {
   std::vector<std::string_view> names;
   for (const NamedType& tensor : tensors) {
@@ -293,8 +295,8 @@ Result<void> checkWritable(std::span<const NamedType> tensors, const fs::path& f
 Result<std::string> headerOf(std::span<const NamedType> sorted, const std::map<std::string, std::string>& metadata,
                              const fs::path& file) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
-  auto& members =
-      header.get_ref<nlohmann::ordered_json::object_t&>();  // appended to: its own insertion searches linearly
+  auto& members = header.get_ref<nlohmann::ordered_json::object_t&>();  // appended, because the object's own insertion
+                                                                        // searches linearly
   if (!metadata.empty()) members.emplace_back(std::string(kMetadataKey), nlohmann::ordered_json(metadata));
   std::int64_t end = 0;
   for (const NamedType& tensor : sorted) {
@@ -312,9 +314,9 @@ Result<std::string> headerOf(std::span<const NamedType> sorted, const std::map<s
     return fail(ErrorCode::BadInput, "{} cannot be written: a tensor's name or the metadata is not valid UTF-8.",
                 file.string());
   }
-  json.resize((json.size() + 7) / 8 * 8, ' ');  // the data begins aligned
+  json.resize((json.size() + 7) / 8 * 8, ' ');  // aligns the start of the data
   if (std::ssize(json) <= kMaxSafetensorsHeaderBytes) return json;
-  return fail(ErrorCode::BadInput, "{} cannot be written: its header would have {} bytes; the format allows {}.",
+  return fail(ErrorCode::BadInput, "{} cannot be written: its header would have {} bytes, but the format allows {}.",
               file.string(), json.size(), kMaxSafetensorsHeaderBytes);
 }
 
@@ -329,7 +331,7 @@ std::string_view safetensorsName(DType dtype) {
 
 Result<SafetensorsHeader> readSafetensorsHeader(const fs::path& file) {
   CLEAVE_TRY(SafetensorsFile opened, SafetensorsFile::open(file));
-  return std::move(opened).takeHeader();
+  return std::move(opened).receiveHeader();
 }
 
 Result<SafetensorsFile> SafetensorsFile::open(const fs::path& file) {
@@ -387,7 +389,7 @@ Result<SafetensorsWriter> SafetensorsWriter::open(const fs::path& file, std::spa
 }
 
 Result<void> SafetensorsWriter::write(std::span<const std::byte> bytes) {
-  static_assert(std::endian::native == std::endian::little, "payloads are written as they lie in memory");
+  static_assert(std::endian::native == std::endian::little, "payloads are written in memory order");
   CLEAVE_CHECK(m_next < m_toWrite.size(), "{} tensors are written", m_toWrite.size());
   const NamedType& tensor = m_toWrite[m_next++];
   if (std::ssize(bytes) == graph::sizeInBytes(tensor.type)) return m_out.write(bytes);

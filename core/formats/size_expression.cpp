@@ -18,7 +18,7 @@ bool isWordCharacter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
 }
 
-/// Rounded to minus infinity, as Python does.
+/// Rounds to minus infinity, like Python.
 std::optional<std::int64_t> floorDivide(std::int64_t a, std::int64_t b) {
   if (b == 0 || (a == std::numeric_limits<std::int64_t>::min() && b == -1)) return std::nullopt;
   return a / b - ((a % b != 0 && (a < 0) != (b < 0)) ? 1 : 0);
@@ -33,7 +33,7 @@ std::optional<std::int64_t> power(std::int64_t base, std::int64_t exponent) {
 
 }  // namespace
 
-/// Recursive descent over both ways of writing; a sum's and a product's operators mix with calls.
+/// Recursive descent over both notations. Operators of sums and products may contain calls.
 class SizeExpressionParser {
  public:
   using Kind = SizeExpression::Kind;
@@ -127,7 +127,7 @@ class SizeExpressionParser {
     return true;
   }
 
-  /// Behind the opening bracket.
+  /// Parses after the opening bracket.
   bool call(std::string_view name, int depth) {
     if (name == "Symbol") return quotedSymbol();
     if (name == "Integer" || name == "TruncToInt" || name == "floor") return sum(depth + 1) && take(")");
@@ -178,7 +178,9 @@ class SizeExpressionParser {
 
 Result<SizeExpression> SizeExpression::parse(std::string_view text, std::string_view where) {
   if (auto parsed = SizeExpressionParser(text).parse()) return *std::move(parsed);
-  return fail(ErrorCode::BadInput, "{} is {}, which is no size in whole numbers and symbols that Cleave can compute.",
+  return fail(ErrorCode::BadInput,
+              "{} is {}, which Cleave cannot compute as a size: only whole numbers and symbols "
+              "are supported.",
               where, quotedText(text));
 }
 

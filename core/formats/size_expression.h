@@ -1,6 +1,6 @@
 #pragma once
-/// Sizes of exported programs that are computed from symbols: "Mul(Integer(2), Symbol('s70', positive=True))" as
-/// SymPy's srepr writes them, or "2*s70 + 1".
+/// Symbolic sizes of exported programs: "Mul(Integer(2), Symbol('s70', positive=True))", as SymPy's srepr writes them,
+/// or "2*s70 + 1".
 ///
 ///     CLEAVE_TRY(const SizeExpression size, SizeExpression::parse("2*s70 + 1", "llama.pt2: input_ids"));
 ///     size.evaluate({{"s70", 16}});   // 33
@@ -19,13 +19,13 @@ using SymbolSizes = std::map<std::string, std::int64_t>;
 
 class SizeExpression {
  public:
-  /// BadInput, beginning with `where`, for what is no such expression or one beyond bounds (length, depth).
+  /// BadInput, beginning with `where`, if the text is not such an expression or exceeds the limits (length, depth).
   static Result<SizeExpression> parse(std::string_view text, std::string_view where);
-  /// nullopt where a symbol has no size, or a result does not exist in 64 bits.
+  /// nullopt: a symbol has no value, or a result does not fit 64 bits.
   std::optional<std::int64_t> evaluate(const SymbolSizes& sizes) const;
-  /// Its name when it is a symbol and nothing else, else null.
+  /// Its name if it is a single symbol, else null.
   const std::string* symbol() const;
-  /// Each once, in order of appearance.
+  /// Each symbol once, in order of appearance.
   const std::vector<std::string>& symbols() const { return m_symbols; }
 
  private:
@@ -34,10 +34,10 @@ class SizeExpression {
   struct Step {
     Kind kind = Kind::Number;
     std::int64_t number = 0;   ///< Number: itself; Symbol: index into m_symbols
-    std::size_t operands = 0;  ///< how many results of earlier steps it takes
+    std::size_t operands = 0;  ///< number of earlier results it consumes
   };
   static std::optional<std::int64_t> apply(Kind kind, std::int64_t a, std::int64_t b);
-  std::vector<Step> m_steps;  ///< operands before what takes them
+  std::vector<Step> m_steps;  ///< operands before the steps that consume them
   std::vector<std::string> m_symbols;
 };
 

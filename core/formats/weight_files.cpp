@@ -1,4 +1,5 @@
 #include "formats/weight_files.h"
+#include "formats/exported_weights.h"
 
 #include "base/json.h"
 #include "base/quantities.h"
@@ -20,19 +21,16 @@ constexpr std::string_view kSingleFile = "model.safetensors";
 constexpr std::string_view kIndexFile = "model.safetensors.index.json";
 constexpr std::string_view kSuffix = ".safetensors";
 
-/// Formats that Cleave does not read, told apart by their suffix.
+/// Formats that Cleave does not read, recognised by their suffix.
 struct ForeignFormat {
   std::string_view suffix, name, wayOut;
 };
 constexpr std::string_view kFromPickle =
-    "a pickle can run any program when it is loaded, so Cleave does not read it; convert it once, if you trust it, "
-    "with: python -c "
-    "\"import sys; from transformers import AutoModelForCausalLM as M; "
-    "M.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[2])\" "
-    "FOLDER NEW_FOLDER";
+    "a pickle can run any program when it is loaded, so Cleave does not read it. If you trust it, convert it once "
+    "with: python -c \"import sys; from transformers import AutoModelForCausalLM as M; "
+    "M.from_pretrained(sys.argv[1]).save_pretrained(sys.argv[2])\" FOLDER NEW_FOLDER";
 constexpr std::string_view kFromHub =
-    "Cleave reads safetensors: take the model's safetensors files from where it was published, or open a folder with "
-    "its config.json alone";
+    "Cleave reads safetensors. Download the model's safetensors files, or open a folder with only its config.json";
 constexpr ForeignFormat kForeignFormats[] = {
     {".bin", "PyTorch pickle", kFromPickle},
     {".pt", "PyTorch pickle", kFromPickle},
@@ -45,7 +43,7 @@ constexpr ForeignFormat kForeignFormats[] = {
     {".onnx", "ONNX", kFromHub},
 };
 
-/// What a Trainer leaves beside a model; pickles, but not its weights.
+/// Files that a Trainer leaves beside a model. They are pickles, but not weights.
 bool isTrainerState(std::string_view name) {
   constexpr std::string_view kPrefixes[] = {"training_args.", "optimizer.", "scheduler.", "scaler.", "rng_state"};
   return std::any_of(std::begin(kPrefixes), std::end(kPrefixes),
@@ -61,9 +59,9 @@ Result<std::vector<std::string>> filesIn(const fs::path& folder) {
     if (!it->is_directory(ignored)) {
       names.push_back(name);
     } else if (name == kIndexFile || (name.starts_with("model") && name.ends_with(kSuffix))) {
-      // Whoever gave a folder this name has weights in mind that would be passed over without a word.
-      return fail(ErrorCode::BadInput, "{} is a directory, where a file with that name holds weights: {}.",
-                  it->path().string(), "give it another name, or put the file in its place");
+      // A folder with such a name is probably meant to be weights. Ignoring it silently would be wrong.
+      return fail(ErrorCode::BadInput, "{} is a directory, but a file of that name would hold weights: {}.",
+                  it->path().string(), "rename it, or replace it with the file");
     }
   }
   if (error) return fail(ErrorCode::BadInput, "Cannot list {}: {}.", folder.string(), error.message());
@@ -85,8 +83,9 @@ Result<WeightFiles> readWeightIndex(const fs::path& folder) {
   CLEAVE_TRY(const JsonObject index, JsonObject::of(json, file.string()));
   const nlohmann::json* map = index.find("weight_map");
   if (map == nullptr || !map->is_object())
-    return index.wrong("weight_map", "an object that says which file holds each tensor");
-  if (map->empty()) return fail(ErrorCode::BadInput, "{}: weight_map names no tensor.", file.string());
+    return index.wrong("weight_map", "an object that maps each tensor to its file");
+  if (map->empty())
+    return fail(ErrorCode::BadInput, "{}: weight_map has no tensors. Download the file again.", file.string());
   WeightFiles weights;
   std::set<std::string> files;
   for (const auto& [tensor, value] : map->items()) {
@@ -107,7 +106,7 @@ Result<WeightFiles> readWeightIndex(const fs::path& folder) {
 
 namespace {
 
-/// Names the first file that the index wants and the folder lacks.
+/// Names the first file of the index that is missing in the folder.
 Result<void> checkComplete(const WeightFiles& weights, const fs::path& folder) {
   std::vector<std::string> missing;
   for (const std::string& file : weights.files) {
@@ -120,7 +119,7 @@ Result<void> checkComplete(const WeightFiles& weights, const fs::path& folder) {
   const std::string others = missing.size() > 1 ? fmt::format(" (and {} more of the index)", missing.size() - 1) : "";
   return fail(
       ErrorCode::BadInput,
-      "{} is missing{}: {} says that it holds {}; download it again or open config.json alone in a folder of its own.",
+      "{} is missing{}: {} says that it holds {}. Download it again, or open config.json in a folder of its own.",
       (folder / missing.front()).string(), others, kIndexFile, quotedText(wants->first));
 }
 
@@ -144,12 +143,12 @@ std::optional<ShardFamily> familyOf(std::string_view name) {
   };
   const int index = numberAt(kTail - 1);
   const ShardFamily family{std::string(name.substr(0, name.size() - kTail)), numberAt(kSuffix.size() + kDigits)};
-  // What does not read back as the same name was no such name.
+  // The name is valid only if it is reproduced from its numbers.
   const bool isShard = index >= 1 && index <= family.count && family.fileName(index) == name;
   return isShard ? std::optional(family) : std::nullopt;
 }
 
-/// Shards without an index still say in their names how many they are.
+/// Without an index, the names of shards still contain their total number.
 Result<void> checkFamilies(const std::vector<std::string>& shards, const fs::path& folder) {
   std::set<ShardFamily> checked;
   for (const std::string& shard : shards) {
@@ -158,7 +157,7 @@ Result<void> checkFamilies(const std::vector<std::string>& shards, const fs::pat
     for (int index = 1; index <= family->count; ++index) {
       const std::string wanted = family->fileName(index);
       if (contains(shards, wanted)) continue;
-      return fail(ErrorCode::BadInput, "{} is missing, one of {} by the name of {}; download it again.",
+      return fail(ErrorCode::BadInput, "{} is missing. It is one of {} according to the name of {}. Download it again.",
                   (folder / wanted).string(), counted(family->count, "file"), shard);
     }
   }
@@ -190,7 +189,7 @@ Result<std::vector<std::string>> weightFilesAmong(const std::vector<std::string>
   }
   if (others.size() > 1) {
     return fail(ErrorCode::BadInput,
-                "{} has {} safetensors files ({}, {}{}) and no {}: it is unclear which hold the weights; name them "
+                "{} has {} safetensors files ({}, {}{}) and no {}, so it is unclear which are weights. Name them "
                 "model-00001-of-{:05}.safetensors and so on.",
                 where, others.size(), others[0], others[1], others.size() > 2 ? ", ..." : "", kIndexFile,
                 others.size());
@@ -201,15 +200,15 @@ Result<std::vector<std::string>> weightFilesAmong(const std::vector<std::string>
 
 namespace {
 
-/// Who put a link into its folder may say where it leads: the folder's owner, this user, the system. Others can only
-/// where many may write (/tmp), and Linux does not follow theirs there either (fs.protected_symlinks).
+/// A link is trusted if its maker is the folder's owner, this user or the system. Other users can create links only in
+/// a folder where many may write (/tmp), and Linux does not follow those there either (fs.protected_symlinks).
 bool isTrusted(const struct stat& link, const fs::path& parent) {
   struct stat folder {};
   return link.st_uid == ::geteuid() || link.st_uid == 0 ||
          (::stat(parent.c_str(), &folder) == 0 && link.st_uid == folder.st_uid);
 }
 
-/// Every link that the name itself goes through. What a trusted link leads to is its maker's business.
+/// Checks every link in the name itself. The targets of trusted links are not checked.
 Result<void> checkLinks(const fs::path& folder, const fs::path& name) {
   fs::path at = folder;
   for (const fs::path& part : name) {
@@ -218,7 +217,7 @@ Result<void> checkLinks(const fs::path& folder, const fs::path& name) {
     struct stat info {};
     if (::lstat(at.c_str(), &info) != 0 || !S_ISLNK(info.st_mode) || isTrusted(info, parent)) continue;
     return fail(ErrorCode::BadInput,
-                "{} is a link that neither you nor the owner of {} put there: put the file itself there.", at.string(),
+                "{} is a link that neither you nor the owner of {} made. Put the file itself there.", at.string(),
                 parent.string());
   }
   return {};
@@ -242,7 +241,7 @@ Result<void> checkWeightFileName(std::string_view name) {
     if (part == "..") return refuse("the path contains \"..\"");
   }
   const bool isPickle = name.ends_with(".bin") || name.ends_with(".pt") || name.ends_with(".pth");
-  if (isPickle) return refuse("that is a pickle, which Cleave does not read");
+  if (isPickle) return refuse("it is a pickle, which Cleave does not read");
   if (!name.ends_with(kSuffix) || name.size() == kSuffix.size()) return refuse("the name does not end in .safetensors");
   return {};
 }
@@ -252,9 +251,9 @@ Result<RandomAccessFile> openWeightFile(const fs::path& folder, const std::strin
   const fs::path file = folder / name;
   CLEAVE_TRY(RandomAccessFile opened, RandomAccessFile::open(file));
   CLEAVE_TRY_VOID(checkLinks(folder, name));
-  // What the name leads to by these links must be what was opened.
+  // The target of these links must be the opened file.
   if (opened.isAt(file)) return opened;
-  return fail(ErrorCode::BadInput, "{} was replaced while it was opened: try again when nothing writes to it.",
+  return fail(ErrorCode::BadInput, "{} was replaced while it was opened. Try again when nothing writes to it.",
               file.string());
 }
 
@@ -272,7 +271,7 @@ Result<WeightsBeside> readWeightsBeside(const fs::path& path) {
     beside.folder = absolute;
     CLEAVE_TRY(const WeightFiles found, findWeightFiles(absolute));
     if (found.files.empty())
-      return fail(ErrorCode::BadInput, "{} has no safetensors files to read weights from.", path.string());
+      return fail(ErrorCode::BadInput, "{} has no safetensors files with weights.", path.string());
     files = found.files;
   } else {
     beside.folder = absolute.parent_path();

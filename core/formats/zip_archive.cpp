@@ -25,7 +25,7 @@ constexpr std::uint16_t kEncrypted = 0x0001, kSizesFollow = 0x0008, kStrongEncry
 using Bytes = std::vector<char>;
 std::string_view viewOf(const Bytes& bytes) { return {bytes.data(), bytes.size()}; }
 
-/// Little-endian numbers from bytes whose count was checked.
+/// Little-endian numbers from bytes whose count is already checked.
 class Fields {
  public:
   explicit Fields(std::string_view bytes) : m_bytes(bytes) {}
@@ -45,13 +45,13 @@ class Fields {
   std::string_view m_bytes;
 };
 
-/// What the end of the file says of the directory.
+/// The directory as described by the end of the file.
 struct Directory {
   std::uint64_t entries = 0, bytes = 0, offset = 0;
-  std::int64_t end = 0;  ///< where the records behind it begin
+  std::int64_t end = 0;  ///< offset of the records after it
 };
 
-/// An entry with where its header begins.
+/// An entry, with the offset of its header.
 struct Listed {
   ZipEntry entry;
   std::int64_t header = 0;
@@ -100,7 +100,9 @@ class DirectoryReader {
       if (fields.u32(start) != kEndSignature || at + kEndBytes + fields.u16(start + 20) != tailBytes) continue;
       return directoryOf(Fields(viewOf(tail).substr(start)), m_fileBytes - tailBytes + at);
     }
-    return refuse("it is no complete zip archive, its directory at the end is missing: save or copy it again.");
+    return refuse(
+        "it is not a complete zip archive, because the directory at its end is missing: save or copy it "
+        "again.");
   }
 
   Result<Directory> directoryOf(const Fields& end, std::int64_t endOffset) const {
@@ -115,20 +117,20 @@ class DirectoryReader {
       onThisVolume = fields.u64(24);
     }
     if (volumes != 0 || onThisVolume != directory.entries)
-      return refuse("it is one volume of a zip archive that is split over several: put them together first.");
+      return refuse("it is one volume of a split zip archive: join the volumes first.");
     if (directory.entries > kMostEntries)
-      return refuse("it announces {} zip entries; at most {} are accepted.", directory.entries, kMostEntries);
+      return refuse("it announces {} zip entries; the limit is {}.", directory.entries, kMostEntries);
     if (directory.bytes > kMostDirectoryBytes)
-      return refuse("its zip directory has {} bytes; at most {} are accepted.", directory.bytes, kMostDirectoryBytes);
+      return refuse("its zip directory has {} bytes; the limit is {}.", directory.bytes, kMostDirectoryBytes);
     const auto start = static_cast<std::int64_t>(std::min<std::uint64_t>(directory.offset, m_fileBytes));
     if (directory.offset > static_cast<std::uint64_t>(m_fileBytes) ||
         start + static_cast<std::int64_t>(directory.bytes) != directory.end) {
-      return refuse("its zip directory is not where the end of the file says: save or copy it again.");
+      return refuse("its zip directory is not at the offset given at the end of the file: save or copy it again.");
     }
     return directory;
   }
 
-  /// The record of 64-bit numbers and its offset; nullopt where the archive has none.
+  /// The 64-bit record and its offset; nullopt: the archive does not have it.
   Result<std::optional<std::pair<Bytes, std::int64_t>>> findEnd64(std::int64_t endOffset) const {
     if (endOffset < kLocator64Bytes + kEnd64Bytes) return std::nullopt;
     CLEAVE_TRY(const Bytes locator, bytesAt(endOffset - kLocator64Bytes, kLocator64Bytes));
@@ -137,10 +139,12 @@ class DirectoryReader {
     const std::uint64_t at = fields.u64(8);
     const std::int64_t last = endOffset - kLocator64Bytes - kEnd64Bytes;
     if (at > static_cast<std::uint64_t>(last))
-      return refuse("its 64-bit zip directory lies at byte {}, outside of the file.", at);
+      return refuse("its 64-bit zip directory is at byte {}, outside of the file.", at);
     CLEAVE_TRY(Bytes record, bytesAt(static_cast<std::int64_t>(at), kEnd64Bytes));
     if (Fields(record).u32(0) != kEnd64Signature)
-      return refuse("its 64-bit zip directory is not where the end of the file says: save or copy it again.");
+      return refuse(
+          "its 64-bit zip directory is not at the offset given at the end of the file: save or copy it "
+          "again.");
     return std::pair(std::move(record), static_cast<std::int64_t>(at));
   }
 
@@ -153,7 +157,7 @@ class DirectoryReader {
       CLEAVE_TRY(Listed one, readListed(rest, i));
       listed.push_back(std::move(one));
     }
-    if (!rest.empty()) return refuse("its zip directory goes on behind its {} entries.", directory.entries);
+    if (!rest.empty()) return refuse("its zip directory is longer than its {} entries.", directory.entries);
     return listed;
   }
 
@@ -163,9 +167,9 @@ class DirectoryReader {
     const Fields fields(rest);
     const std::size_t nameBytes = fields.u16(28), extraBytes = fields.u16(30), commentBytes = fields.u16(32);
     const std::size_t total = static_cast<std::size_t>(kDirectoryBytes) + nameBytes + extraBytes + commentBytes;
-    if (total > rest.size()) return refuse("entry {} of its zip directory is cut off.", index);
+    if (total > rest.size()) return refuse("entry {} of its zip directory is truncated.", index);
     if (nameBytes > kLongestName) {
-      return refuse("entry {} of its zip directory has a name of {} bytes; at most {} are accepted.", index, nameBytes,
+      return refuse("entry {} of its zip directory has a name of {} bytes; the limit is {}.", index, nameBytes,
                     kLongestName);
     }
     Listed one;
@@ -179,30 +183,31 @@ class DirectoryReader {
 
   Result<void> readSizes(Listed& one, const Fields& fields, std::string_view extra) const {
     if (one.entry.name.empty() || !isUtf8(one.entry.name) || one.entry.name.find('\0') != std::string::npos)
-      return refuse(one, "has no name in UTF-8.");
+      return refuse(one, "has a name that is not UTF-8.");
     if ((one.flags & (kEncrypted | kStrongEncryption | kMasked)) != 0)
       return refuse(one, "is encrypted: save the program without a password.");
     if (const std::uint16_t method = fields.u16(10); method != 0) {
       return refuse(one,
-                    "is compressed (method {}), but its bytes are read in place: save it with torch.export.save, which "
-                    "stores them as they are.",
+                    "is compressed (method {}), but Cleave reads entries in place: save it uncompressed, with "
+                    "torch.export.save.",
                     method);
     }
     std::uint64_t packed = fields.u32(20), bytes = fields.u32(24), header = fields.u32(42);
     const std::uint16_t volume = fields.u16(34);
-    if (!takeZip64(extra, bytes, packed, header)) return refuse(one, "has 64-bit sizes that are cut off.");
-    if (volume != 0 && volume != 0xFFFF) return refuse(one, "lies in another volume of the archive.");
-    if (packed != bytes) return refuse(one, "is stored, and yet has {} bytes of {}.", packed, bytes);
+    if (!readZip64(extra, bytes, packed, header)) return refuse(one, "has truncated 64-bit sizes.");
+    if (volume != 0 && volume != 0xFFFF) return refuse(one, "is in another volume of the archive.");
+    if (packed != bytes)
+      return refuse(one, "is stored uncompressed, but has {} bytes for a size of {}.", packed, bytes);
     const auto fileBytes = static_cast<std::uint64_t>(m_fileBytes);
     if (bytes > fileBytes || header > fileBytes - bytes)
-      return refuse(one, "has {} bytes from {} on, more than the file has: it is cut off.", bytes, header);
+      return refuse(one, "has {} bytes from {} on, beyond the end of the file: it is truncated.", bytes, header);
     one.entry.bytes = static_cast<std::int64_t>(bytes);
     one.header = static_cast<std::int64_t>(header);
     return {};
   }
 
-  /// Replaces the numbers that did not fit 32 bits, in the format's order. False where they are announced and missing.
-  static bool takeZip64(std::string_view extra, std::uint64_t& bytes, std::uint64_t& packed, std::uint64_t& header) {
+  /// Replaces numbers that did not fit 32 bits, in the format's order. False if they are announced but missing.
+  static bool readZip64(std::string_view extra, std::uint64_t& bytes, std::uint64_t& packed, std::uint64_t& header) {
     constexpr std::uint64_t kTooLarge = 0xFFFFFFFF;
     std::string_view field;
     while (extra.size() >= 4) {
@@ -221,7 +226,7 @@ class DirectoryReader {
     return true;
   }
 
-  /// From the entry's own header: where its bytes begin.
+  /// Reads the start of the bytes from the entry's own header.
   Result<void> locate(Listed& one) const {
     if (one.header > m_fileBytes - kLocalBytes) return refuse(one, "has no header inside the file.");
     CLEAVE_TRY(const Bytes bytes, bytesAt(one.header, kLocalBytes));
@@ -229,16 +234,16 @@ class DirectoryReader {
     const std::int64_t nameBytes = fields.u16(26), extraBytes = fields.u16(28);
     if (fields.u32(0) != kLocalSignature || nameBytes != std::ssize(one.entry.name) || fields.u16(8) != 0 ||
         fields.u16(6) != one.flags || !sizesAgree(one, fields)) {
-      return refuse(one, "has a header that does not agree with the archive's directory: save or copy it again.");
+      return refuse(one, "has a header that contradicts the archive's directory: save or copy it again.");
     }
     one.entry.offset = one.header + kLocalBytes + nameBytes + extraBytes;
-    if (one.entry.offset > m_fileBytes - one.entry.bytes) return refuse(one, "is cut off.");
+    if (one.entry.offset > m_fileBytes - one.entry.bytes) return refuse(one, "is truncated.");
     CLEAVE_TRY(const Bytes name, bytesAt(one.header + kLocalBytes, nameBytes));
-    if (viewOf(name) != one.entry.name) return refuse(one, "is called {} in its own header.", quotedText(viewOf(name)));
+    if (viewOf(name) != one.entry.name) return refuse(one, "is named {} in its own header.", quotedText(viewOf(name)));
     return {};
   }
 
-  /// Sizes that stand behind the bytes, or in the 64-bit field, are left to the directory.
+  /// Sizes after the bytes, or in the 64-bit field, are taken from the directory.
   static bool sizesAgree(const Listed& one, const Fields& local) {
     constexpr std::uint32_t kElsewhere = 0xFFFFFFFF;
     if ((one.flags & kSizesFollow) != 0) return true;
@@ -301,7 +306,7 @@ Result<void> ZipArchive::readDirectory(std::int64_t fileBytes) {
   CLEAVE_TRY(m_entries, DirectoryReader(m_readAt, fileBytes, m_where).read());
   for (std::size_t i = 0; i < m_entries.size(); ++i) {
     if (m_index.emplace(m_entries[i].name, i).second) continue;
-    return fail(ErrorCode::BadInput, "{}: two zip entries are called {}.", m_where, quotedText(m_entries[i].name));
+    return fail(ErrorCode::BadInput, "{}: two zip entries have the name {}.", m_where, quotedText(m_entries[i].name));
   }
   return {};
 }
@@ -313,8 +318,8 @@ const ZipEntry* ZipArchive::find(std::string_view name) const {
 
 Result<std::string> ZipArchive::text(const ZipEntry& entry, std::int64_t maxBytes) const {
   if (entry.bytes > maxBytes) {
-    return fail(ErrorCode::BadInput, "{}: the zip entry {} has {}; at most {} are accepted.", m_where,
-                quotedText(entry.name), counted(entry.bytes, "byte"), maxBytes);
+    return fail(ErrorCode::BadInput, "{}: the zip entry {} has {}; the limit is {}.", m_where, quotedText(entry.name),
+                counted(entry.bytes, "byte"), maxBytes);
   }
   std::string text(static_cast<std::size_t>(entry.bytes), '\0');
   CLEAVE_TRY_VOID(read(entry, 0, std::as_writable_bytes(std::span(text))));

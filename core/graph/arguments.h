@@ -1,26 +1,27 @@
 #pragma once
-/// Arguments of a call, read by their position in the operator's schema. Foreign graphs may leave arguments out and
-/// put anything anywhere: what is absent, None or of another kind is not there.
+/// Arguments of a call, read by their position in the operator's schema. Exported graphs may omit arguments or contain
+/// any value. An argument that is absent, None or of another kind counts as missing.
 #include "graph/graph.h"
 
 #include <optional>
 
 namespace cleave::graph {
 
-/// Null when it is absent or None.
+/// Null if the argument is absent or None.
 const Argument* argumentAt(const Node& node, std::size_t position);
-/// A tensor; an invalid id when there is none.
+/// A tensor argument; an invalid id if it is missing.
 ValueId operandAt(const Node& node, std::size_t position);
 std::optional<std::int64_t> integerAt(const Node& node, std::size_t position);
 /// A real number or an integer.
 std::optional<double> numberAt(const Node& node, std::size_t position);
 std::optional<bool> flagAt(const Node& node, std::size_t position);
-/// Null when there is no list of integers.
+/// Null if the argument is not a list of integers.
 const std::vector<std::int64_t>* integersAt(const Node& node, std::size_t position);
 
-/// A dimension counted from the front, [0, rank); a scalar counts as having one. nullopt: it is out of range.
+/// A dimension counted from the front, [0, rank). A scalar has rank 1. nullopt if it is out of range.
 std::optional<int> wrapDim(std::int64_t dim, int rank);
-/// Where a permute (argument 1 is the order) puts dimension `dim`; nullopt: nowhere, or there is no order.
+/// The position of dimension `dim` after a permute (argument 1 is the order). nullopt if the order is missing or lacks
+/// it.
 std::optional<int> placeAfterPermute(const Node& node, int dim);
 
 }  // namespace cleave::graph

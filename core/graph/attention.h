@@ -1,5 +1,5 @@
 #pragma once
-/// The heads of an attention operator, as its operands' shapes tell them.
+/// The heads of an attention operator, from the shapes of its operands.
 #include "graph/graph.h"
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace cleave::graph {
 
-/// Queries of [.., heads, positions, head size], keys and values of as many heads or fewer (grouped or multi-query
+/// Queries are [.., heads, positions, head size]. Keys and values have as many heads, or fewer (grouped or multi-query
 /// attention).
 struct Heads {
   std::int64_t query = 1;
@@ -15,10 +15,10 @@ struct Heads {
   bool operator==(const Heads&) const = default;
 };
 
-/// Of an attention operator whose query has heads; else nullopt.
+/// The heads of an attention operator. nullopt for other nodes and for queries without heads.
 std::optional<Heads> headsOf(const Graph& graph, NodeId node);
 
-/// The smallest value that `value` is a view or repetition of; the earliest of equals.
+/// The smallest value that `value` is a view or repetition of; the earliest of equal ones.
 ValueId beforeRepetition(const Graph& graph, ValueId value);
 
 }  // namespace cleave::graph

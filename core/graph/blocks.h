@@ -1,12 +1,12 @@
 #pragma once
-/// Where a model repeats itself, by the names of its modules.
+/// The repeated blocks of a model, from the names of its modules.
 #include <string>
 #include <string_view>
 
 namespace cleave::graph {
 
-/// The outermost element of a list of modules that a module lies in: "model.layers.3" of "model.layers.3.mlp.up_proj",
-/// "0" of "0.linear"; empty: it is in no list.
+/// The outermost element of a module list that contains the module: "model.layers.3" for "model.layers.3.mlp.up_proj",
+/// "0" for "0.linear". Empty if no list contains it.
 std::string blockPath(std::string_view module);
 
 }  // namespace cleave::graph

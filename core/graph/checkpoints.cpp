@@ -13,7 +13,7 @@ bool isCall(const Graph& graph, ValueId value) {
   return graph.node(graph.value(value).producer).kind == NodeKind::Call;
 }
 
-/// By NodeId: 1 + which of the blocks it is in; 0: none.
+/// By NodeId: 1 + the index of the block that contains the node; 0 if no block does.
 std::vector<std::uint32_t> blocksOf(const Graph& graph, const std::vector<std::string>& paths) {
   std::unordered_map<std::string, std::uint32_t> known;
   for (const std::string& path : paths) known.emplace(path, static_cast<std::uint32_t>(known.size() + 1));

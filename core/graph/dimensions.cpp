@@ -35,7 +35,7 @@ class Finder {
   const Shape& shape(ValueId value) const { return m_graph.shapeOf(value); }
   Meanings& of(ValueId value) { return m_of[value.index()]; }
 
-  /// Values that reach an output or the loss through no further layer.
+  /// Finds the values that reach an output or the loss without another layer.
   void findEnds() {
     m_reachesEnd.assign(m_graph.values.size(), false);
     for (const Output& output : m_graph.outputs) m_reachesEnd[output.value.index()] = true;
@@ -94,7 +94,7 @@ class Finder {
     out.back() = makesClasses ? Meaning::Vocabulary : Meaning::Features;
   }
 
-  /// Runs of dimensions with equal products on both sides belong together.
+  /// Matches runs of dimensions with equal products on both sides.
   void reshape(ValueId from, ValueId to) {
     const Shape &a = shape(from), &b = shape(to);
     const Meanings& in = of(from);
@@ -150,7 +150,7 @@ class Finder {
     }
   }
 
-  /// Rows from the left, columns from the right, what is before them from either.
+  /// Rows from the left, columns from the right, leading dimensions from either.
   void product(const std::vector<ValueId>& operands, ValueId result) {
     if (operands.size() < 2) return;
     const ValueId left = operands[operands.size() - 2], right = operands.back();
@@ -165,7 +165,7 @@ class Finder {
     return shape(operands[0]).size() != shape(result).size() && operands.size() == 1;
   }
 
-  /// Equal sizes in order; a dimension that is gone or new is skipped, when there is one way to do so.
+  /// Equal sizes match in order. A removed or new dimension is skipped if that is unambiguous.
   void dropOrAdd(ValueId from, ValueId to) {
     const Shape &a = shape(from), &b = shape(to);
     if (a.size() == b.size()) return align(from, to);
@@ -176,7 +176,8 @@ class Finder {
     std::size_t back = 0;
     while (back + front < less.size() && more[more.size() - 1 - back] == less[less.size() - 1 - back]) ++back;
     if (front + back != less.size()) return;
-    // Equal neighbours of what was dropped could be it as well: only what lies before or behind all of them is sure.
+    // Neighbours with the size of the removed dimension are ambiguous. Only dimensions before or after all of them are
+    // certain.
     while (front > 0 && more[front - 1] == more[front]) --front;
     while (back > 0 && more[more.size() - back] == more[more.size() - 1 - back]) --back;
     const Meanings& in = of(from);
@@ -189,7 +190,7 @@ class Finder {
     if (of(from).size() == of(to).size()) of(to) = of(from);
   }
 
-  /// As broadcasting does: from the right, where sizes agree or a part of the dimension is left.
+  /// Aligns as broadcasting does: from the right, if sizes agree or a part of the dimension is left.
   void align(ValueId from, ValueId to) {
     const Shape &a = shape(from), &b = shape(to);
     for (std::size_t back = 1; back <= a.size() && back <= b.size(); ++back) {
@@ -202,7 +203,7 @@ class Finder {
 
   const Graph& m_graph;
   std::vector<Meanings> m_of;
-  std::set<std::int64_t> m_vocabularies;  ///< rows of the embeddings so far
+  std::set<std::int64_t> m_vocabularies;  ///< vocabulary sizes of the embeddings so far
   std::vector<bool> m_reachesEnd;
 };
 

@@ -1,7 +1,7 @@
 #pragma once
-/// What the dimensions of a model's values mean, where its operators tell: layers make features and vocabularies,
-/// inputs bring batch and sequence, and cutting features into (heads, head size) makes heads. Followed forwards through
-/// operators by their shapes; what an operator mixes is unknown from there on, and nothing is guessed from a size
+/// The meanings of the dimensions of a model's values. Layers make features and vocabularies, inputs have batch and
+/// sequence, and a view of features as (heads, head size) makes heads. The meanings follow operators forwards by their
+/// shapes. They are unknown after an operator that mixes dimensions, and are never guessed from a size alone.
 /// alone.
 ///
 ///     const auto meanings = dimensionMeanings(graph);
@@ -17,7 +17,7 @@ enum class Meaning : std::uint8_t { Unknown, Batch, Sequence, Tokens, Heads, Hea
 inline constexpr int kMeanings = 9;
 std::string_view toText(Meaning meaning);  ///< "heads", "head size", "features"...; empty for Unknown
 
-/// By ValueId, one for each dimension. Linear in operators.
+/// By ValueId, one meaning for each dimension. Runs in time linear in the number of operators.
 std::vector<std::vector<Meaning>> dimensionMeanings(const Graph& graph);
 
 }  // namespace cleave::graph

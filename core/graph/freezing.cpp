@@ -27,8 +27,8 @@ Result<void> checkPatterns(const Graph& graph, const std::vector<std::string>& p
   for (const std::string& pattern : patterns) {
     const auto isCovered = [&](const std::string& name) { return covers(pattern, graph, name); };
     if (std::ranges::any_of(parameters, isCovered)) continue;
-    return fail(ErrorCode::BadUsage, "{} \"{}\" matches no parameter of the model. Its first is {}.", flag, pattern,
-                parameters.empty() ? "missing" : parameters.front());
+    return fail(ErrorCode::BadUsage, "{} \"{}\" does not match any parameter of the model. Its first parameter is {}.",
+                flag, pattern, parameters.empty() ? "missing" : parameters.front());
   }
   return {};
 }
@@ -50,7 +50,7 @@ Result<void> freezeParameters(Graph& graph, const Freezing& asked) {
     isAnyLeft = isAnyLeft || !graph.frozen.contains(name);
   }
   if (isAnyLeft) return {};
-  return fail(ErrorCode::BadUsage, "--freeze and --train-only leave no parameter to train.");
+  return fail(ErrorCode::BadUsage, "No parameter is left to train. Relax --freeze or --train-only.");
 }
 
 }  // namespace cleave::graph

@@ -13,7 +13,7 @@ bool isTrainable(const Graph& graph, const Node& node) {
   return node.kind == NodeKind::Parameter && !graph.frozen.contains(graph.value(node.results[0]).name);
 }
 
-/// By value: it depends on a parameter that is trained. By node likewise.
+/// Marks values that depend on a trained parameter, and nodes likewise.
 void findDependent(const Graph& graph, Gradients& found) {
   std::vector<bool> stops;
   for (const std::string& op : graph.ops) stops.push_back(operatorOf(op).stopsGradient);
@@ -41,7 +41,7 @@ void findOutputs(const Graph& graph, Gradients& found) {
     found.isOutput[output.value.index()] = !found.loss.isValid() || output.value == found.loss;
 }
 
-/// What no output depends on has no gradient.
+/// Values that no output depends on have no gradient.
 void dropIdle(const Graph& graph, Gradients& found) {
   std::vector<bool> gets = found.isOutput;
   for (std::size_t n = graph.nodes.size(); n-- > 0;) {

@@ -1,7 +1,9 @@
 #include "graph/json.h"
 
 #include "base/json.h"
+#include "graph/graph_builder.h"
 #include "graph/type_text.h"
+#include "graph/verify.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,10 +16,10 @@
 ///              "scope": index, "origin": index, "data": [bytes as hex]],
 ///    "outputs": [[name, value]...], "tied": {parameter: [names]}, "packed": {parameter: bytes},
 ///    "frozen": [parameters]}
-/// Arguments: null, numbers, booleans and strings as themselves; reals are {"f": x} so that 1.0 stays a real; a value
-/// is
-/// {"v": id}; lists of values {"vs": [id or null...]}, of reals {"fs": [...]}, of booleans {"bs": [...]}, of integers
-/// [...]; {"dtype": "f32"}; {"device": true}. inf and nan are the strings "inf", "-inf", "nan" inside "f".
+/// Arguments: null, numbers, booleans and strings as they are. Reals are {"f": x}, so that 1.0 remains a real. A value
+/// is {"v": id}. Lists are {"vs": [id or null...]} for values, {"fs": [...]} for reals, {"bs": [...]} for booleans,
+/// [...] for integers. Further forms are {"dtype": "f32"} and {"device": true}. inf and nan are the strings "inf",
+/// "-inf", "nan" inside "f".
 
 namespace cleave::graph {
 namespace {
@@ -34,7 +36,7 @@ class Reader {
     CLEAVE_TRY_VOID(readScopes(graph));
     CLEAVE_TRY(const JsonArray nodes, graph.array("nodes"));
     if (nodes.size() > kMaxNodes)
-      return fail(ErrorCode::BadInput, "graph.nodes has {} entries; at most {} are accepted.", nodes.size(), kMaxNodes);
+      return fail(ErrorCode::BadInput, "graph.nodes has {} entries; the limit is {}.", nodes.size(), kMaxNodes);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
       CLEAVE_TRY(const JsonObject node, nodes.object(i));
       CLEAVE_TRY_VOID(readNode(node));
@@ -47,10 +49,10 @@ class Reader {
   }
 
  private:
-  /// Ids in a file lie below this.
+  /// Ids in a file must be less than `bound`.
   static IntegerRange below(std::size_t bound) { return {0, static_cast<std::int64_t>(bound) - 1}; }
 
-  /// Parents stand before their children, so that a path makes one scope and not as many as it has parts.
+  /// Parents come before their children, so that a path creates one scope and not one for each of its parts.
   Result<void> readScopes(const JsonObject& graph) {
     CLEAVE_TRY(const JsonArray scopes, graph.array("scopes"));
     std::unordered_set<std::string> paths{""};
@@ -61,9 +63,10 @@ class Reader {
       const auto dot = path.rfind('.');
       const std::string parent = dot == std::string::npos ? "" : path.substr(0, dot);
       if (path.size() > kMaxScopeBytes)
-        return fail(ErrorCode::BadInput, "{} is longer than {} bytes.", scope.nameOf("path"), kMaxScopeBytes);
+        return fail(ErrorCode::BadInput, "{} is longer than the limit of {} bytes.", scope.nameOf("path"),
+                    kMaxScopeBytes);
       if (path.empty() != (i == 0))
-        return scope.wrong("path", i == 0 ? "empty, as the first scope is the root" : "a dotted path");
+        return scope.wrong("path", i == 0 ? "empty (the first scope is the root)" : "a dotted path");
       if (!paths.contains(parent))
         return fail(ErrorCode::BadInput, "{} is {}, but its parent does not come before it.", scope.nameOf("path"),
                     quotedText(path));
@@ -86,9 +89,9 @@ class Reader {
       if (!parsed)
         return result.wrong(1, fmt::format("a tensor type such as f32[2,8], of at most {} dimensions", kMaxDimensions));
       types.push_back(*parsed);
-      // Here, before a builder that makes names unique tries one after the other.
+      // Checked here, because the builder would search long for unique names.
       if (!m_names.insert(names.back()).second)
-        return fail(ErrorCode::BadInput, "{} is {}, as another value is called.", result.nameOf(0),
+        return fail(ErrorCode::BadInput, "{} is {}, the name of another value.", result.nameOf(0),
                     quotedText(names.back()));
     }
     CLEAVE_TRY(const std::int64_t scopeIndex, node.integer("scope", below(m_scopes.size()), 0));
@@ -144,7 +147,7 @@ class Reader {
     return data;
   }
 
-  /// The item as the id of a value that the nodes before made; null is none.
+  /// The item as the id of a value that an earlier node produced. null gives an invalid id.
   Result<ValueId> valueId(const JsonArray& list, std::size_t i) const {
     if (list[i].is_null()) return ValueId();
     CLEAVE_TRY(const std::int64_t id, list.integer(i, below(m_builder.current().values.size())));
@@ -169,7 +172,7 @@ class Reader {
     return Argument(std::move(items));
   }
 
-  /// {"f": 1.0} and the other kinds that JSON cannot tell apart.
+  /// {"f": 1.0} and the other kinds that plain JSON cannot distinguish.
   Result<Argument> taggedArgument(const JsonArray& args, std::size_t i, const std::string& tag,
                                   const nlohmann::json& json) const {
     if (tag == "v") {

@@ -1,6 +1,6 @@
 #pragma once
-/// A graph as JSON, inside plan files, traces and exports: deterministic (same graph, same bytes), every field bounded
-/// on read. The layout stands in json.cpp.
+/// A graph as JSON, in plan files, traces and exports. The output is deterministic (same graph, same bytes), and every
+/// field is bounded on read. json.cpp describes the layout.
 #include "base/json_writer.h"
 #include "graph/graph.h"
 
@@ -8,9 +8,9 @@
 
 namespace cleave::graph {
 
-/// Written as it goes: for graphs of 10,000 nodes, where a tree costs more than the rest of a plan.
+/// Streams the graph: for 10,000 nodes, a JSON tree would cost more than the rest of a plan.
 void writeGraph(JsonWriter& json, const Graph& graph);
-/// The same as a text of its own.
+/// The same JSON as a string.
 std::string toJson(const Graph& graph);
 /// BadInput names the path of the first wrong field ("program.nodes[12].args[3]: ...").
 Result<Graph> graphFromJson(const nlohmann::json& json);

@@ -9,9 +9,9 @@
 namespace cleave::graph {
 namespace {
 
-/// Null: no node with this operator is a layer. An overload that the row does not name may have other arguments.
+/// Null if no node with this operator is a layer. An overload without a row of its own may have other arguments.
 const LayerArguments* layerOf(std::string_view op) {
-  // A handful, asked for at every node: comparing a few lengths is cheaper than a hash.
+  // There are few rows, and every node is looked up. Comparing a few lengths is faster than a hash.
   static const std::vector<const Operator*> rows = [] {
     std::vector<const Operator*> layers;
     for (const Operator& row : operators()) {
@@ -29,22 +29,22 @@ constexpr std::size_t kActivation = 5;  ///< argument of experts
 
 std::size_t rankOf(const Graph& graph, ValueId value) { return graph.shapeOf(value).size(); }
 
-/// addmm scales bias and product by beta and alpha; only the plain form is a layer.
+/// addmm scales bias and product by beta and alpha. Only the plain form is a layer.
 bool isScaled(const Node& node, int factor) {
   if (factor < 0) return false;
   const auto first = static_cast<std::size_t>(factor);
   return numberAt(node, first).value_or(1) != 1 || numberAt(node, first + 1).value_or(1) != 1;
 }
 
-/// Linear, with a matrix for each item of a batch: [batch, in, out].
+/// True for a Linear layer with a matrix for each item of a batch: [batch, in, out].
 bool isOfMatrices(const LayerShape& layer) { return layer.outAxis == 2; }
 
-/// True for [.., heads, tokens, e]: a view has cut the last dimension out of features. What heads are multiplied by is
-/// part of an attention, whose rules follow the split of the heads.
+/// True for [.., heads, tokens, e], if a view made the last dimension from features. A product with heads is part of an
+/// attention, and its rules follow the split of the heads.
 bool isOfHeads(const Graph& graph, ValueId input) {
-  constexpr int kLongestWay = 8;
+  constexpr int kMaxPathLength = 8;
   if (rankOf(graph, input) < 4) return false;
-  for (int steps = 0; steps < kLongestWay; ++steps) {
+  for (int steps = 0; steps < kMaxPathLength; ++steps) {
     const Node& node = graph.node(graph.value(input).producer);
     if (node.kind != NodeKind::Call || layerOf(graph.opName(node))) return false;
     const ValueId before = operandAt(node, 0);
@@ -57,8 +57,8 @@ bool isOfHeads(const Graph& graph, ValueId input) {
   return false;
 }
 
-/// A weight that is computed before it is used counts where an activation is multiplied by it: not one computed weight
-/// by another, not the table of an attention's positions, not a row of numbers by a column.
+/// A computed weight counts only if an activation is multiplied by it. Products of two computed weights, tables of
+/// positions in attention, and a row of numbers times a column do not count.
 bool isPreparedFor(const Graph& graph, const LayerShape& layer) {
   if (!isWeight(graph, layer.weight) || isComputedFromSources(graph, layer.input)) return false;
   const Shape& weight = graph.shapeOf(layer.weight);
@@ -75,8 +75,8 @@ bool isProduct(const Graph& graph, NodeId node, const LayerShape& layer) {
   return isParameter(graph, layer.weight) ? !makesWeight(graph, node) : isPreparedFor(graph, layer);
 }
 
-/// An embedding with scale_grad_by_freq: a row's gradient goes by how often its id occurs, which a rank that has other
-/// rows does not compute.
+/// True for an embedding with scale_grad_by_freq. It scales a row's gradient by the count of its id, and a rank without
+/// the row does not compute that.
 bool countsItsIds(const Node& node, LayerKind kind) {
   constexpr std::size_t kScaleGradByFreq = 3;
   return kind == LayerKind::Embedding && flagAt(node, kScaleGradByFreq).value_or(false);
@@ -141,7 +141,7 @@ std::optional<LayerShape> layerShape(const Graph& graph, NodeId id) {
     layer.outAxis = inTurn ? 2 : 1;
     layer.inAxis = 3 - layer.outAxis;
   }
-  // A graph from a file may say so of a product.
+  // A graph from a file may have such a product.
   const bool hasDimensions = !node.results.empty() && !graph.shapeOf(node.results.front()).empty();
   if (layer.kind != LayerKind::CrossEntropy && !hasDimensions) return std::nullopt;
   return isLayer(graph, id, layer) ? std::optional(layer) : std::nullopt;
@@ -151,7 +151,7 @@ std::string layerName(const Graph& graph, NodeId id) {
   const Node& node = graph.node(id);
   const std::string& scope = graph.scope(node.scope).path;
   const auto layer = layerShape(graph, id);
-  // Weights of classes may be computed of constants alone.
+  // Class weights may be computed from constants only.
   const ValueId main = layer && layer->weight.isValid() ? mainParameter(graph, layer->weight) : ValueId();
   if (!main.isValid()) {
     if (!scope.empty()) return scope;
@@ -159,12 +159,12 @@ std::string layerName(const Graph& graph, NodeId id) {
   }
   std::string weight = weightName(graph, layer->weight);
   const std::string& parameter = graph.value(main).name;
-  // A piece of a packed parameter is named after it: its module has several such layers.
+  // A piece of a packed parameter has its own name, because its module has several such layers.
   if (weight != parameter) return weight;
   std::string owner = parameter.substr(0, std::min(parameter.size(), parameter.rfind('.')));
-  // torch.nn.utils.parametrize keeps what a weight is computed from in modules of its own.
+  // torch.nn.utils.parametrize keeps the original parameters of a weight in modules of its own.
   owner = owner.substr(0, owner.find(".parametrizations."));
-  // A module may compute with the weights of one inside it, without calling that (torch.nn.MultiheadAttention).
+  // A module may compute with the weights of a module inside it without calling that (torch.nn.MultiheadAttention).
   return scope.empty() || owner.starts_with(scope + '.') ? owner : scope;
 }
 

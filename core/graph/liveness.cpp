@@ -70,7 +70,7 @@ MemoryUse Lifetimes::run(std::span<const std::int64_t> bytes, std::span<const st
   for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
     const Node& node = m_graph.node(id);
     if (node.kind == NodeKind::Call) {
-      // What an operator takes over is counted already; it lives on as the result.
+      // The memory that an operator reuses is counted already. It lives on as the result.
       const std::int64_t takenOver = takesOver(id) ? bytes[node.results[0].index()] : 0;
       for (ValueId result : node.results) live += ownsMemory(result) ? bytes[result.index()] : 0;
       live -= takenOver;

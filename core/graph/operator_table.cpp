@@ -2,7 +2,7 @@
 
 #include <array>
 
-/// What is saved follows PyTorch's tools/autograd/derivatives.yaml.
+/// The saved values follow PyTorch's tools/autograd/derivatives.yaml.
 
 namespace cleave::graph {
 namespace {
@@ -114,7 +114,7 @@ constexpr Operator kOperators[] = {
     attention("aten::_scaled_dot_product_flash_attention_for_cpu"),
     attention("aten::_scaled_dot_product_fused_attention_overrideable"),
 
-    // Lookups, and writing by index
+    // Lookups and writes by index
     {.name = "aten::embedding", .cost = CostClass::Lookup, .saves = Saves::Discrete, .layer = kEmbedding},
     {.name = "aten::gather", .cost = CostClass::Lookup, .saves = Saves::Discrete},
     {.name = "aten::index", .cost = CostClass::Lookup, .saves = Saves::Discrete},
@@ -179,7 +179,7 @@ constexpr Operator kOperators[] = {
      .dims = DimsFrom::Regrouped,
      .keepsIndices = true},
 
-    // Elements copied, joined, reordered
+    // Copied, joined and reordered elements
     {"aten::adjoint"},
     {.name = "aten::broadcast_to", .holds = Holds::Repetition},
     {"aten::cat"},
@@ -247,7 +247,7 @@ constexpr Operator kOperators[] = {
     keeps("aten::nll_loss_nd", Saves::Discrete),
     keeps("aten::smooth_l1_loss", Saves::Operands),
 
-    // Along dimensions
+    // Operators along dimensions
     {"aten::all"},
     keeps("aten::amax", Saves::FirstAndResult),
     keeps("aten::amin", Saves::FirstAndResult),
@@ -284,7 +284,7 @@ constexpr Operator kOperators[] = {
     keeps("aten::var", Saves::First),
     keeps("aten::var_mean", Saves::First),
 
-    // Created
+    // Creation
     constant("aten::arange"),
     constant("aten::empty"),
     constant("aten::empty_like"),
@@ -311,7 +311,7 @@ constexpr Operator kOperators[] = {
     constant("aten::zeros"),
     constant("aten::zeros_like"),
 
-    // Element by element
+    // Element-wise
     keeps("aten::abs", Saves::First),
     keeps("aten::acos", Saves::First),
     keeps("aten::acosh", Saves::First),
@@ -414,11 +414,11 @@ constexpr Operator kOperators[] = {
     keeps("aten::where", Saves::Discrete),
     keeps("aten::xlogy", Saves::Operands),
 
-    // Indices made
+    // Operators that make indices
     {"aten::nonzero"},
     {"aten::one_hot"},
 
-    // Cleave's own
+    // Cleave's own operators
     {.name = kAllReduce, .own = ParallelOp::AllReduce, .arguments = kOneTensor},
     {.name = kAllGather, .keepsIndices = true, .own = ParallelOp::AllGather, .arguments = kAlongDim},
     {.name = kGatherInput, .keepsIndices = true, .own = ParallelOp::GatherInput, .arguments = kAlongDim},

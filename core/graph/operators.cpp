@@ -56,7 +56,7 @@ bool fits(const Argument& argument, ArgumentKind kind) {
 }
 
 constexpr std::array<std::string_view, 7> kKindNames{"a tensor", "a tensor or None", "an integer",     "a number",
-                                                     "None",     "a text",           "a list of sizes"};
+                                                     "absent",   "a string",         "a list of sizes"};
 
 }  // namespace
 
@@ -101,7 +101,7 @@ std::optional<ParallelOp> parallelOp(std::string_view op) {
 Result<void> checkArguments(ParallelOp op, const Node& node) {
   const Operator& row = rowOf(op);
   if (node.args.size() != row.arguments.size()) {
-    return fail(ErrorCode::BadInput, "{} takes {} arguments, not {}.", row.name, row.arguments.size(),
+    return fail(ErrorCode::BadInput, "{} needs {} arguments, but the node has {}.", row.name, row.arguments.size(),
                 node.args.size());
   }
   for (std::size_t i = 0; i < node.args.size(); ++i) {
@@ -110,16 +110,6 @@ Result<void> checkArguments(ParallelOp op, const Node& node) {
                 kKindNames[static_cast<std::size_t>(row.arguments[i].kind)]);
   }
   return {};
-}
-
-std::string_view withoutNamespace(std::string_view op) {
-  const auto colons = op.rfind("::");
-  return colons == std::string_view::npos ? op : op.substr(colons + 2);
-}
-
-std::string_view shortName(std::string_view op) {
-  const std::string_view name = withoutNamespace(op);
-  return name.substr(0, name.find('.'));
 }
 
 }  // namespace cleave::graph

@@ -1,5 +1,6 @@
 #include "graph/rewrite.h"
 
+#include "graph/op_names.h"
 #include "graph/operators.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace cleave::graph {
 namespace {
 
-/// New numbers of what is kept, by old number.
+/// New indices of kept items, by old index.
 template <class Id>
 class Numbers {
  public:
@@ -121,8 +122,8 @@ void Rewrite::dropUnread(const std::function<bool(const Node&)>& mustStay) {
   m_isChanged = true;
 }
 
-/// Calls of which something was read and nothing is: the readers first, so that chains go as a whole; then the idle
-/// views of what is gone.
+/// Calls that had readers and lost all of them, readers first so that chains go completely. Then the idle views of
+/// removed values.
 std::vector<bool> Rewrite::gone() const {
   std::vector<std::uint32_t> readers(m_graph.values.size() + m_inserted.size(), 0);
   const auto count = [&](const Node& node) { forEachOperand(node, [&](ValueId value) { ++readers[value.index()]; }); };

@@ -1,11 +1,12 @@
 #pragma once
-/// Changes to a verified graph, collected and then made at once: calls that become others, calls put in, and those out
-/// that nothing reads any more because of it. What was never read stays, but for views of what goes, unless it is asked
+/// Changes to a verified graph, collected and then applied at once: replaced calls, inserted calls, and removed calls
+/// that nothing reads any more. A call that was never read stays, unless it is a view of a removed value or dropUnread
+/// selects it.
 /// to go.
 ///
 ///     Rewrite rewrite(graph);
 ///     rewrite.replace(product, "aten::linear", {x, weight});
-///     std::move(rewrite).apply();                      // ids that were handed out before are of no use now
+///     std::move(rewrite).apply();                      // earlier ids are invalid now
 #include "graph/graph.h"
 
 #include <functional>
@@ -14,22 +15,23 @@ namespace cleave::graph {
 
 class Rewrite {
  public:
-  /// The graph must outlive it, and nothing else may change it meanwhile.
+  /// The graph must outlive this object, and nothing else may change it meanwhile.
   explicit Rewrite(Graph& graph);
 
-  /// The call computes its one result otherwise; the operands come before it. The result is named after the operator.
+  /// Replaces the call by another with one result. The operands must come before it. The result is named after the
+  /// operator.
   void replace(NodeId call, std::string_view op, std::vector<Argument> args);
-  /// The same, but the result keeps its name: it is the same value, computed otherwise.
+  /// The same, but the result keeps its name, because it is the same value.
   void complete(NodeId call, std::string_view op, std::vector<Argument> args);
-  /// The call's one result is known: its elements, row-major.
+  /// Replaces the call's one result by a constant: its elements, row-major.
   void replaceByConstant(NodeId call, std::vector<std::byte> data);
-  /// The call stands in this module from here on, and what is inserted in front of it.
+  /// Moves the call to this module, with the calls inserted before it.
   void moveTo(NodeId call, ScopeId scope);
-  /// A call right in front of `before`, in its module; its result is valid as an operand from here on.
+  /// Inserts a call directly before `before`, in the same module. Its result may be used as an operand from now on.
   ValueId insert(NodeId before, std::string_view op, std::vector<Argument> args, TensorType result);
-  /// Calls and constants from which no way leads to an output go too, unless they or what reads them must stay.
+  /// Also removes calls and constants that do not lead to an output, unless they or their readers must stay.
   void dropUnread(const std::function<bool(const Node&)>& mustStay);
-  /// False where nothing was asked for: the graph is as it was, ids included.
+  /// Returns false if no change was requested. The graph and its ids are then unchanged.
   bool apply() &&;
 
  private:
@@ -44,8 +46,8 @@ class Rewrite {
   std::vector<bool> gone() const;
 
   Graph& m_graph;
-  std::vector<bool> m_mayGo;   ///< by ValueId: was read, by more than idle views, or is asked to go
-  std::vector<bool> m_isIdle;  ///< by NodeId: views that nothing reads, where these stay
+  std::vector<bool> m_mayGo;   ///< by ValueId: had a reader other than idle views, or may be removed on request
+  std::vector<bool> m_isIdle;  ///< by NodeId: views without readers, where these stay
   std::vector<Inserted> m_inserted;
   std::unordered_map<std::string, std::uint32_t> m_names;  ///< operators' short names → the next number
   bool m_isChanged = false;

@@ -1,10 +1,11 @@
 #include "graph/graph.h"
+#include "graph/graph_builder.h"
 
 #include <charconv>
 #include <cmath>
 #include <unordered_map>
 
-/// The text form of a graph: one line a node, in order.
+/// The text form of a graph: one line per node, in order.
 ///
 ///   graph tiny
 ///   root TinyModel
@@ -18,8 +19,7 @@
 ///   return y=linear_0
 ///
 /// Arguments: value names, None, integers, reals (always with '.', 'e', inf or nan), true/false, "strings", lists in
-/// [], dtypes as :f32, the run's device as `device`. Names with other characters than [A-Za-z0-9_./-] stand in
-/// backticks.
+/// [], dtypes as :f32, the run's device as `device`. Names with characters other than [A-Za-z0-9_./-] are in backticks.
 
 namespace cleave::graph {
 namespace {
@@ -110,7 +110,7 @@ void appendNode(std::string& text, const Graph& graph, NodeId id) {
   text += '\n';
 }
 
-/// Recursive-descent reader of one line; every failure says the line and column.
+/// Recursive-descent reader of one line. Every error has the line and column.
 class LineReader {
  public:
   LineReader(std::string_view line, int number) : m_line(line), m_number(number) {}
@@ -145,7 +145,7 @@ class LineReader {
     skipSpace();
     if (accept("`")) {
       const auto end = m_line.find('`', m_at);
-      if (end == std::string_view::npos) return error("a name in backticks is not closed");
+      if (end == std::string_view::npos) return error("the closing backtick of a name is missing");
       std::string text(m_line.substr(m_at, end - m_at));
       m_at = end + 1;
       return text;
@@ -278,7 +278,7 @@ class GraphReader {
   Result<ValueId> valueNamed(LineReader& line) {
     CLEAVE_TRY(const std::string name, line.name());
     const auto found = m_values.find(name);
-    if (found == m_values.end()) return line.error("no value called \"{}\" comes before", name);
+    if (found == m_values.end()) return line.error("value \"{}\" is not defined before this line", name);
     return found->second;
   }
 
@@ -320,10 +320,11 @@ class GraphReader {
       const std::size_t bytes = static_cast<std::size_t>(sizeInBytes(types[0]));
       results = {m_builder.addConstant(names[0], types[0], std::vector<std::byte>(bytes), scope, origin)};
     } else {
-      return line.error("\"{}\" is neither input, parameter, constant nor an operator like aten::add.Tensor", op);
+      return line.error("\"{}\" is not input, parameter, constant or an operator such as aten::add.Tensor", op);
     }
     for (std::size_t i = 0; i < names.size(); ++i) {
-      if (!m_values.emplace(names[i], results[i]).second) return line.error("two values are called \"{}\"", names[i]);
+      if (!m_values.emplace(names[i], results[i]).second)
+        return line.error("two values have the name \"{}\"", names[i]);
       m_builder.renameValue(results[i], names[i]);
     }
     return {};
@@ -366,7 +367,7 @@ class GraphReader {
     if (std::isdigit(static_cast<unsigned char>(first)) || first == '-' || word == "inf" || word == "nan")
       return number(line, word);
     const auto found = m_values.find(word);
-    if (found == m_values.end()) return line.error("no value called \"{}\" comes before", word);
+    if (found == m_values.end()) return line.error("value \"{}\" is not defined before this line", word);
     return Argument(found->second);
   }
 
@@ -407,7 +408,7 @@ class GraphReader {
       } else if (std::holds_alternative<std::monostate>(item)) {
         values.push_back(ValueId());
       } else {
-        return line.error("a list mixes kinds of items");
+        return line.error("the list has items of different kinds");
       }
     }
     return Argument(std::move(values));

@@ -1,5 +1,5 @@
 #pragma once
-/// Element types and tensor types. A shape is concrete: symbolic sizes are bound before a graph is built.
+/// Element types and tensor types. Shapes are concrete: symbolic sizes are bound before a graph is built.
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,7 +28,7 @@ int itemSize(DType dtype);
 bool isFloatingPoint(DType dtype);
 /// Short text form: "f32", "bf16", "i64", "bool", "f8e4m3", ...
 std::string_view toText(DType dtype);
-/// PyTorch's: "float32", "bfloat16".
+/// PyTorch's names: "float32", "bfloat16".
 std::string_view torchName(DType dtype);
 /// Accepts the short form, PyTorch's name ("float32", "torch.bfloat16") and safetensors' name ("F32", "BF16").
 std::optional<DType> parseDType(std::string_view text);
@@ -41,7 +41,7 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-/// Product of the sizes. The graph's verification guarantees that it fits 64 bits, in elements and in bytes.
+/// Product of the sizes. The graph's verification guarantees that elements and bytes fit 64 bits.
 std::int64_t elementCount(const Shape& shape);
 std::int64_t sizeInBytes(const TensorType& type);
 /// "[8, 512, 4096]"

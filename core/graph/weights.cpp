@@ -15,13 +15,13 @@ namespace {
 using Sources = std::optional<std::vector<ValueId>>;
 
 constexpr std::size_t kMostNodes = 64;
-/// Products of weights of which the factors are products again.
+/// Nesting limit for products of weights whose factors are products too.
 constexpr int kMostMerges = 4;
 
 Sources sourcesOf(const Graph& graph, ValueId value, int merges = kMostMerges);
 bool mergesWeights(const Graph& graph, NodeId product, int merges);
 
-/// A product or a lookup with a parameter in place of its weight: what it makes is an activation.
+/// A product or a lookup with a parameter as its weight: its result is an activation.
 bool isPlainLayer(const Graph& graph, NodeId id, int merges) {
   const Node& node = graph.node(id);
   const auto& layer = operatorOf(graph.opName(node)).layer;
@@ -30,7 +30,8 @@ bool isPlainLayer(const Graph& graph, NodeId id, int merges) {
          !mergesWeights(graph, id, merges);
 }
 
-/// The parameters among what a value is computed from; nullopt: an input or a layer is among it too, or too much.
+/// The parameters that a value is computed from. nullopt if an input or a layer is among its sources, or if there are
+/// too many nodes.
 Sources sourcesOf(const Graph& graph, ValueId value, int merges) {
   if (!value.isValid()) return std::nullopt;
   std::vector<ValueId> parameters, open{value}, seen{value};
@@ -54,11 +55,11 @@ Sources sourcesOf(const Graph& graph, ValueId value, int merges) {
   return parameters;
 }
 
-/// Whether a product multiplies by what elementwise operators and views make of a matrix.
+/// True if a product multiplies by the matrix, or by element-wise results and views of it.
 bool isMultipliedBy(const Graph& graph, ValueId matrix) {
-  constexpr std::size_t kLongestWay = 16;
+  constexpr std::size_t kMaxPathLength = 16;
   std::vector<ValueId> way{matrix};
-  for (std::size_t at = 0; at < way.size() && at < kLongestWay; ++at) {
+  for (std::size_t at = 0; at < way.size() && at < kMaxPathLength; ++at) {
     for (const NodeId user : graph.value(way[at]).users) {
       const Node& node = graph.node(user);
       if (node.kind != NodeKind::Call || node.results.empty()) continue;
@@ -85,7 +86,7 @@ bool mergesWeights(const Graph& graph, NodeId product, int merges) {
          sourcesOf(graph, operandAt(node, static_cast<std::size_t>(layer->input)), merges - 1).has_value();
 }
 
-/// The rows of a packed parameter that this call reads: "[0:64]", ".3"; empty: all of them.
+/// The rows of a packed parameter that this call reads: "[0:64]", ".3"; empty for all rows.
 std::string pieceText(const Graph& graph, ValueId piece) {
   const Node& node = graph.node(graph.value(piece).producer);
   const std::string& op = graph.opName(node);
@@ -164,7 +165,7 @@ std::string weightName(const Graph& graph, ValueId value) {
     const Node& node = graph.node(graph.value(at).producer);
     if (node.kind != NodeKind::Call) break;
     piece = pieceText(graph, at);
-    // Towards the parameter: the operand that is made from it.
+    // Follows the operand that is computed from the parameter.
     ValueId next;
     forEachOperand(node, [&](ValueId operand) {
       const auto from = parametersOf(graph, operand);

@@ -15,7 +15,7 @@ Result<Url> parsed(const std::string& address) {
   Url url(curl_url(), &curl_url_cleanup);
   const CURLUcode wrong = curl_url_set(url.get(), CURLUPART_URL, address.c_str(), CURLU_DISALLOW_USER);
   if (wrong != CURLUE_OK)
-    return fail(ErrorCode::BadInput, "{} is no address that can be asked: {}", quotedText(withoutUser(address)),
+    return fail(ErrorCode::BadInput, "{} is not a valid address: {}", quotedText(withoutUser(address)),
                 curl_url_strerror(wrong));
   return url;
 }
@@ -33,13 +33,13 @@ Result<Origin> originOf(const std::string& address) {
   CLEAVE_TRY(const Url url, parsed(address));
   Origin origin{part(url, CURLUPART_SCHEME), part(url, CURLUPART_HOST), part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT)};
   if (origin.scheme == "http" || origin.scheme == "https") return origin;
-  return fail(ErrorCode::BadInput, "{} is no address of http or https", quotedText(address));
+  return fail(ErrorCode::BadInput, "{} is not an http or https address", quotedText(address));
 }
 
 Result<std::string> addressFrom(const std::string& base, const std::string& reference) {
   CLEAVE_TRY(const Url url, parsed(base));
   if (curl_url_set(url.get(), CURLUPART_URL, reference.c_str(), CURLU_DISALLOW_USER) != CURLUE_OK)
-    return fail(ErrorCode::BadInput, "{} is no address that can be asked", quotedText(withoutUser(reference)));
+    return fail(ErrorCode::BadInput, "{} is not a valid address", quotedText(withoutUser(reference)));
   std::string address = part(url, CURLUPART_URL);
   CLEAVE_TRY_VOID(originOf(address).map([](const Origin&) {}));
   return address;

@@ -1,5 +1,5 @@
 #pragma once
-/// Addresses on the web, taken apart as libcurl does that asks them (RFC 3986). All functions are pure.
+/// Web addresses, parsed by libcurl, which also requests them (RFC 3986). All functions are pure.
 #include "base/result.h"
 
 #include <string>
@@ -7,22 +7,22 @@
 
 namespace cleave::hub {
 
-/// What a token is given to: it never goes to another.
+/// The scope of a token, which is never sent to another origin.
 struct Origin {
   std::string scheme, host;
-  std::string port;  ///< also where the address leaves it to the scheme
+  std::string port;  ///< filled in from the scheme if the address has no port
   bool operator==(const Origin&) const = default;
 };
 
-/// BadInput: it is no address of http or https, or holds a user's name or password.
+/// BadInput: it is not an http or https address, or it contains a user name or password.
 Result<Origin> originOf(const std::string& address);
-/// Where `reference` (a redirect's Location) leads from `base`; as originOf.
+/// The address to which `reference` (a redirect's Location) leads from `base`; errors as for originOf.
 Result<std::string> addressFrom(const std::string& base, const std::string& reference);
-/// A text in which addresses may stand, with what is before their @ left out: "http://…@proxy:3128".
+/// The text with user and password removed from each address in it: "http://…@proxy:3128".
 std::string withoutUser(std::string_view text);
-/// A part of a path: all that has a meaning in an address is escaped, slashes too.
+/// Escapes one part of a path, slashes too.
 std::string escaped(std::string_view part);
-/// The same of a path: its slashes stay.
+/// The same for a whole path; slashes stay.
 std::string escapedPath(std::string_view path);
 
 }  // namespace cleave::hub

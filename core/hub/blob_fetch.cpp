@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kConnections = 8;
 
-/// "bytes 0-99/1234": where the bytes begin and how many the whole has; -1: it does not say.
+/// "bytes 0-99/1234": the first byte, and the size of the whole file; -1: not given.
 struct ContentRange {
   std::int64_t first = -1, total = -1;
 };
@@ -27,15 +27,15 @@ ContentRange contentRange(const std::string& text) {
   return range;
 }
 
-/// The bytes of one part, or of a file that is sent as a whole only, as one call brings them.
+/// Bytes of one part, or of a file that the server only sends whole, as one call receives them.
 struct Stretch {
   std::optional<std::size_t> part;  ///< nothing: the whole file
-  std::int64_t position = 0;        ///< in the file, of what comes next
-  std::int64_t asked = 0;           ///< `position` when the last attempt began
-  bool isChecked = false;           ///< that what comes is what was asked for
+  std::int64_t position = 0;        ///< offset in the file of the next byte
+  std::int64_t asked = 0;           ///< value of `position` at the start of the last attempt
+  bool isChecked = false;           ///< true once the answer is known to have the requested bytes
 };
 
-/// The missing bytes of one file.
+/// Downloads the missing bytes of one file.
 class Fetch {
  public:
   Fetch(const FetchContext& context, const RemoteFile& file, PartialBlob& partial)
@@ -55,7 +55,7 @@ class Fetch {
  private:
   Result<void> perform(int atOnce) {
     return m_context.client.perform(
-        atOnce, [this] { return next(); }, [this](Call& call) { return took(call); });
+        atOnce, [this] { return next(); }, [this](Call& call) { return finishCall(call); });
   }
 
   std::shared_ptr<Call> next() {
@@ -66,8 +66,8 @@ class Fetch {
     auto call = std::make_shared<Call>();
     call->url = m_source;
     call->begin = [this, stretch] { return begin(*stretch); };
-    call->take = [this, stretch](const Answer& answer, std::span<const std::byte> bytes) {
-      return take(*stretch, answer, bytes);
+    call->consume = [this, stretch](const Answer& answer, std::span<const std::byte> bytes) {
+      return append(*stretch, answer, bytes);
     };
     m_calls[call.get()] = stretch;
     return call;
@@ -82,25 +82,24 @@ class Fetch {
     return ByteRange{stretch.position, first + m_partial.lengthOf(*stretch.part) - 1};
   }
 
-  Result<bool> take(Stretch& stretch, const Answer& answer, std::span<const std::byte> bytes) {
+  Result<bool> append(Stretch& stretch, const Answer& answer, std::span<const std::byte> bytes) {
     if (!std::exchange(stretch.isChecked, true)) CLEAVE_TRY_VOID(check(stretch, answer));
-    bool brought = false;
+    bool hasNewBytes = false;
     while (!bytes.empty()) {
-      CLEAVE_TRY(const std::size_t used, takeWithinPart(stretch.position, bytes, brought));
+      CLEAVE_TRY(const std::size_t used, appendWithinPart(stretch.position, bytes, hasNewBytes));
       stretch.position += static_cast<std::int64_t>(used);
       bytes = bytes.subspan(used);
     }
-    return brought;
+    return hasNewBytes;
   }
 
-  /// That the bytes which come are those that were asked for.
+  /// Checks that the received bytes are the requested ones.
   Result<void> check(const Stretch& stretch, const Answer& answer) {
     if (answer.status == 206) {
       const ContentRange range = contentRange(answer.header("content-range"));
       if (range.total >= 0 && range.total != m_file.sizeBytes) return wrongSize(std::to_string(range.total));
       if (range.first == stretch.position) return {};
-      return fail(ErrorCode::Environment,
-                  "The server that sends {} of {} answers with other bytes than it was asked for: try again later.",
+      return fail(ErrorCode::Environment, "The server of {} of {} sends other bytes than requested. Try again later.",
                   m_file.name, m_context.id.repo);
     }
     const std::string length = answer.header("content-length");
@@ -108,11 +107,11 @@ class Fetch {
     const bool isAllWanted = !stretch.part || (m_partial.parts() == 1 && stretch.position == 0);
     if (isAllWanted) return {};
     m_isWithoutRanges = true;
-    return fail(ErrorCode::Environment, "The server that sends {} sends it as a whole only.", m_file.name);
+    return fail(ErrorCode::Environment, "The server of {} only sends the whole file.", m_file.name);
   }
 
-  /// Appends what is new of it, up to the end of the part that `position` lies in; returns how much of `bytes` that is.
-  Result<std::size_t> takeWithinPart(std::int64_t position, std::span<const std::byte> bytes, bool& brought) {
+  /// Appends the new bytes, up to the end of the part that contains `position`. Returns how many of `bytes` that is.
+  Result<std::size_t> appendWithinPart(std::int64_t position, std::span<const std::byte> bytes, bool& hasNewBytes) {
     if (position >= m_file.sizeBytes) return wrongSize("more");
     const std::size_t part = m_partial.partAt(position);
     const std::int64_t inPart = position - m_partial.firstOf(part);
@@ -122,29 +121,29 @@ class Fetch {
     if (const auto fresh = piece.subspan(static_cast<std::size_t>(known)); !fresh.empty()) {
       CLEAVE_TRY_VOID(m_partial.append(part, fresh));
       m_context.meter.add(std::ssize(fresh));
-      brought = true;
+      hasNewBytes = true;
     }
     return piece.size();
   }
 
-  Result<void> took(Call& call) {
+  Result<void> finishCall(Call& call) {
     const auto stretch = m_calls.extract(&call).mapped();
     const bool isWhole = stretch->part ? m_partial.isDone(*stretch->part) : m_partial.missingBytes() == 0;
     if (isWhole) return {};
     const std::size_t again = stretch->part.value_or(0);
-    if (!call.failure) {  // a server may send less than it was asked for
+    if (!call.failure) {  // a server may send less than requested
       if (stretch->position == stretch->asked || !stretch->part) return wrongSize(std::to_string(stretch->position));
       m_missing.push_front(again);
       return {};
     }
-    // An address elsewhere is good for a while only: the Hub gives another.
+    // A redirected address expires, and the Hub then gives another.
     const bool isRefused = call.failure->kind == Failure::Kind::Status && call.failure->answer.status / 100 == 4;
     if (isRefused && m_source != m_file.url) {
       m_source = m_file.url;
       m_missing.push_front(again);
       return {};
     }
-    if (isRefused && call.url != m_source) {  // asked before the address was given up
+    if (isRefused && call.url != m_source) {  // requested before the address expired
       m_missing.push_front(again);
       return {};
     }
@@ -152,11 +151,9 @@ class Fetch {
   }
 
   tl::unexpected<Error> wrongSize(const std::string& found) const {
-    return fail(
-        ErrorCode::Environment,
-        "{} of {} has {} bytes by what the Hub announces, and {} where it is fetched from: it is not taken; try "
-        "again later.",
-        m_file.name, m_context.id.repo, m_file.sizeBytes, found);
+    return fail(ErrorCode::Environment,
+                "{} of {}: the Hub announces {} bytes, the server has {}. The file is not downloaded; try again later.",
+                m_file.name, m_context.id.repo, m_file.sizeBytes, found);
   }
 
   const FetchContext& m_context;
@@ -164,7 +161,7 @@ class Fetch {
   PartialBlob& m_partial;
   std::string m_source;
   std::deque<std::size_t> m_missing;
-  std::map<const Call*, std::shared_ptr<Stretch>> m_calls;  ///< under way
+  std::map<const Call*, std::shared_ptr<Stretch>> m_calls;  ///< ranges in progress
   bool m_isWithoutRanges = false;
 };
 
@@ -173,10 +170,11 @@ bool hasSize(const fs::path& path, std::int64_t sizeBytes) {
   return fs::is_regular_file(path, error) && static_cast<std::int64_t>(fs::file_size(path, error)) == sizeBytes;
 }
 
-/// What came under a name that is its hash must have that hash. Wrong bytes are not kept: they would be gone on from.
+/// A file that is named by its hash must have that hash. Wrong bytes are not kept, because the next download would
+/// continue from them.
 Result<bool> isRight(const FetchContext& context, const RemoteFile& file, PartialBlob& partial) {
   context.meter.state.isChecking = true;
-  context.meter.tell();
+  context.meter.report();
   auto holds = partial.holds(file.etag, context.progress);
   context.meter.state.isChecking = false;
   if (holds && !*holds) {
@@ -188,7 +186,8 @@ Result<bool> isRight(const FetchContext& context, const RemoteFile& file, Partia
 
 Result<void> fetchBlob(const FetchContext& context, const RemoteFile& file) {
   const fs::path blob = context.cache.blob(context.id, file.etag);
-  // What an earlier download left may be damaged (by a power failure): then it comes once more from its start.
+  // The rest of an earlier download may be damaged (by a power failure). The file is then downloaded once more from the
+  // start.
   for (bool goesOn = true; goesOn;) {
     CLEAVE_TRY(PartialBlob partial, PartialBlob::open(blob, file.sizeBytes));
     goesOn = partial.wasThere();
@@ -196,11 +195,9 @@ Result<void> fetchBlob(const FetchContext& context, const RemoteFile& file) {
     CLEAVE_TRY(const bool isFine, isRight(context, file, partial));
     if (isFine) return partial.finish();
   }
-  return fail(
-      ErrorCode::Environment,
-      "{} of {} has come with other bytes than the Hub announces (its hash is not {}): it is not kept; try again "
-      "later.",
-      file.name, context.id.repo, file.etag);
+  return fail(ErrorCode::Environment,
+              "{} of {}: the downloaded bytes do not match the announced hash {}. They are deleted; try again later.",
+              file.name, context.id.repo, file.etag);
 }
 
 }  // namespace
@@ -217,8 +214,8 @@ std::int64_t leftOf(const FetchContext& context, const RemoteFile& file) {
 Result<void> fetch(const FetchContext& context, const RemoteFile& file) {
   CLEAVE_TRY_VOID(context.cache.prepare(context.id, context.commit, file.name));
   const auto onWait = [&] {
-    context.meter.state.waitingFor = "another process downloads it";
-    context.meter.tell();
+    context.meter.state.waitingFor = "waiting for another process that downloads it";
+    context.meter.report();
   };
   CLEAVE_TRY(const UniqueFd lock, context.cache.lock(context.id, file.etag, context.progress, onWait));
   context.meter.state.waitingFor.clear();

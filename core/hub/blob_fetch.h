@@ -1,6 +1,6 @@
 #pragma once
-/// Fetches one file of a model into the cache: in parts over several connections, from where an earlier download was
-/// stopped, its size and hash checked.
+/// Downloads one file of a model into the cache: in parts over several connections, continuing an earlier download.
+/// Size and hash are checked.
 #include "hub/cache.h"
 #include "hub/download_state.h"
 #include "hub/http.h"
@@ -9,10 +9,10 @@ namespace cleave::hub {
 
 /// A file as the Hub announces it.
 struct RemoteFile {
-  std::string name;    ///< in the model, "model-00001-of-00002.safetensors"
-  std::string url;     ///< at the Hub
+  std::string name;    ///< path in the model, "model-00001-of-00002.safetensors"
+  std::string url;     ///< address at the Hub
   std::string etag;    ///< a safe name (isSafeName)
-  std::string source;  ///< where the Hub says that it lies; as `url`, or elsewhere for a while
+  std::string source;  ///< address of the bytes: `url`, or a temporary one elsewhere
   std::int64_t sizeBytes = 0;
 };
 
@@ -26,11 +26,11 @@ struct FetchContext {
   Meter& meter;
 };
 
-/// True when the snapshot has the file, with the announced size.
+/// True if the snapshot has the file with the announced size.
 bool isThere(const FetchContext& context, const RemoteFile& file);
-/// How many of its bytes an earlier download left.
+/// Number of its bytes that an earlier download left.
 std::int64_t leftOf(const FetchContext& context, const RemoteFile& file);
-/// The snapshot has the file then. What has come stays when it fails or is stopped.
+/// Adds the file to the snapshot. Received bytes are kept if it fails or is stopped.
 Result<void> fetch(const FetchContext& context, const RemoteFile& file);
 
 }  // namespace cleave::hub

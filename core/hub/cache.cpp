@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kLongestRef = 256;
 constexpr std::size_t kLongestName = 128;
 constexpr auto kLockPeriod = std::chrono::milliseconds(100);
-/// Tools that make backups leave a folder with this file out. https://bford.info/cachedir/
+/// Backup tools skip a folder with this file. https://bford.info/cachedir/
 constexpr std::string_view kCacheTag =
     "Signature: 8a477f597d28d172789f06886806bc55\n"
     "# This file is a cache directory tag created by huggingface_hub.\n"
@@ -26,8 +26,8 @@ constexpr std::string_view kCacheTag =
 
 tl::unexpected<Error> cannotWrite(const fs::path& path, std::string_view reason) {
   return fail(ErrorCode::Environment,
-              "{} cannot be written ({}): set HF_HUB_CACHE or --cache-dir to a folder where you may write.",
-              path.string(), reason);
+              "{} cannot be written ({}). Set HF_HUB_CACHE or --cache-dir to a writable folder.", path.string(),
+              reason);
 }
 
 Result<void> makeFolder(const fs::path& folder) {
@@ -67,7 +67,7 @@ Result<void> Cache::remember(const HubId& id, const std::string& commit) const {
   CLEAVE_TRY_VOID(makeFolder(file.parent_path()));
   std::error_code ignored;
   if (fs::exists(file, ignored) && !fs::is_regular_file(file, ignored))
-    return cannotWrite(file, "it is no file, but something else");  // a pipe would wait for its reader
+    return cannotWrite(file, "it is not a file");  // opening a pipe would wait for its reader
   if (const auto written = writeFile(file, commit); !written) return cannotWrite(file, written.error().message);
   return {};
 }
@@ -78,7 +78,7 @@ Result<void> Cache::prepare(const HubId& id, const std::string& commit, const st
   CLEAVE_TRY_VOID(makeFolder(m_root / ".locks" / id.folderName()));
   std::error_code ignored;
   if (const fs::path tag = m_root / "CACHEDIR.TAG"; !fs::exists(tag, ignored))
-    (void)writeFile(tag, kCacheTag);  // a cache without one works as well
+    (void)writeFile(tag, kCacheTag);  // the cache works without the tag
   return {};
 }
 
@@ -91,7 +91,7 @@ Result<void> Cache::link(const HubId& id, const std::string& commit, const std::
   fs::create_symlink(way, pointer, error);
   std::error_code ignored;
   if (!error || (error == std::errc::file_exists && fs::exists(pointer, ignored))) return {};
-  // FAT and some network file systems have no links.
+  // FAT and some network file systems do not support links.
   fs::rename(target, pointer, error);
   if (error) return cannotWrite(pointer, error.message());
   return {};
@@ -106,15 +106,18 @@ Result<UniqueFd> Cache::lock(const HubId& id, const std::string& etag, const Pro
     if (!file.isOpen()) return cannotWrite(path, reasonInWords(errno));
     if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
       struct stat held {};
-      // Whoever held it may have removed it: then it guards nothing.
+      // The previous owner may have removed the lock file. The lock is then void.
       if (::fstat(file.get(), &held) == 0 && held.st_nlink > 0) return file;
       continue;
     }
     if (errno != EWOULDBLOCK && errno != EINTR)
       return fail(ErrorCode::Environment,
-                  "{} cannot be locked ({}): set HF_HUB_CACHE or --cache-dir to a folder on another file system.",
+                  "{} cannot be locked ({}). Set HF_HUB_CACHE or --cache-dir to a folder on another file system.",
                   path.string(), reasonInWords(errno));
-    if (progress.cancelled()) return progress.cancelledError("another process downloads the same file");
+    if (progress.cancelled())
+      return progress.cancelledError(
+          "waiting for another process that downloads the same "
+          "file");
     if (!isWaiting && onWait) onWait();
     isWaiting = true;
     std::this_thread::sleep_for(kLockPeriod);

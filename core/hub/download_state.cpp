@@ -46,10 +46,10 @@ void Meter::add(std::int64_t bytes) {
   const auto now = std::chrono::steady_clock::now();
   if (!m_tells.isDue(now)) return;
   measure(now);
-  tell();
+  report();
 }
 
-void Meter::tell() {
+void Meter::report() {
   if (!m_watcher.onState) return;
   state.text = text();
   m_watcher.onState(state);

@@ -1,5 +1,5 @@
 #pragma once
-/// How far a download is, for whoever shows it.
+/// Progress of a download, for display.
 #include "base/throttle.h"
 
 #include <cstdint>
@@ -10,32 +10,33 @@
 namespace cleave::hub {
 
 struct DownloadState {
-  std::string file;            ///< that is fetched or checked
-  int number = 0, files = 0;   ///< it is the first of so many
-  std::int64_t doneBytes = 0;  ///< of all files that are to be fetched, with what was there before
+  std::string file;            ///< file being downloaded or checked
+  int number = 0, files = 0;   ///< number of this file, from 1, and number of all files
+  std::int64_t doneBytes = 0;  ///< bytes of all files to download, including those present before
   std::int64_t totalBytes = 0;
-  double bytesPerSecond = 0;  ///< of the last seconds; 0: not known yet
-  bool isChecking = false;    ///< the bytes are all there, their hash is computed
-  std::string waitingFor;     ///< another process, or the server's patience; empty: nothing
+  double bytesPerSecond = 0;  ///< average over the last seconds; 0: not known yet
+  bool isChecking = false;    ///< all bytes are there and their hash is being computed
+  std::string waitingFor;     ///< reason for waiting: another process or the server's retry time; empty: not waiting
 
   /// "model-00001-of-00002.safetensors (1 of 2): 1.20 GiB of 9.80 GiB, 85.2 MiB/s, 1 min 43 s left".
   std::string text;
 };
 
-/// Hears what happens, from the thread that downloads.
+/// Receives progress, on the downloading thread.
 struct Watcher {
-  std::function<void(const DownloadState&)> onState;  ///< a few times a second
-  std::function<void(const std::string&)> onNote;     ///< a sentence that stays true: what is to be fetched
+  std::function<void(const DownloadState&)> onState;  ///< called a few times a second
+  std::function<void(const std::string&)> onNote;     ///< receives sentences for the log, such as what will be
+                                                      ///< downloaded
 };
 
-/// Counts bytes as they come and tells the watcher, a few times a second.
+/// Counts received bytes and reports them to the watcher a few times a second.
 class Meter {
  public:
   using Time = std::chrono::steady_clock::time_point;
   explicit Meter(const Watcher& watcher) : m_watcher(watcher) {}
   DownloadState state;
   void add(std::int64_t bytes);
-  void tell();  ///< at once
+  void report();  ///< reports at once
 
  private:
   struct Sample {
@@ -45,7 +46,7 @@ class Meter {
   void measure(Time now);
   std::string text() const;
   const Watcher& m_watcher;
-  std::int64_t m_received = 0;  ///< in this process
+  std::int64_t m_received = 0;  ///< bytes received by this process
   std::deque<Sample> m_samples;
   Throttle m_tells{std::chrono::milliseconds(200)};
 };

@@ -28,7 +28,7 @@ constexpr std::size_t kMostBodyBytes = 32 << 20;
 
 using Easy = std::unique_ptr<CURL, decltype(&curl_easy_cleanup)>;
 
-/// Header lines of a request; wiped, as one of them may hold the token.
+/// Header lines of a request. They are wiped, because one may hold the token.
 class HeaderLines {
  public:
   HeaderLines() = default;
@@ -46,19 +46,19 @@ class HeaderLines {
   curl_slist* m_lines = nullptr;
 };
 
-/// One call on its way.
+/// One call in progress.
 struct Flight {
   std::shared_ptr<Call> call;
   Easy easy{nullptr, &curl_easy_cleanup};
   std::unique_ptr<HeaderLines> lines;
   std::string url;
   int redirects = 0;
-  bool leftOrigin = false;  ///< a redirect led elsewhere: no token any more
+  bool leftOrigin = false;  ///< a redirect left the Hub's origin, so the token is not sent
   std::size_t headerBytes = 0;
-  std::optional<Error> error;  ///< of the one who takes the body
-  std::string noAnswer;        ///< why what comes is no Hub's answer; empty: nothing is wrong with it
-  bool brought = false;        ///< something that was not there
-  int attempts = 0;            ///< that brought nothing, in a row
+  std::optional<Error> error;  ///< error of the call's receiver
+  std::string noAnswer;        ///< why the answer is not from a Hub; empty: it is valid
+  bool hasNewBytes = false;    ///< true if this attempt added new bytes
+  int attempts = 0;            ///< consecutive attempts without new bytes
   Clock::time_point notBefore{};
   std::array<char, CURL_ERROR_SIZE> words{};
 };
@@ -75,7 +75,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-std::size_t takeHeader(const char* bytes, std::size_t size, std::size_t count, void* flight) {
+std::size_t receiveHeader(const char* bytes, std::size_t size, std::size_t count, void* flight) {
   auto& self = *static_cast<Flight*>(flight);
   const std::string_view line(bytes, size * count);
   self.headerBytes += line.size();
@@ -83,13 +83,13 @@ std::size_t takeHeader(const char* bytes, std::size_t size, std::size_t count, v
     self.noAnswer = fmt::format("its answer has more than {} of headers", bytesText(kMostHeaderBytes));
     return 0;
   }
-  if (line.starts_with("HTTP/")) self.call->answer.headers.clear();  // of what came in between, as 100 Continue
+  if (line.starts_with("HTTP/")) self.call->answer.headers.clear();  // of an interim answer, such as 100 Continue
   if (const auto colon = line.find(':'); colon != std::string_view::npos)
     self.call->answer.headers[lowered(trimmed(line.substr(0, colon)))] = trimmed(line.substr(colon + 1));
   return line.size();
 }
 
-std::size_t takeBody(const char* bytes, std::size_t size, std::size_t count, void* flight) {
+std::size_t receiveBody(const char* bytes, std::size_t size, std::size_t count, void* flight) {
   auto& self = *static_cast<Flight*>(flight);
   Call& call = *self.call;
   const std::size_t length = size * count;
@@ -97,10 +97,10 @@ std::size_t takeBody(const char* bytes, std::size_t size, std::size_t count, voi
   curl_easy_getinfo(self.easy.get(), CURLINFO_RESPONSE_CODE, &status);
   call.answer.status = static_cast<int>(status);
   if (const std::string packed = call.answer.header("content-encoding"); !packed.empty() && packed != "identity") {
-    self.noAnswer = fmt::format("it sends its answer packed ({}), though it was asked not to", quotedText(packed));
+    self.noAnswer = fmt::format("its answer is compressed ({}) against the request", quotedText(packed));
     return 0;
   }
-  if (!call.take || (status != 200 && status != 206)) {
+  if (!call.consume || (status != 200 && status != 206)) {
     if (call.answer.body.size() + length > kMostBodyBytes) {
       self.noAnswer = fmt::format("its answer has more than {}", bytesText(kMostBodyBytes));
       return 0;
@@ -108,12 +108,12 @@ std::size_t takeBody(const char* bytes, std::size_t size, std::size_t count, voi
     call.answer.body.append(bytes, length);
     return length;
   }
-  auto took = call.take(call.answer, std::as_bytes(std::span(bytes, length)));
-  if (!took) {
-    self.error = took.error();
+  auto added = call.consume(call.answer, std::as_bytes(std::span(bytes, length)));
+  if (!added) {
+    self.error = added.error();
     return 0;
   }
-  self.brought = self.brought || *took;
+  self.hasNewBytes = self.hasNewBytes || *added;
   return length;
 }
 
@@ -123,7 +123,7 @@ Failure::Kind kindOf(CURLcode code, long proxyStatus) {
     case CURLE_COULDNT_RESOLVE_HOST:
     case CURLE_COULDNT_CONNECT:
     case CURLE_INTERFACE_FAILED: return Failure::Kind::Unreachable;
-    case CURLE_WEIRD_SERVER_REPLY: return Failure::Kind::NoHub;  // a header that is none
+    case CURLE_WEIRD_SERVER_REPLY: return Failure::Kind::NoHub;  // a malformed header
     case CURLE_OPERATION_TIMEDOUT: return Failure::Kind::Silent;
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_PROXY: return Failure::Kind::Proxy;
@@ -142,7 +142,7 @@ bool isRedirect(int status) {
   return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-/// What another moment may mend.
+/// Errors that may go away when retried.
 bool isPassing(const Failure& failure) {
   switch (failure.kind) {
     case Failure::Kind::Unreachable:
@@ -191,14 +191,14 @@ struct HttpClient::State {
   std::optional<Failure> failureOf(Flight& flight, CURLcode code);
   bool triesAgain(Flight& flight, const Failure& failure);
   void startDue();
-  Result<bool> takeEnded(const std::function<Result<void>(Call&)>& finished);
+  Result<bool> finishEnded(const std::function<Result<void>(Call&)>& finished);
 
   const HubSettings& settings;
   const Progress& progress;
   std::function<void(const std::string&)> onWait;
   CURLM* multi = nullptr;
-  Origin origin;             ///< of the Hub
-  bool hasAnswered = false;  ///< some server has: an unreachable one may come back
+  Origin origin;             ///< status of the Hub
+  bool hasAnswered = false;  ///< once a server answered, an unreachable one may come back
   std::deque<std::unique_ptr<Flight>> flights;
 };
 
@@ -222,16 +222,16 @@ void HttpClient::State::setOptions(Flight& flight) {
   set(CURLOPT_PROTOCOLS_STR, "http,https");
   set(CURLOPT_FOLLOWLOCATION, 0L);
   set(CURLOPT_NOSIGNAL, 1L);
-  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));  // parts come over connections of their own
+  set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));  // each part uses its own connection
   set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(settings.quietSeconds));
   set(CURLOPT_LOW_SPEED_LIMIT, 1L);
   set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(settings.quietSeconds));
   set(CURLOPT_BUFFERSIZE, 256L << 10);
   set(CURLOPT_ERRORBUFFER, flight.words.data());
-  set(CURLOPT_HEADERFUNCTION, &takeHeader);
+  set(CURLOPT_HEADERFUNCTION, &receiveHeader);
   set(CURLOPT_HEADERDATA, &flight);
-  set(CURLOPT_WRITEFUNCTION, &takeBody);
+  set(CURLOPT_WRITEFUNCTION, &receiveBody);
   set(CURLOPT_WRITEDATA, &flight);
   set(CURLOPT_PRIVATE, &flight);
   set(CURLOPT_USERAGENT, fmt::format("cleave/{}", version()).c_str());
@@ -253,14 +253,14 @@ void HttpClient::State::start(Flight& flight) {
   flight.call->answer = {};
   flight.headerBytes = 0;
   flight.words.fill('\0');
-  flight.brought = false;
+  flight.hasNewBytes = false;
   flight.noAnswer.clear();
   flight.easy.reset(curl_easy_init());
   setOptions(flight);
   curl_multi_add_handle(multi, flight.easy.get());
 }
 
-/// A redirect that is followed: the flight goes on there. One that must not be is a failure, in `words`.
+/// Follows a redirect, or fails with `words` if it must not be followed.
 bool HttpClient::State::follows(Flight& flight) {
   Answer& answer = flight.call->answer;
   const std::string location = answer.header("location");
@@ -272,8 +272,8 @@ bool HttpClient::State::follows(Flight& flight) {
     flight.call->failure = Failure{Failure::Kind::Redirect, from ? from->host : "", why, answer};
     return false;
   };
-  // `to` fails with `target`.
-  if (!to || !from) return refuse(fmt::format("its redirect is wrong: {}", (to ? from.error() : to.error()).message));
+  // `to` contains the error for `target`.
+  if (!to || !from) return refuse(fmt::format("its redirect is invalid: {}", (to ? from.error() : to.error()).message));
   if (from->scheme == "https" && to->scheme == "http")
     return refuse(fmt::format("it redirects from https to http, to {}", to->host));
   if (*from != *to && flight.call->staysAtOrigin) {
@@ -309,7 +309,7 @@ std::optional<Failure> HttpClient::State::failureOf(Flight& flight, CURLcode cod
 
 bool HttpClient::State::triesAgain(Flight& flight, const Failure& failure) {
   if (!isPassing(failure)) return false;
-  flight.attempts = flight.brought ? 0 : flight.attempts + 1;
+  flight.attempts = flight.hasNewBytes ? 0 : flight.attempts + 1;
   const bool isLost =
       (failure.kind == Failure::Kind::Unreachable || failure.kind == Failure::Kind::Silent) && !hasAnswered;
   if (flight.attempts >= (isLost ? kAttemptsToReach : kAttempts)) return false;
@@ -320,10 +320,10 @@ bool HttpClient::State::triesAgain(Flight& flight, const Failure& failure) {
     if (std::chrono::seconds(asked) > kLongestPause) return false;
     pause = std::max<Clock::duration>(pause, std::chrono::seconds(asked));
     if (onWait)
-      onWait(fmt::format("{} asks for {} s of patience (HTTP {})", failure.host, asked, failure.answer.status));
+      onWait(fmt::format("{} asks to retry after {} s (HTTP {})", failure.host, asked, failure.answer.status));
   }
   if (failure.kind == Failure::Kind::Silent && onWait)
-    onWait(fmt::format("{} has sent nothing for {} s and is asked again", failure.host, settings.quietSeconds));
+    onWait(fmt::format("{} has sent nothing for {} s; trying again", failure.host, settings.quietSeconds));
   flight.notBefore = Clock::now() + pause;
   flight.url = flight.call->url;
   flight.redirects = 0;
@@ -332,7 +332,7 @@ bool HttpClient::State::triesAgain(Flight& flight, const Failure& failure) {
   return true;
 }
 
-/// The call is let go of when it is over; else it goes on.
+/// Removes the call if it has ended; else it is retried.
 Result<void> HttpClient::State::end(Flight& flight, CURLcode code) {
   Call& call = *flight.call;
   long status = 0;
@@ -347,7 +347,7 @@ Result<void> HttpClient::State::end(Flight& flight, CURLcode code) {
   call.failure = failureOf(flight, code);
   if (call.failure && triesAgain(flight, *call.failure)) return {};
   flight.easy.reset();
-  flight.call.reset();  // it is over
+  flight.call.reset();  // the call has ended
   return {};
 }
 
@@ -357,8 +357,8 @@ void HttpClient::State::startDue() {
     if (!flight->easy && flight->notBefore <= now) start(*flight);
 }
 
-/// True when a call is over, so that there is room for another.
-Result<bool> HttpClient::State::takeEnded(const std::function<Result<void>(Call&)>& finished) {
+/// True if a call ended, which makes room for another.
+Result<bool> HttpClient::State::finishEnded(const std::function<Result<void>(Call&)>& finished) {
   bool isAnyOver = false;
   int left = 0;
   while (CURLMsg* const message = curl_multi_info_read(multi, &left)) {
@@ -385,7 +385,7 @@ HttpClient::~HttpClient() = default;
 Result<void> HttpClient::perform(int atOnce, const std::function<std::shared_ptr<Call>()>& next,
                                  const std::function<Result<void>(Call&)>& finished) {
   State& state = *m_state;
-  // Whatever ends this, no flight outlives it: each has what the caller gave.
+  // No flight outlives this scope, because each refers to the caller's objects.
   const std::unique_ptr<State, void (*)(State*)> landing(&state, [](State* self) { self->drop(); });
   while (true) {
     while (std::ssize(state.flights) < atOnce) {
@@ -401,7 +401,7 @@ Result<void> HttpClient::perform(int atOnce, const std::function<std::shared_ptr
     state.startDue();
     int running = 0;
     curl_multi_perform(state.multi, &running);
-    CLEAVE_TRY(const bool isAnyOver, state.takeEnded(finished));
+    CLEAVE_TRY(const bool isAnyOver, state.finishEnded(finished));
     if (isAnyOver) continue;
     curl_multi_poll(state.multi, nullptr, 0, static_cast<int>(std::chrono::milliseconds(kLookPeriod).count()), nullptr);
   }

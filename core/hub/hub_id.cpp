@@ -14,14 +14,14 @@ bool isLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <
 
 bool isAllowed(char c) { return isLetterOrDigit(c) || c == '-' || c == '_' || c == '.'; }
 
-/// The end of a sentence; empty: it is a name.
+/// The end of a sentence; empty: the name is valid.
 std::string_view whyNoName(std::string_view part) {
-  if (part.empty()) return "a part of it is empty";
-  if (!std::ranges::all_of(part, isAllowed)) return "only letters, digits, '-', '_' and '.' stand in one";
+  if (part.empty()) return "one part is empty";
+  if (!std::ranges::all_of(part, isAllowed)) return "only letters, digits, '-', '_' and '.' are allowed";
   if (part.front() == '-' || part.front() == '.' || part.back() == '-' || part.back() == '.')
-    return "no part begins or ends with '-' or '.'";
+    return "no part may begin or end with '-' or '.'";
   if (part.find("--") != std::string_view::npos || part.find("..") != std::string_view::npos)
-    return "neither \"--\" nor \"..\" stands in one";
+    return "\"--\" and \"..\" are not allowed";
   return "";
 }
 
@@ -35,21 +35,21 @@ std::string_view whyNoRepo(std::string_view repo) {
   return owner.empty() ? whyNoName(repo.substr(slash + 1)) : owner;
 }
 
-/// A revision becomes the name of a file below refs/ and a part of an address.
+/// A revision becomes a file name below refs/ and a part of an address.
 std::string_view whyNoRevision(std::string_view revision) {
-  if (revision.empty()) return "nothing stands behind the @";
+  if (revision.empty()) return "the revision after @ is empty";
   if (revision.size() > kLongestRevision) return "it is longer than 255 characters";
   const auto isForbidden = [](char c) {
     return static_cast<unsigned char>(c) <= ' ' || c == 0x7F ||
            std::string_view("~^:?*[\\").find(c) != std::string_view::npos;
   };
-  if (std::ranges::any_of(revision, isForbidden)) return "git allows no such character in one";
+  if (std::ranges::any_of(revision, isForbidden)) return "git does not allow one of its characters";
   std::size_t begin = 0;
   while (begin <= revision.size()) {
     const std::size_t end = std::min(revision.find('/', begin), revision.size());
     const std::string_view part = revision.substr(begin, end - begin);
     if (part.empty() || part.front() == '.' || part.ends_with(".lock") || part.find("..") != std::string_view::npos)
-      return "git allows no such name";
+      return "git does not allow this name";
     begin = end + 1;
   }
   return "";
@@ -62,11 +62,13 @@ Result<HubId> HubId::parse(std::string_view text) {
   const std::size_t at = text.find('@');
   id.repo = text.substr(0, at);
   if (const std::string_view why = whyNoRepo(id.repo); !why.empty())
-    return fail(ErrorCode::BadInput, "{} is no name of a model on the Hub: {}.", quotedText(id.repo), why);
+    return fail(ErrorCode::BadInput, "{} is not a model name on the Hub: {}. Write org/name.", quotedText(id.repo),
+                why);
   if (at == std::string_view::npos) return id;
   id.revision = text.substr(at + 1);
   if (const std::string_view why = whyNoRevision(id.revision); !why.empty())
-    return fail(ErrorCode::BadInput, "{} is no revision of {}: {}.", quotedText(id.revision), id.repo, why);
+    return fail(ErrorCode::BadInput, "{} is not a revision of {}: {}. Write a branch, tag or commit.",
+                quotedText(id.revision), id.repo, why);
   return id;
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What names a model on the Hugging Face Hub: "org/name", or "name" of one that has no owner, with "@revision", a
-/// branch, a tag or a commit.
+/// The id of a model on the Hugging Face Hub: "org/name", or "name" without an owner, with "@revision" for a branch,
+/// tag or commit.
 ///
 ///     CLEAVE_TRY(const HubId id, HubId::parse("Qwen/Qwen3-0.6B@main"));
 ///     id.folderName();   // "models--Qwen--Qwen3-0.6B"
@@ -15,20 +15,20 @@ struct HubId {
   std::string repo;  ///< "Qwen/Qwen3-0.6B"
   std::string revision = "main";
 
-  /// BadInput says which rule of the Hub's the name breaks (huggingface_hub, utils/_validators.py).
+  /// BadInput names the Hub's rule that the name breaks (huggingface_hub, utils/_validators.py).
   static Result<HubId> parse(std::string_view text);
-  /// In a cache.
+  /// Folder name in a cache.
   std::string folderName() const;
-  /// Forty hexadecimal digits: what such a revision names never changes.
+  /// True for forty hexadecimal digits: the content of such a revision never changes.
   bool isCommit() const;
-  std::string text() const;  ///< as it is written; without "@main"
+  std::string text() const;  ///< as written, without "@main"
   bool operator==(const HubId&) const = default;
 };
 
-/// True of what a user who names no file means by it: it does not begin with "/", "." or "~", has at most one slash and
-/// no ending of a file that Cleave opens.
+/// True if a user's text means a model name: it does not begin with "/", "." or "~", has at most one slash, and does
+/// not end like a file that Cleave opens.
 bool looksLikeHubId(std::string_view text);
-/// True of what ends as the files do that Cleave opens, or refuses.
+/// True if the text ends like a file that Cleave opens or rejects.
 bool namesFile(std::string_view text);
 
 }  // namespace cleave::hub

@@ -13,7 +13,7 @@ namespace {
 constexpr const char* kWithholds = "HF_HUB_DISABLE_IMPLICIT_TOKEN";
 constexpr std::int64_t kLongestToken = 4096;
 constexpr int kLongestQuietSeconds = 3600;
-constexpr std::string_view kWhatNoTokenHas = "it has white space, control characters or letters that are not ASCII";
+constexpr std::string_view kWhatNoTokenHas = "it has white space, control characters or non-ASCII letters";
 
 bool isTrue(std::optional<std::string> value) {
   if (!value) return false;
@@ -21,14 +21,14 @@ bool isTrue(std::optional<std::string> value) {
   return *value == "1" || *value == "ON" || *value == "YES" || *value == "TRUE";
 }
 
-/// "~/x" as a shell would have it.
+/// Expands "~/x" like a shell.
 fs::path expanded(const std::string& path, const Environment& environment) {
   if (!path.starts_with("~/")) return path;
   const auto home = environment("HOME");
   return home ? fs::path(*home) / path.substr(2) : fs::path(path);
 }
 
-/// Without white space around it; the text that is given is wiped.
+/// Removes surrounding white space. The given text is wiped.
 Secret tokenIn(std::string text) {
   const auto isSpace = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
   const auto begin = std::ranges::find_if_not(text, isSpace);
@@ -38,7 +38,7 @@ Secret tokenIn(std::string text) {
   return token;
 }
 
-/// It goes into a header's line.
+/// The token becomes part of a header line, so it may not contain blanks or control characters.
 bool isToken(const Secret& token) {
   return std::ranges::all_of(token.reveal(), [](char c) { return c > ' ' && c < '\x7F'; });
 }
@@ -62,15 +62,15 @@ struct Reader {
     for (const char* name : {"HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"})
       if (const auto own = get(name)) return expanded(*own, environment);
     if (const auto folder = home()) return *folder / "hub";
-    return fail(ErrorCode::Environment, "Neither HF_HUB_CACHE nor HF_HOME nor HOME says where the Hub's cache lies.");
+    return fail(ErrorCode::Environment, "The folder of the Hub's cache is unknown. Set HF_HUB_CACHE, HF_HOME or HOME.");
   }
 
-  /// A file that cannot be used is as none: whoever needs a token is told what is wrong with it.
-  Result<void> takeToken(HubSettings& settings) const {
+  /// An unusable file counts as missing. The reason is reported only when a token is needed.
+  Result<void> readToken(HubSettings& settings) const {
     for (const char* name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"}) {
       Secret token = tokenIn(get(name).value_or(""));
       if (token.isEmpty()) continue;
-      if (!isToken(token)) return fail(ErrorCode::BadInput, "{} holds what is no token: {}.", name, kWhatNoTokenHas);
+      if (!isToken(token)) return fail(ErrorCode::BadInput, "{} is not a valid token: {}.", name, kWhatNoTokenHas);
       settings.token = std::move(token);
       settings.tokenFrom = name;
       return {};
@@ -86,25 +86,25 @@ struct Reader {
     const bool isRead = text.has_value();
     Secret token = isRead ? tokenIn(*std::move(text)) : Secret();
     if (!isRead)
-      settings.whyNoToken = fmt::format("{} cannot be read as one", file.string());
+      settings.whyNoToken = fmt::format("{} cannot be read", file.string());
     else if (token.isEmpty())
       settings.whyNoToken = fmt::format("{} is empty", file.string());
     else if (!isToken(token))
-      settings.whyNoToken = fmt::format("what {} holds is none: {}", file.string(), kWhatNoTokenHas);
+      settings.whyNoToken = fmt::format("{} has no valid token: {}", file.string(), kWhatNoTokenHas);
     if (!settings.whyNoToken.empty()) return {};
     settings.token = std::move(token);
     settings.tokenFrom = file.string();
     return {};
   }
 
-  Result<void> takeQuietSeconds(HubSettings& settings) const {
+  Result<void> readQuietSeconds(HubSettings& settings) const {
     constexpr const char* kName = "HF_HUB_DOWNLOAD_TIMEOUT";
     const auto text = get(kName);
     if (!text) return {};
     int seconds = 0;
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
     if (error != std::errc() || end != text->data() + text->size() || seconds < 1 || seconds > kLongestQuietSeconds)
-      return fail(ErrorCode::BadInput, "{} is {}: write whole seconds from 1 to {}.", kName, quotedText(*text),
+      return fail(ErrorCode::BadInput, "{} is {}. Write whole seconds from 1 to {}.", kName, quotedText(*text),
                   kLongestQuietSeconds);
     settings.quietSeconds = seconds;
     return {};
@@ -120,22 +120,22 @@ Result<HubSettings> hubSettings(const Environment& environment) {
     settings.endpoint = *endpoint;
     while (settings.endpoint.ends_with('/')) settings.endpoint.pop_back();
     if (!settings.endpoint.starts_with("https://") && !settings.endpoint.starts_with("http://"))
-      return fail(ErrorCode::BadInput, "HF_ENDPOINT is {}, which is no address that begins with https:// or http://.",
+      return fail(ErrorCode::BadInput, "HF_ENDPOINT is {}. Write an address that begins with https:// or http://.",
                   quotedText(withoutUser(*endpoint)));
     if (const auto origin = originOf(settings.endpoint); !origin)
       return fail(ErrorCode::BadInput, "HF_ENDPOINT: {}.", origin.error().message);
   }
   CLEAVE_TRY(settings.cache, reader.cache());
   if (!isTrue(reader.get(kWithholds)))
-    CLEAVE_TRY_VOID(reader.takeToken(settings));
+    CLEAVE_TRY_VOID(reader.readToken(settings));
   else
-    settings.whyNoToken = fmt::format("{} withholds it; unset that, or download it with --token-file", kWithholds);
+    settings.whyNoToken = fmt::format("{} disables the implicit token. Unset it, or use --token-file", kWithholds);
   for (const char* name : {"HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"}) {
     if (settings.isOffline || !isTrue(reader.get(name))) continue;
     settings.isOffline = true;
     settings.offlineBy = name;
   }
-  CLEAVE_TRY_VOID(reader.takeQuietSeconds(settings));
+  CLEAVE_TRY_VOID(reader.readQuietSeconds(settings));
   for (const char* name : {"REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"}) {
     if (settings.certificates.empty()) settings.certificates = reader.get(name).value_or("");
   }
@@ -153,11 +153,12 @@ Result<HubSettings> hubSettings() {
   });
 }
 
-Result<void> takeTokenFrom(const fs::path& file, HubSettings& settings) {
+Result<void> readTokenFrom(const fs::path& file, HubSettings& settings) {
   CLEAVE_TRY(std::string text, readTextFile(file, kLongestToken));
   Secret token = tokenIn(std::move(text));
   if (token.isEmpty() || !isToken(token))
-    return fail(ErrorCode::BadInput, "{} holds no token: it must be one line of text, the token alone.", file.string());
+    return fail(ErrorCode::BadInput, "{} has no token. The file must contain only the token, on one line.",
+                file.string());
   settings.token = std::move(token);
   settings.tokenFrom = file.string();
   return {};

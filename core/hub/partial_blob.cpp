@@ -16,7 +16,7 @@ namespace cleave::hub {
 namespace {
 
 constexpr std::int64_t kSmallestPart = 8 << 20, kLargestPart = 64 << 20, kPartsWanted = 64,
-                       kMostParts = 1 << 16;  // a size is what somebody says
+                       kMostParts = 1 << 16;  // the announced size may be wrong
 constexpr std::size_t kReadBytes = 1 << 20;
 constexpr std::string_view kMagic = "CLVPART1";
 constexpr std::size_t kSha256Digits = 64, kGitDigits = 40;
@@ -25,7 +25,7 @@ std::int64_t partBytesOf(std::int64_t sizeBytes) {
   return std::max(std::clamp(sizeBytes / kPartsWanted, kSmallestPart, kLargestPart), sizeBytes / kMostParts);
 }
 
-/// Whether such an ETag says what the bytes are.
+/// True if such an ETag is a hash of the bytes.
 bool isChecksum(const std::string& etag) {
   const auto isDigit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
   return (etag.size() == kSha256Digits || etag.size() == kGitDigits) && std::ranges::all_of(etag, isDigit);
@@ -80,11 +80,11 @@ std::int64_t PartialBlob::bytesAt(const fs::path& blob, std::int64_t sizeBytes) 
   return partial.m_file.isOpen() && partial.readJournal() ? partial.doneBytes() : 0;
 }
 
-/// False: there is none of this size.
+/// False: the file does not exist or has another size.
 bool PartialBlob::readJournal() {
   struct stat info {};
   if (::fstat(m_file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return false;
-  if (info.st_size == m_sizeBytes && m_sizeBytes > 0) {  // stopped between its end and its name
+  if (info.st_size == m_sizeBytes && m_sizeBytes > 0) {  // stopped after the last byte and before the rename
     for (std::size_t part = 0; part < parts(); ++part) m_done[part] = lengthOf(part);
     return m_wasThere = true;
   }
@@ -114,7 +114,9 @@ Result<void> PartialBlob::write(std::int64_t offset, std::span<const std::byte> 
     const ssize_t written = ::pwrite(m_file.get(), bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0)
-      return fail(ErrorCode::Environment, "{} cannot be written: {}. What has come is kept: the next download goes on.",
+      return fail(ErrorCode::Environment,
+                  "{} cannot be written: {}. The received bytes are kept, and the next "
+                  "download continues.",
                   m_path.string(), reasonInWords(written == 0 ? ENOSPC : errno));
     offset += written;
     bytes = bytes.subspan(static_cast<std::size_t>(written));
@@ -136,7 +138,7 @@ Result<bool> PartialBlob::holds(const std::string& etag, const Progress& progres
   const bool isGit = etag.size() == kGitDigits;
   Hash hash(isGit ? EVP_sha1() : EVP_sha256());
   const std::string head = fmt::format("blob {}", m_sizeBytes);
-  if (isGit) hash.add(std::as_bytes(std::span(head.c_str(), head.size() + 1)));  // its zero byte belongs to it
+  if (isGit) hash.add(std::as_bytes(std::span(head.c_str(), head.size() + 1)));  // git hashes the zero byte too
   std::vector<std::byte> buffer(kReadBytes);
   for (std::int64_t at = 0; at < m_sizeBytes;) {
     if (progress.cancelled()) return progress.cancelledError("checking a download");

@@ -1,11 +1,11 @@
 #pragma once
-/// A file that is being downloaded in parts, and what of it is there: whoever is stopped at any moment, also by the
-/// kernel, goes on where it was.
+/// A partly downloaded file and the record of its parts. A download that is stopped or killed at any moment can
+/// continue.
 ///
-/// It lies beside the blob as "ETAG.cleave.incomplete": the file's bytes, and behind them how many bytes of each part
-/// have come, written after those bytes. What a power failure takes is seen by the check of the whole.
+/// It is beside the blob as "ETAG.cleave.incomplete": the file's bytes, then the number of bytes of each part, which is
+/// written after those bytes. The final check of the hash finds losses by a power failure.
 ///
-/// Used by one thread, whose process holds the blob's lock.
+/// One thread uses it, whose process holds the blob's lock.
 #include "base/files.h"
 #include "base/progress.h"
 #include "base/unique_fd.h"
@@ -16,9 +16,9 @@ namespace cleave::hub {
 
 class PartialBlob {
  public:
-  /// What is left of an earlier download of the same blob is taken over. Environment when it cannot be written.
+  /// Continues an earlier download of the same blob. Environment if the file cannot be written.
   static Result<PartialBlob> open(const fs::path& blob, std::int64_t sizeBytes);
-  /// How many bytes such an earlier download left; nothing is made or changed.
+  /// Number of bytes of such an earlier download. Changes nothing on disk.
   static std::int64_t bytesAt(const fs::path& blob, std::int64_t sizeBytes);
 
   std::int64_t sizeBytes() const { return m_sizeBytes; }
@@ -29,18 +29,18 @@ class PartialBlob {
   std::int64_t doneOf(std::size_t part) const { return m_done[part]; }
   bool isDone(std::size_t part) const { return m_done[part] == lengthOf(part); }
   std::int64_t doneBytes() const;
-  bool wasThere() const { return m_wasThere; }  ///< something, before it was opened
-  /// Bytes that the disk must still give.
+  bool wasThere() const { return m_wasThere; }  ///< true if it had bytes before it was opened
+  /// Bytes of disk space still needed.
   std::int64_t missingBytes() const { return m_sizeBytes - doneBytes(); }
 
-  /// The next bytes of a part. Environment: the disk is full, say; they are not counted then.
+  /// Appends bytes to a part. Environment: for example, the disk is full; the bytes are not counted then.
   Result<void> append(std::size_t part, std::span<const std::byte> bytes);
-  /// Whether the whole has the hash that `etag` is (64 digits: sha256; 40: git's of a blob); others say nothing, and
-  /// hold.
+  /// True if the whole file has the hash in `etag` (64 digits: sha256; 40: git's blob hash). Other ETags are not hashes
+  /// and always pass.
   Result<bool> holds(const std::string& etag, const Progress& progress) const;
-  /// Becomes the blob.
+  /// Renames the file to the blob.
   Result<void> finish();
-  /// All is forgotten, and the file gone.
+  /// Discards all parts and deletes the file.
   void discard();
 
  private:

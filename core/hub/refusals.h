@@ -1,14 +1,14 @@
 #pragma once
-/// What a failed question to the Hub means for whoever asked, in one sentence with what to do.
+/// Error messages for failed requests to the Hub: one sentence with a remedy.
 #include "hub/http.h"
 #include "hub/hub_id.h"
 
 namespace cleave::hub {
 
-/// Environment (no network, a proxy, a certificate, a server that fails) or BadInput (no such model, not allowed).
-/// `file`: what was asked for.
+/// Environment (no network, a proxy, a certificate, a failing server) or BadInput (unknown model, no permission).
+/// `file` is the requested file.
 Error refusal(const Failure& failure, const HubId& id, const std::string& file, const HubSettings& settings);
-/// True where the Hub itself could not be asked, so that what lies in the cache is the best there is.
+/// True if the Hub itself could not be reached, so that the cache is the best source.
 bool isUnreachable(const Failure& failure);
 
 }  // namespace cleave::hub

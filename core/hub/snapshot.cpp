@@ -22,7 +22,7 @@ constexpr std::string_view kConfig = "config.json", kIndex = "model.safetensors.
 constexpr int kHeadsAtOnce = 8;
 constexpr std::int64_t kMostConfigBytes = JsonLimits().bytes;
 constexpr std::int64_t kDiskReserve = 1 << 20;
-constexpr std::int64_t kLargestFile = std::int64_t{1} << 50;  // so that sums hold
+constexpr std::int64_t kLargestFile = std::int64_t{1} << 50;  // so that sums cannot overflow
 
 std::string unquotedEtag(std::string etag) {
   if (etag.starts_with("W/")) etag.erase(0, 2);
@@ -48,7 +48,7 @@ class Fetcher {
         m_meter(watcher),
         m_client(request.settings, progress, [this](const std::string& what) {
           m_meter.state.waitingFor = what;
-          m_meter.tell();
+          m_meter.report();
         }) {}
 
   Result<Snapshot> run();
@@ -96,26 +96,25 @@ class Fetcher {
   std::string m_commit;
 };
 
-/// What earlier downloads left, of this process or others.
+/// Bytes from earlier downloads, by this process or others.
 Result<Snapshot> Fetcher::fromCache(const std::string& because) {
   const HubId& id = m_request.id;
   const auto commit = m_cache.knownCommit(id);
   std::error_code ignored;
   const std::string where = m_cache.modelFolder(id).string();
   if (!commit || !fs::exists(m_cache.snapshot(id, *commit) / kConfig, ignored))
-    return fail(ErrorCode::Environment, "{} was not downloaded before (there is no config.json of it in {}), and {}.",
-                id.text(), where, because);
+    return fail(ErrorCode::Environment, "The cache has no config.json of {} in {}, and {}.", id.text(), where, because);
   m_commit = *commit;
   if (m_request.wanted == Wanted::Weights) {
     const auto weights = formats::findWeightFiles(folder());
     if (!weights || weights->files.empty())
-      return fail(ErrorCode::Environment, "The weights of {} are not all in {}, and {}.", id.text(), folder().string(),
-                  because);
+      return fail(ErrorCode::Environment, "The cache does not have all weights of {} in {}, and {}.", id.text(),
+                  folder().string(), because);
   }
   return Snapshot{folder(), m_commit};
 }
 
-/// Weights say in their headers how long they are: what was cut off since it came is fetched again.
+/// The header of a weight file gives its length, so a truncated file is downloaded again.
 bool Fetcher::areWhole() const {
   if (m_request.wanted != Wanted::Weights) return true;
   const auto weights = formats::findWeightFiles(folder());
@@ -124,7 +123,7 @@ bool Fetcher::areWhole() const {
          });
 }
 
-/// What a HEAD says of a file, by huggingface_hub's rules (file_download.py, get_hf_file_metadata).
+/// Facts about a file from a HEAD request, by huggingface_hub's rules (file_download.py, get_hf_file_metadata).
 Result<RemoteFile> Fetcher::announced(const std::string& name, const Call& call) const {
   const Answer& answer = call.answer;
   const auto first = [&](const char* a, const char* b) {
@@ -136,7 +135,7 @@ Result<RemoteFile> Fetcher::announced(const std::string& name, const Call& call)
   const auto size = sizeIn(first("x-linked-size", answer.redirectsTo.empty() ? "content-length" : "x-linked-size"));
   if (!isSafeName(file.etag) || !size) {
     return fail(ErrorCode::Environment,
-                "{} does not answer as a Hub does: its answer for {} of {} has no {}. Check HF_ENDPOINT and the proxy.",
+                "{} does not answer like a Hub: its answer for {} of {} has no {}. Check HF_ENDPOINT and the proxy.",
                 m_request.settings.endpoint, name, m_request.id.repo, size ? "ETag that can name a file" : "size");
   }
   file.sizeBytes = *size;
@@ -149,10 +148,10 @@ void Fetcher::noteNewName(const Answer& answer) const {
   if (!answer.url.starts_with(prefix) || end == std::string::npos || end < prefix.size()) return;
   const std::string name = answer.url.substr(prefix.size(), end - prefix.size());
   if (name != m_request.id.repo && HubId::parse(name) && m_watcher.onNote)
-    m_watcher.onNote(fmt::format("{} is called {} now: the Hub leads there.", m_request.id.repo, name));
+    m_watcher.onNote(fmt::format("{} is now called {}.", m_request.id.repo, name));
 }
 
-/// Sets the commit and fetches the config. An error in the value: the Hub cannot be asked.
+/// Sets the commit and downloads the config. An error inside the value means that the Hub is unreachable.
 Result<std::optional<Error>> Fetcher::askForConfig() {
   const std::string name(kConfig);
   Call call{.url = urlOf(name, m_request.id.revision), .isHead = true, .staysAtOrigin = true};
@@ -166,7 +165,7 @@ Result<std::optional<Error>> Fetcher::askForConfig() {
   if (call.failure) return tl::unexpected(refused(*call.failure, name));
   if (!isSafeName(commit) || !HubId::parse(m_request.id.repo + "@" + commit)) {
     return fail(ErrorCode::Environment,
-                "{} does not answer as a Hub does: its answer for {} of {} names no commit (X-Repo-Commit). Check "
+                "{} does not answer like a Hub: its answer for {} of {} has no commit (X-Repo-Commit). Check "
                 "HF_ENDPOINT and the proxy.",
                 m_request.settings.endpoint, name, m_request.id.repo);
   }
@@ -179,20 +178,20 @@ Result<std::optional<Error>> Fetcher::askForConfig() {
   return std::nullopt;
 }
 
-/// What is read as JSON, by the reader's own limit, before it is fetched.
+/// Files that are parsed as JSON are checked against the reader's limit before they are downloaded.
 Result<void> Fetcher::checkText(const RemoteFile& file, std::int64_t most) const {
   if (file.sizeBytes <= most) return {};
-  return fail(ErrorCode::BadInput, "The {} of {} has {}, and at most {} are read: it is not fetched.", file.name,
+  return fail(ErrorCode::BadInput, "The {} of {} has {}, but the limit is {}. It is not downloaded.", file.name,
               m_request.id.text(), bytesText(file.sizeBytes), bytesText(most));
 }
 
-/// The names of the files at the top of the repository, each once; what has control characters in it is no such name.
+/// Names of the files at the top level of the repository, each once. Names with control characters are skipped.
 Result<std::vector<std::string>> Fetcher::listedFiles() {
   Call call{.url = fmt::format("{}/api/models/{}/revision/{}", m_request.settings.endpoint, m_request.id.repo,
                                escaped(m_commit))};
   CLEAVE_TRY_VOID(m_client.perform(call));
-  if (call.failure && call.failure->answer.status == 404) {  // its config came from there
-    return fail(ErrorCode::Environment, "{} does not answer as a Hub does: it lists no files of {}. Check HF_ENDPOINT.",
+  if (call.failure && call.failure->answer.status == 404) {  // its config came from that repository
+    return fail(ErrorCode::Environment, "{} does not answer like a Hub: it lists no files of {}. Check HF_ENDPOINT.",
                 m_request.settings.endpoint, m_request.id.repo);
   }
   if (call.failure) return tl::unexpected(refused(*call.failure, "the list of files"));
@@ -200,7 +199,7 @@ Result<std::vector<std::string>> Fetcher::listedFiles() {
   CLEAVE_TRY(const nlohmann::json json, parseJson(call.answer.body, where, {.bytes = 32 << 20}));
   std::vector<std::string> names;
   if (!json.is_object() || !json.contains("siblings") || !json["siblings"].is_array())
-    return fail(ErrorCode::Environment, "{} lists no files of {}: check HF_ENDPOINT.", where, m_request.id.repo);
+    return fail(ErrorCode::Environment, "{} lists no files of {}. Check HF_ENDPOINT.", where, m_request.id.repo);
   for (const nlohmann::json& entry : json["siblings"]) {
     if (!entry.is_object() || !entry.contains("rfilename") || !entry["rfilename"].is_string()) continue;
     auto name = entry["rfilename"].get<std::string>();
@@ -224,16 +223,16 @@ Error Fetcher::refuseWithoutConfig() {
   };
   if (const std::string file = has([](const std::string& name) { return name == "adapter_config.json"; });
       !file.empty())
-    return refuse(": it is an adapter, to be merged into its base model, whose id opens.");
+    return refuse(": it is an adapter. Merge it into its base model, or open the base model's id.");
   if (const std::string file = has([](const std::string& name) { return name.ends_with(".gguf"); }); !file.empty())
     return refuse(fmt::format(
-        ", but GGUF files ({}), which Cleave does not read: give the id of the model that they were made from.", file));
+        ", but GGUF files ({}), which Cleave does not read. Use the id of the model they were made from.", file));
   if (const std::string file = has([](const std::string& name) { return name == "model_index.json"; }); !file.empty())
     return refuse(": it is a pipeline of several models (model_index.json), which Cleave does not open.");
-  return refuse(fmt::format(" at revision {}: it is no model that transformers reads.", m_request.id.revision));
+  return refuse(fmt::format(" at revision {}: it is not a transformers model.", m_request.id.revision));
 }
 
-/// One HEAD a file; those that the repository does not have are left out.
+/// One HEAD request per file. Files missing in the repository are left out.
 Result<Fetcher::Files> Fetcher::announcedFiles(const std::vector<std::string>& names) {
   Files files;
   std::map<const Call*, std::string> asked;
@@ -258,7 +257,7 @@ Result<Fetcher::Files> Fetcher::announcedFiles(const std::vector<std::string>& n
   return files;
 }
 
-/// The names of the files of weights, chosen as of a folder.
+/// Names of the weight files, chosen as in a folder.
 Result<std::vector<std::string>> Fetcher::weightFiles() {
   CLEAVE_TRY(const Files known, announcedFiles({std::string(kSingle), std::string(kIndex)}));
   for (const RemoteFile& file : known)
@@ -272,7 +271,7 @@ Result<std::vector<std::string>> Fetcher::weightFiles() {
   CLEAVE_TRY(const auto names, listedFiles());
   CLEAVE_TRY(auto chosen, formats::weightFilesAmong(names, m_request.id.repo));
   if (!chosen.empty()) return chosen;
-  return fail(ErrorCode::BadInput, "{} has no weights, only a config.json: plan it, or run it with --skip-weights.",
+  return fail(ErrorCode::BadInput, "{} has no weights, only a config.json. Plan it, or run it with --skip-weights.",
               m_request.id.text());
 }
 
@@ -281,12 +280,12 @@ Result<void> Fetcher::checkDisk(std::int64_t bytes) const {
   std::error_code ignored;
   while (!fs::exists(existing, ignored) && existing.has_relative_path()) existing = existing.parent_path();
   struct statvfs disk {};
-  if (::statvfs(existing.c_str(), &disk) != 0 || disk.f_blocks == 0) return {};  // /proc and the like have none
+  if (::statvfs(existing.c_str(), &disk) != 0 || disk.f_blocks == 0) return {};  // /proc and the like report no space
   const auto free = static_cast<std::int64_t>(disk.f_bavail * disk.f_frsize);
   if (bytes + kDiskReserve <= free) return {};
   return fail(ErrorCode::Environment,
-              "{} needs {} more in {}, where {} are free: make room there, or name another folder with HF_HUB_CACHE or "
-              "--cache-dir.",
+              "{} needs {} more in {}, where {} are free. Free space there, or choose another folder with "
+              "HF_HUB_CACHE or --cache-dir.",
               m_request.id.text(), bytesText(bytes), m_cache.root().string(), bytesText(free));
 }
 
@@ -303,10 +302,10 @@ Result<void> Fetcher::fetchAll(const Files& files) {
   for (const RemoteFile& file : files) {
     state.file = file.name;
     ++state.number;
-    m_meter.tell();
+    m_meter.report();
     CLEAVE_TRY_VOID(fetch(context(), file));
     before += file.sizeBytes;
-    state.doneBytes = std::max(state.doneBytes, before);  // another process may have fetched it
+    state.doneBytes = std::max(state.doneBytes, before);  // another process may have downloaded it
   }
   return {};
 }
@@ -318,7 +317,7 @@ Result<Fetcher::Weights> Fetcher::findWeights() {
     const auto isMissing = [&](const std::string& name) {
       return std::ranges::find(announced, name, &RemoteFile::name) == announced.end();
     };
-    return fail(ErrorCode::BadInput, "{} has no {}, which its {} names: ask its owner, or take another revision.",
+    return fail(ErrorCode::BadInput, "{} has no {}, which its {} lists. Ask its owner, or use another revision.",
                 m_request.id.text(), *std::ranges::find_if(names, isMissing), kIndex);
   }
   Weights weights;
@@ -336,8 +335,8 @@ Result<void> Fetcher::fetchWeights() {
   CLEAVE_TRY(const Weights weights, findWeights());
   if (weights.missing.empty()) return {};
   if (m_watcher.onNote) {
-    m_watcher.onNote(fmt::format("{} (commit {}) has {} of weights in {}: {} are fetched into {}.", m_request.id.text(),
-                                 m_commit.substr(0, 8), bytesText(weights.sizes.totalBytes),
+    m_watcher.onNote(fmt::format("{} (commit {}) has {} of weights in {}: {} are downloaded into {}.",
+                                 m_request.id.text(), m_commit.substr(0, 8), bytesText(weights.sizes.totalBytes),
                                  counted(weights.sizes.files, "file"), bytesText(weights.sizes.missingBytes),
                                  m_cache.root().string()));
   }
@@ -346,7 +345,7 @@ Result<void> Fetcher::fetchWeights() {
 
 Result<WeightsAnnounced> Fetcher::announce() {
   if (m_request.isLocalOnly || m_request.settings.isOffline)
-    return fail(ErrorCode::Environment, "{} lets nobody be asked for the weights of {}.",
+    return fail(ErrorCode::Environment, "{} forbids asking the Hub for the weights of {}.",
                 m_request.isLocalOnly ? "--local-only" : m_request.settings.offlineBy, m_request.id.text());
   CLEAVE_TRY(const std::optional<Error> unreachable, askForConfig());
   if (unreachable) return tl::unexpected(*unreachable);
@@ -356,9 +355,9 @@ Result<WeightsAnnounced> Fetcher::announce() {
 
 Result<Snapshot> Fetcher::run() {
   const HubSettings& settings = m_request.settings;
-  if (m_request.isLocalOnly) return fromCache("--local-only lets nobody be asked");
-  if (settings.isOffline) return fromCache(fmt::format("{} lets nobody be asked", settings.offlineBy));
-  if (m_request.id.isCommit()) {  // it never changes
+  if (m_request.isLocalOnly) return fromCache("--local-only forbids asking the Hub");
+  if (settings.isOffline) return fromCache(fmt::format("{} forbids asking the Hub", settings.offlineBy));
+  if (m_request.id.isCommit()) {  // a commit never changes
     if (auto known = fromCache(""); known && areWhole()) return known;
   }
   CLEAVE_TRY(const std::optional<Error> unreachable, askForConfig());
@@ -366,8 +365,7 @@ Result<Snapshot> Fetcher::run() {
     auto known = fromCache("");
     if (!known) return tl::unexpected(*unreachable);
     if (m_watcher.onNote)
-      m_watcher.onNote(fmt::format("{} What was downloaded before is used: commit {}.", unreachable->message,
-                                   known->commit.substr(0, 8)));
+      m_watcher.onNote(fmt::format("{} Using the cached commit {}.", unreachable->message, known->commit.substr(0, 8)));
     return known;
   }
   if (m_request.wanted == Wanted::Weights) CLEAVE_TRY_VOID(fetchWeights());

@@ -1,14 +1,14 @@
 #pragma once
-/// A model of the Hub as a folder: what is needed of it is fetched into huggingface_hub's cache, or found there.
+/// A Hub model as a folder: the needed files are downloaded into huggingface_hub's cache, or found there.
 ///
 ///     CLEAVE_TRY(const HubId id, HubId::parse("Qwen/Qwen3-0.6B"));
 ///     CLEAVE_TRY(const Snapshot snapshot, fetchSnapshot({id, Wanted::Config, settings}, watcher, progress));
 ///     openModel(snapshot.folder);
 ///
-/// Of a model only what Cleave reads is fetched: config.json, the index of its weights, safetensors files. The files
-/// that hold weights are chosen as formats/weight_files.h does of a folder. Environment and BadInput say what failed
-/// and what to do; whatever has come is kept, and the next call goes on there. Blocking; any number of threads and
-/// processes may fetch at once.
+/// Only files that Cleave reads are downloaded: config.json, the index of the weights, safetensors files.
+/// formats/weight_files.h chooses the weight files, as for a folder. Environment and BadInput say what failed and what
+/// to do. Received bytes are kept, and the next call continues. Blocking; any number of threads and processes may
+/// download at once.
 #include "base/progress.h"
 #include "hub/download_state.h"
 #include "hub/hub_id.h"
@@ -17,15 +17,16 @@
 namespace cleave::hub {
 
 enum class Wanted : std::uint8_t {
-  Config,   ///< enough to plan
-  Weights,  ///< and all that a run reads
+  Config,   ///< enough for planning
+  Weights,  ///< and all files that a run reads
 };
 
 struct SnapshotRequest {
   HubId id;
   Wanted wanted = Wanted::Config;
   HubSettings settings;
-  bool isLocalOnly = false;  ///< nobody is asked: what the cache has, or an error that says what it lacks
+  bool isLocalOnly = false;  ///< the Hub is not asked: the result comes from the cache, or an error names what is
+                             ///< missing
 };
 
 struct Snapshot {
@@ -33,10 +34,10 @@ struct Snapshot {
   std::string commit;
 };
 
-/// Fetches nothing but what says which files hold the weights.
+/// Downloads only the files that list the weight files.
 struct WeightsAnnounced {
   int files = 0;
-  std::int64_t totalBytes = 0, missingBytes = 0;  ///< that are still to be fetched
+  std::int64_t totalBytes = 0, missingBytes = 0;  ///< number of bytes still to download
 };
 Result<WeightsAnnounced> announceWeights(const SnapshotRequest& request, const Watcher& watcher,
                                          const Progress& progress);

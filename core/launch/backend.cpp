@@ -1,16 +1,13 @@
+#include "launch/backend.h"
+
 #include "base/quantities.h"
-#include "launch/launcher.h"
 
 #include <array>
-#include <filesystem>
 
 namespace cleave::launch {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::array<std::string_view, 3> kBackendNames{"auto", "gloo", "nccl"};
-constexpr const char* kRankProgram = "cleave-rank";
 
 }  // namespace
 
@@ -23,16 +20,6 @@ std::optional<Backend> parseBackend(std::string_view text) {
   return std::nullopt;
 }
 
-Result<fs::path> rankProgram() {
-  std::error_code error;
-  const fs::path self = fs::read_symlink("/proc/self/exe", error);
-  for (const fs::path& folder : {self.parent_path(), self.parent_path() / ".." / "bin"}) {
-    if (fs::exists(folder / kRankProgram, error)) return folder / kRankProgram;
-  }
-  return fail(ErrorCode::Environment, "{} is not beside {}: the installation is incomplete.", kRankProgram,
-              self.string());
-}
-
 Result<BackendChoice> chooseBackend(Backend wanted, int ranks, std::int64_t bytesPerRank, const Progress& progress) {
   if (wanted == Backend::Gloo) return chooseBackend(wanted, ranks, 0, GpuProbe());
   if (wanted == Backend::Auto && !mayHaveGpu()) return BackendChoice{Backend::Gloo, "Gloo on CPUs: no GPU found."};
@@ -43,11 +30,11 @@ Result<BackendChoice> chooseBackend(Backend wanted, int ranks, std::int64_t byte
 
 Result<BackendChoice> chooseBackend(Backend wanted, int ranks, std::int64_t bytesPerRank, const GpuProbe& probe) {
   if (wanted == Backend::Gloo) return BackendChoice{Backend::Gloo, "Gloo on CPUs, as requested."};
-  // Memory that does not suffice has a message of its own where NCCL is asked for.
+  // If NCCL is requested, too little memory has an error of its own.
   const std::string obstacle = whyNoNccl(probe, ranks, wanted == Backend::Auto ? bytesPerRank : 0);
   if (!obstacle.empty() && wanted == Backend::Nccl)
     return fail(ErrorCode::Environment,
-                "NCCL cannot run the ranks on GPUs here: {}. Use the backend gloo to run them on CPUs.", obstacle);
+                "NCCL cannot run the ranks on GPUs here: {}. Use the gloo backend to run them on CPUs.", obstacle);
   if (!obstacle.empty()) return BackendChoice{Backend::Gloo, fmt::format("Gloo on CPUs: {}.", obstacle)};
   std::string why = fmt::format("NCCL on {} of {}{}.", ranks, counted(std::ssize(probe.gpus), "GPU"),
                                 wanted == Backend::Nccl ? ", as requested" : "");

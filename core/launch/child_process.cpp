@@ -14,7 +14,7 @@
 namespace cleave::launch {
 namespace {
 
-// Above every number the child is to see, so that no dup2 overwrites a descriptor that is still to be moved.
+// Above every number that the child sees, so that dup2 never overwrites a descriptor that is not moved yet.
 constexpr int kFirstPrivateFd = 16;
 
 struct Pipe {
@@ -24,7 +24,7 @@ struct Pipe {
 Result<UniqueFd> movedUp(int fd) {
   UniqueFd owned(fd);
   const int moved = ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstPrivateFd);
-  // EINVAL: no descriptor of that number is allowed.
+  // EINVAL: no descriptor may have that number.
   if (moved < 0)
     return fail(ErrorCode::Environment, "Cannot make a pipe: {}.", reasonInWords(errno == EINVAL ? EMFILE : errno));
   return UniqueFd(moved);
@@ -69,7 +69,7 @@ struct SpawnOptions {
     sigset_t none, defaults;
     sigemptyset(&none);
     sigemptyset(&defaults);
-    // What a window or a shell ignores must not be ignored by the rank.
+    // The rank must not inherit signals that a window or a shell ignores.
     for (int signal : {SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPIPE, SIGCHLD, SIGIO}) sigaddset(&defaults, signal);
     posix_spawnattr_setpgroup(&attributes, group);
     posix_spawnattr_setsigmask(&attributes, &none);
@@ -82,7 +82,7 @@ struct SpawnOptions {
 
 bool LineReader::read(int fd, std::vector<std::string>& lines) {
   std::array<char, 16384> buffer;
-  // Bounded, so that one chatty child cannot keep the caller from looking at the others.
+  // Bounded, so that one child with much output does not starve the others.
   for (int round = 0; round < 64; ++round) {
     const ssize_t got = ::read(fd, buffer.data(), buffer.size());
     if (got == 0) return false;
@@ -124,7 +124,7 @@ Result<ChildProcess> ChildProcess::start(const ChildSpec& spec) {
   posix_spawn_file_actions_adddup2(&options.actions, events.writeEnd.get(), kEventsFd);
   posix_spawn_file_actions_adddup2(&options.actions, control.readEnd.get(), kControlFd);
   if (listen.isOpen()) posix_spawn_file_actions_adddup2(&options.actions, listen.get(), kListenFd);
-  // Whatever a library of the parent left inheritable stays out of the child.
+  // Descriptors that a library of the parent left inheritable must not reach the child.
   posix_spawn_file_actions_addclosefrom_np(&options.actions, listen.isOpen() ? kListenFd + 1 : kListenFd);
   options.setGroupAndSignals(spec.group);
 
@@ -137,8 +137,8 @@ Result<ChildProcess> ChildProcess::start(const ChildSpec& spec) {
   if (reason != 0) {
     return fail(ErrorCode::Environment, "Cannot start {}: {}.", spec.program.string(), reasonInWords(reason));
   }
-  // From its first instruction, long before main() can watch the pipe: the pipe's end of file raises SIGIO, which ends
-  // it. Nothing is ever written to this pipe, so nothing else raises it.
+  // This works from the child's first instruction, long before main() can watch the pipe: end of file on the pipe
+  // raises SIGIO, which ends the child. Nothing is ever written to this pipe, so nothing else raises it.
   ::fcntl(control.readEnd.get(), F_SETOWN, child.m_pid);
   ::fcntl(control.readEnd.get(), F_SETFL, ::fcntl(control.readEnd.get(), F_GETFL) | O_ASYNC);
   child.events = std::move(events.readEnd);

@@ -1,17 +1,16 @@
 #pragma once
-/// One child process with the pipes a rank needs. Everything is close-on-exec on this side, so that no other child
-/// holds a pipe's end open. Not thread-safe; several children may be followed by one thread.
+/// One child process with a rank's pipes. All descriptors are close-on-exec on this side, so that no other child keeps
+/// the end of a pipe open. Not thread-safe; one thread may follow several children.
 ///
-/// A child ends (SIGIO) as soon as its control pipe does, also when this process was killed and before the child ran
-/// its main().
+/// A child ends (SIGIO) when its control pipe closes, also if this process was killed and before the child runs main().
 ///
-/// The child sees /dev/null as its input, one captured pipe as its output and error, and three descriptors:
+/// The child has /dev/null as input, one captured pipe as output and error, and three descriptors:
 ///
 /// | number | what                                                              |
 /// |--------|-------------------------------------------------------------------|
 /// | 3      | events: the child writes lines                                    |
-/// | 4      | control: its end of file tells the child to end                   |
-/// | 5      | a listening socket, where one was handed over                     |
+/// | 4      | control: end of file ends the child                               |
+/// | 5      | a listening socket, if one was passed                             |
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -25,16 +24,16 @@ namespace cleave::launch {
 
 inline constexpr int kEventsFd = 3, kControlFd = 4, kListenFd = 5;
 
-/// Cuts a byte stream into lines of bounded length. A longer line is handed out as soon as it is too long, one byte
-/// over the bound so that one can see it; the rest of it is dropped.
+/// Cuts a byte stream into lines of bounded length. A longer line is returned as soon as it is too long, one byte over
+/// the limit so that the caller sees it. The rest of it is dropped.
 class LineReader {
  public:
   explicit LineReader(std::size_t maxBytes) : m_maxBytes(maxBytes) {}
-  /// Reads what a non-blocking descriptor has to give, appending whole lines without their newline; false at the end of
-  /// file.
+  /// Reads the available bytes of a non-blocking descriptor and appends whole lines without their newline; false at end
+  /// of file.
   bool read(int fd, std::vector<std::string>& lines);
-  /// An unfinished last line, at the end of file.
-  std::string takeRest() { return std::exchange(m_line, {}); }
+  /// The unfinished last line, for end of file.
+  std::string extractRest() { return std::exchange(m_line, {}); }
 
  private:
   void append(std::string_view bytes, std::vector<std::string>& lines);
@@ -46,32 +45,32 @@ class LineReader {
 struct ChildSpec {
   std::filesystem::path program;
   std::vector<std::string> arguments;    ///< without the program's name
-  std::vector<std::string> environment;  ///< "NAME=value"; nothing else is inherited
+  std::vector<std::string> environment;  ///< "NAME=value"; the child inherits no other variables
   pid_t group = 0;                       ///< process group to join; 0: lead a new one
-  int listenFd = -1;                     ///< becomes descriptor 5; -1: none
+  int listenFd = -1;                     ///< becomes descriptor 5; -1: not passed
 };
 
-/// How a child ended, or that it was stopped. Of a process on another host nothing is known but its connection.
+/// State of a child. For a process on another host only the state of its connection is known.
 struct ChildState {
-  bool exited = false;  ///< `code` is its exit code, or `signal` is what killed it
+  bool exited = false;  ///< `code` is its exit code, or `signal` is the signal that killed it
   int code = 0, signal = 0;
-  std::string wantOfMemory;   ///< why the kernel ended it with signal 9, a clause; empty: it did not
-  bool stopped = false;       ///< by `signal`, and not continued since
-  bool awaited = false;       ///< elsewhere: it has not connected yet
-  bool disconnected = false;  ///< elsewhere: its connection has ended
+  std::string outOfMemoryReason;  ///< why the kernel killed it for lack of memory, a clause; empty: it did not
+  bool stopped = false;           ///< stopped by `signal` and not continued since
+  bool awaited = false;           ///< remote: it has not connected yet
+  bool disconnected = false;      ///< remote: its connection has ended
 };
 
 class ChildProcess {
  public:
-  /// Environment when the program cannot be started.
+  /// Environment if the program cannot be started.
   static Result<ChildProcess> start(const ChildSpec& spec);
 
   pid_t pid() const { return m_pid; }
-  /// Asks the kernel, without waiting. Once it has exited the process is reaped and the answer stays the same.
+  /// Asks the kernel without blocking. An exited process is reaped, and the state stays the same.
   const ChildState& poll();
-  void kill(int signal) const;  ///< nothing once it has exited
+  void kill(int signal) const;  ///< does nothing after the exit
 
-  UniqueFd events, error, control;  ///< our ends; the first two non-blocking
+  UniqueFd events, error, control;  ///< our ends of the pipes; the first two are non-blocking
 
  private:
   pid_t m_pid = -1;

@@ -1,7 +1,7 @@
 #include "launch/cluster.h"
 
 #include "base/quantities.h"
-#include "base/shell_word.h"
+#include "launch/shell_word.h"
 
 #include <algorithm>
 
@@ -9,18 +9,17 @@ namespace cleave::launch {
 namespace {
 
 Result<void> check(const ClusterRun& run) {
-  if (run.nodes < 1) return fail(ErrorCode::BadUsage, "A run needs at least one node, not {}.", run.nodes);
+  if (run.nodes < 1) return fail(ErrorCode::BadUsage, "The number of nodes is {}; use at least 1.", run.nodes);
   if (run.ranks % run.nodes != 0) {
     std::string fits;
     for (int nodes = 1; nodes <= run.ranks; ++nodes) {
       if (run.ranks % nodes == 0) fits += (fits.empty() ? "" : ", ") + std::to_string(nodes);
     }
-    return fail(ErrorCode::BadUsage,
-                "These are {}, which do not divide over {}: each has as many. So many nodes do: {}.",
-                counted(run.ranks, "rank"), counted(run.nodes, "node"), fits);
+    return fail(ErrorCode::BadUsage, "{} do not divide over {}. Use {} nodes.", counted(run.ranks, "rank"),
+                counted(run.nodes, "node"), fits);
   }
   if (run.launcher == ClusterLauncher::Torchrun && run.nodes > 1 && run.host.empty())
-    return fail(ErrorCode::BadUsage, "torchrun on {} has to know where node 0 is: name its host.",
+    return fail(ErrorCode::BadUsage, "torchrun on {} needs the address of node 0: name its host.",
                 counted(run.nodes, "node"));
   return {};
 }
@@ -31,7 +30,7 @@ std::string joined(const std::vector<std::string>& words) {
   return line;
 }
 
-/// What ranks inherit from whoever starts them: assignments in front of a command, with a blank behind each.
+/// Variables for the ranks: assignments before a command, each with a blank after it.
 std::string environmentOf(const ClusterRun& run) {
   std::string text;
   const auto add = [&](std::string_view name, std::string_view value) {
@@ -68,7 +67,7 @@ std::string torchrunLine(const ClusterRun& run, int node) {
 
 std::string srunLine(const ClusterRun& run) {
   const std::string perNode = std::to_string(run.ranks / run.nodes);
-  // By blocks: rank 0 is on the first node, where the others look for it. One that fails takes the step along.
+  // Block distribution puts rank 0 on the first node, where the others look for it. A failing rank ends the whole step.
   std::vector<std::string> words{"srun",
                                  "--nodes=" + std::to_string(run.nodes),
                                  "--ntasks=" + std::to_string(run.ranks),
@@ -80,7 +79,7 @@ std::string srunLine(const ClusterRun& run) {
   return environmentOf(run) + joined(words);
 }
 
-/// What stands above the commands: one comment.
+/// The comment above the commands.
 std::string comment(const ClusterRun& run) {
   std::vector<std::pair<std::string, std::string>> needed{{run.planFile, "the plan"}};
   needed.insert(needed.end(), run.needed.begin(), run.needed.end());
@@ -94,11 +93,12 @@ std::string comment(const ClusterRun& run) {
   text += isOne ? "# It needs:\n" : "# Every node needs, under the same path:\n";
   for (const auto& [path, what] : needed) text += fmt::format("#   {:<{}}  {}\n", path, width, what);
   if (run.nodes > 1)
-    text += "# The ranks meet on node 0 and connect to each other on any port: none may be closed between the nodes.\n";
+    text += "# The ranks meet on node 0 and connect to each other on any port. Open all ports between the nodes.\n";
   if (run.report)
-    text +=
-        fmt::format("# What they do is told to {}, which every node has to reach. The token is for this run only.\n",
-                    protocol::toText(run.report->listener));
+    text += fmt::format(
+        "# The ranks report to {}, which every node must be able to reach. The token is valid for this "
+        "run only.\n",
+        protocol::toText(run.report->listener));
   return text;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
-/// Command lines that run a plan on several machines: what a user types, or puts into a job script, for torchrun or
-/// Slurm. What is printed and what is shown are this one text.
+/// Command lines that run a plan on several machines with torchrun or Slurm. The command line and the window show this
+/// same text.
 ///
 ///     ClusterRun run{.ranks = 4, .nodes = 2, .host = "node0", .planFile = "plan.json"};
-///     clusterCommands(run);   // a comment that says what each node needs, then a line for each node
+///     clusterCommands(run);   // a comment with the needs of each node, then a line for each node
 #include "base/result.h"
-#include "launch/launcher.h"
+#include "launch/backend.h"
 #include "protocol/tcp.h"
 
 #include <optional>
@@ -17,7 +17,7 @@ namespace cleave::launch {
 enum class ClusterLauncher : std::uint8_t { Torchrun, Srun };
 std::optional<ClusterLauncher> parseClusterLauncher(std::string_view text);
 
-/// Where somebody listens to the ranks (listener.h).
+/// Address and token of the listener (listener.h).
 struct ReportTo {
   protocol::HostPort listener;
   std::string token;
@@ -28,17 +28,18 @@ inline constexpr int kMasterPort = 29'500;  ///< torchrun's own default
 struct ClusterRun {
   ClusterLauncher launcher = ClusterLauncher::Torchrun;
   int ranks = 2, nodes = 1;
-  std::string host;                 ///< of node 0, where the ranks meet; torchrun on one node and srun do without
-  int port = kMasterPort;           ///< there; srun: ranks derive one from the job's number
+  std::string host;                 ///< host of node 0, where the ranks meet; torchrun on one node and srun do not need
+                                    ///< it
+  int port = kMasterPort;           ///< port there; with srun the ranks derive it from the job id
   Backend backend = Backend::Gloo;  ///< Auto is resolved before
   std::string rankProgram = "cleave-rank", planFile = "plan.json";
   std::vector<std::string> rankArguments;
-  std::vector<std::pair<std::string, std::string>> needed;  ///< further files: path, and what it is
+  std::vector<std::pair<std::string, std::string>> needed;  ///< further files: path and purpose
   std::optional<ReportTo> report;
 };
 
-/// Lines for a shell; all but the commands are comments. BadUsage in one sentence where there is no such run: ranks
-/// that do not divide over the nodes, no host to meet at.
+/// Lines for a shell; all but the commands are comments. BadUsage if the run is impossible: ranks that do not divide
+/// over the nodes, or no host for node 0.
 Result<std::string> clusterCommands(const ClusterRun& run);
 
 }  // namespace cleave::launch

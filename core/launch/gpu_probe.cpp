@@ -1,6 +1,7 @@
 #include "base/libtorch_folder.h"
 #include "launch/gpus.h"
 #include "launch/launcher.h"
+#include "launch/rank_program.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -14,11 +15,11 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A driver that hangs answers nobody. Loading CUDA from a cold disk and making a context on each of eight GPUs takes
-// some tens of seconds.
+// A hanging driver never answers. Loading CUDA from a cold disk and making a context on each of eight GPUs takes some
+// tens of seconds.
 constexpr std::chrono::seconds kProbeLimit{120};
 
-/// Stops at a time limit, or when the caller's progress does.
+/// Stops at a time limit, or when the caller's progress is cancelled.
 class LimitedStop {
  public:
   LimitedStop(const Progress& progress, std::chrono::seconds limit)
@@ -39,7 +40,7 @@ class LimitedStop {
   std::atomic<bool> m_isOver{false};
   std::mutex m_mutex;
   std::condition_variable_any m_wake;
-  std::jthread m_clock;  ///< last: its thread reads the others
+  std::jthread m_clock;  ///< last member, because its thread reads the others
 };
 
 GpuProbe failed(std::string why) {
@@ -53,11 +54,10 @@ std::string whyNoLibrary(const std::filesystem::path& program) {
   std::error_code error;
   if (!std::filesystem::exists(program.parent_path() / kNcclLibrary, error))
     return fmt::format("{} is not beside {}{}", kNcclLibrary, program.filename().string(), whyNcclIsMissing());
-  // Ranks run with the LibTorch of the program that starts them.
+  // Ranks use the LibTorch of the program that starts them.
   if (const auto libTorch = libTorchFolder(); libTorch && !hasCudaLibrary(*libTorch))
-    return fmt::format(
-        "the LibTorch in {} is for CPUs alone (where it came with Cleave, CLEAVE_TORCH_DIR names another)",
-        libTorch->string());
+    return fmt::format("the LibTorch in {} is for CPUs only (if it came with Cleave, set CLEAVE_TORCH_DIR to another)",
+                       libTorch->string());
   return {};
 }
 
@@ -81,17 +81,17 @@ GpuProbe probeNow(const Progress& progress) {
   if (!outcome) return failed(outcome.error().message);
   if (outcome->succeeded) return probe;
   const RankExit& failure = *outcome->firstFailure;
-  if (failure.code == ErrorCode::Environment && !failure.lastWords.empty()) return failed(failure.lastWords);
-  // The file of a library ends before what its headers promise.
+  if (failure.code == ErrorCode::Environment && !failure.lastMessage.empty()) return failed(failure.lastMessage);
+  // A truncated library raises SIGBUS: the file is shorter than its headers claim.
   if (failure.what.find(fmt::format("signal {} ", SIGBUS)) != std::string::npos)
     return failed(
-        fmt::format("the process that asks CUDA {}; {} or a library of CUDA is damaged", failure.what, kNcclLibrary));
-  return failed(fmt::format("the process that asks CUDA {}{}{}", failure.what, failure.lastWords.empty() ? "" : ": ",
-                            failure.lastWords));
+        fmt::format("the process that queries CUDA {}; {} or a CUDA library is damaged", failure.what, kNcclLibrary));
+  return failed(fmt::format("the process that queries CUDA {}{}{}", failure.what,
+                            failure.lastMessage.empty() ? "" : ": ", failure.lastMessage));
 }
 
 struct Memory {
-  std::mutex mutex;  ///< held while a process asks: who comes second gets the same answer
+  std::mutex mutex;  ///< held during a query, so that concurrent callers get the same answer
   std::mutex answerMutex;
   std::optional<GpuProbe> answer;
   Clock::time_point at{};

@@ -22,7 +22,7 @@ bool hasEntry(const fs::path& folder, bool (*counts)(const std::string& name)) {
   return false;
 }
 
-/// nvidia0, nvidia1, ...; nvidiactl is there without a GPU, too.
+/// Matches nvidia0, nvidia1, ...; nvidiactl exists without a GPU, too.
 bool isGpuDeviceFile(const std::string& name) {
   constexpr std::string_view kPrefix = "nvidia";
   if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return false;
@@ -43,22 +43,22 @@ std::string countedGpus(std::size_t gpus) {
   return gpus == 0 ? "no GPU" : counted(static_cast<std::int64_t>(gpus), "GPU");
 }
 
-/// Enough others can be used: " Set CUDA_VISIBLE_DEVICES=1,2."
+/// Hint if enough other GPUs are usable: " Set CUDA_VISIBLE_DEVICES=1,2."
 std::string otherGpusText(const GpuProbe& probe, int ranks) {
   if (probe.usable() < ranks) return {};
   std::vector<std::string> others;
   for (const protocol::GpuFound& gpu : probe.gpus) {
     if (gpu.error.empty() && std::ssize(others) < ranks) others.push_back(gpu.uuid);
   }
-  return fmt::format(" (CUDA_VISIBLE_DEVICES={} leaves it out)", fmt::join(others, ","));
+  return fmt::format(" (CUDA_VISIBLE_DEVICES={} excludes it)", fmt::join(others, ","));
 }
 
 std::string whyFewerThan(const GpuProbe& probe, int ranks) {
-  std::string text = fmt::format("NCCL needs one GPU per rank, and CUDA lists {} for {}{}",
+  std::string text = fmt::format("NCCL needs one GPU per rank, but CUDA lists {} for {}{}",
                                  countedGpus(probe.gpus.size()), counted(ranks, "rank"), visibilityText());
   const bool isMig = std::ranges::any_of(
       probe.gpus, [](const protocol::GpuFound& gpu) { return gpu.name.find("MIG ") != std::string::npos; });
-  return isMig ? text + "; CUDA shows a process one MIG instance at most" : text;
+  return isMig ? text + "; CUDA gives a process at most one MIG instance" : text;
 }
 
 std::vector<std::string> pairsWithoutAccess(const GpuProbe& probe, int ranks) {
@@ -94,10 +94,10 @@ std::string whyNoNccl(const GpuProbe& probe, int ranks, std::int64_t bytesPerRan
   for (int rank = 0; rank < ranks; ++rank) {
     const protocol::GpuFound& gpu = probe.gpus[static_cast<std::size_t>(rank)];
     if (!gpu.error.empty())
-      return fmt::format("{} does not run a kernel of this LibTorch: {}{}", nameOf(gpu), gpu.error,
+      return fmt::format("{} cannot run a kernel of this LibTorch: {}{}", nameOf(gpu), gpu.error,
                          otherGpusText(probe, ranks));
     if (gpu.freeBytes < bytesPerRank)
-      return fmt::format("a rank needs {} on its GPU, and {} has {} free", bytesText(bytesPerRank), nameOf(gpu),
+      return fmt::format("a rank needs {} on its GPU, but {} has {} free", bytesText(bytesPerRank), nameOf(gpu),
                          bytesText(gpu.freeBytes));
   }
   return {};

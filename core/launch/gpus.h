@@ -1,7 +1,7 @@
 #pragma once
-/// The GPUs that ranks started here can use, as CUDA itself answers: `cleave-rank --probe` runs a kernel on each. No
-/// CUDA is loaded in this process. Counting device files is not enough: a driver may be missing, or too old for the
-/// CUDA runtime, a GPU too old for its kernels, and under WSL2 GPUs have no device files of their own.
+/// The GPUs that local ranks can use, as CUDA reports them: `cleave-rank --probe` runs a kernel on each. This process
+/// loads no CUDA. Counting device files is not enough: the driver may be missing or too old for the CUDA runtime, a GPU
+/// may be too old for its kernels, and under WSL2 GPUs have no device files.
 ///
 ///     const GpuProbe probe = probeGpus();
 ///     if (const std::string obstacle = whyNoNccl(probe, 2); !obstacle.empty()) ...
@@ -21,30 +21,30 @@ struct GpuProbe {
   protocol::CudaFound cuda;
   std::vector<protocol::GpuFound> gpus;  ///< in CUDA's order: local rank i uses GPU i
   std::string failure;                   ///< why CUDA did not answer; empty: it did
-  std::int64_t usable() const;           ///< GPUs on which a kernel ran
+  std::int64_t usable() const;           ///< number of GPUs on which a kernel ran
 };
 
-/// A driver may be here: device files of NVIDIA's driver, its folder in /proc, or WSL2's /dev/dxg. `root`: "/" but for
-/// tests.
+/// True if a driver may be installed: device files of NVIDIA's driver, its folder in /proc, or WSL2's /dev/dxg. `root`
+/// is "/" except in tests.
 bool mayHaveGpu(const std::filesystem::path& root = "/");
 
-/// Asks CUDA, in a process of its own: seconds, or the time limit of a driver that hangs. An answer is remembered for
-/// `kProbeMemory`, because one run asks several times. Any thread; of several that ask at once one starts the process.
+/// Queries CUDA in a separate process, which takes seconds, or the time limit if the driver hangs. The answer is cached
+/// for `kProbeMemory`, because one run asks several times. Any thread; concurrent callers share one process.
 GpuProbe probeGpus(const Progress& progress = {});
 inline constexpr std::chrono::seconds kProbeMemory{20};
-/// The answer that probeGpus remembers, however old; nullopt: nobody has asked yet. Starts nothing.
+/// The cached answer of any age; nullopt: no query yet. Starts nothing.
 std::optional<GpuProbe> lastGpuProbe();
 
-/// Why NCCL cannot run so many ranks here, a clause; empty: it can. `bytesPerRank`: what each needs on its GPU beyond
-/// its CUDA context; 0: does not matter.
+/// Why NCCL cannot run this many ranks here, a clause; empty: it can. `bytesPerRank`: bytes per rank on its GPU beyond
+/// the CUDA context; 0: not checked.
 std::string whyNoNccl(const GpuProbe& probe, int ranks, std::int64_t bytesPerRank = 0);
 /// "GPUs 0 and 1 have no direct access to each other's memory: NCCL copies through host memory."; empty: all of the
-/// first `ranks` have.
+/// first `ranks` have access.
 std::string peerAccessText(const GpuProbe& probe, int ranks);
-/// Free bytes of the fullest of the first `ranks` GPUs; nullopt: not known.
+/// The least free memory among the first `ranks` GPUs, in bytes; nullopt: not known.
 std::optional<std::int64_t> leastFreeGpuMemory(const GpuProbe& probe, int ranks);
 
-/// What was found, in lines: versions, then each GPU and whether it can be used.
+/// The result as lines: versions, then each GPU and whether it is usable.
 std::string toText(const GpuProbe& probe);
 
 }  // namespace cleave::launch

@@ -3,8 +3,8 @@
 #include "base/exhaustion.h"
 #include "base/throttle.h"
 #include "launch/child_process.h"
-#include "launch/hearing.h"
 #include "launch/oom_watch.h"
+#include "launch/rank_inbox.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -28,12 +28,12 @@ using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr auto kPollPeriod = 50ms;
-constexpr auto kLookPeriod = 200ms;  // at the control group of a rank
+constexpr auto kLookPeriod = 200ms;  // interval between looks at a rank's control group
 constexpr auto kTermGrace = 1s;
 constexpr auto kStopLimit = 5s;
 constexpr std::size_t kMaxStderrLine = 4096;
 
-/// A bound, listening socket on the loopback address: handed to rank 0, so that nobody else can take the port in
+/// A bound, listening socket on the loopback address. Rank 0 receives it, so that no other process can use the port in
 /// between.
 struct ListenSocket {
   UniqueFd fd;
@@ -56,7 +56,7 @@ Result<ListenSocket> listenOnFreePort() {
   return result;
 }
 
-/// Credentials stay out of workers; so does what another launcher said about ranks.
+/// Worker processes get no credentials, and no variables in which another launcher described its ranks.
 bool isKeptFromRanks(std::string_view name) {
   std::string upper(name);
   std::transform(upper.begin(), upper.end(), upper.begin(), [](unsigned char c) { return std::toupper(c); });
@@ -99,7 +99,7 @@ std::vector<std::string> rankEnvironment(int rank, int ranks, int port) {
   return result;
 }
 
-/// A rank's process and what of its lines is not whole yet.
+/// A rank's process and the unfinished parts of its lines.
 struct RankProcess {
   ChildProcess process;
   OomWatch oom;
@@ -111,8 +111,8 @@ struct RankProcess {
 class Run {
  public:
   Run(const LaunchRequest& request, const Observer& observer, const Progress& progress)
-      : m_request(request), m_progress(progress), m_hearing(request.ranks, request.silence, observer) {}
-  // Whatever ends this object, also an exception of the observer: no rank outlives it.
+      : m_request(request), m_progress(progress), m_inbox(request.ranks, request.silence, observer) {}
+  // No rank outlives this object, also after an exception of the observer.
   ~Run() { stopAll(); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -130,7 +130,7 @@ class Run {
 
   const LaunchRequest& m_request;
   const Progress& m_progress;
-  Hearing m_hearing;
+  RankInbox m_inbox;
   std::vector<RankProcess> m_ranks;
 };
 
@@ -153,8 +153,8 @@ Result<void> Run::startRanks() {
     spec.group = m_ranks.empty() ? 0 : m_ranks.front().process.pid();
     CLEAVE_TRY(ChildProcess child, ChildProcess::start(spec));
     m_ranks.push_back(RankProcess{.process = std::move(child), .oom = OomWatch()});
-    m_hearing.watch.start(rank, m_hearing.now());
-    m_hearing.tell({rank, protocol::PhaseChange{protocol::Phase::Spawned, 0, 0}, {}});
+    m_inbox.watch.start(rank, m_inbox.now());
+    m_inbox.observe({rank, protocol::PhaseChange{protocol::Phase::Spawned, 0, 0}, {}});
   }
   return {};
 }
@@ -175,45 +175,45 @@ void Run::listen(int rank) {
   if (from.process.events.isOpen() && !from.eventLines.read(from.process.events.get(), lines))
     from.process.events.reset();
   for (const std::string& line : lines) {
-    if (auto message = m_hearing.decoded(rank, line)) m_hearing.take(rank, *std::move(message));
+    if (auto message = m_inbox.decoded(rank, line)) m_inbox.accept(rank, *std::move(message));
   }
-  bool isHeard = !lines.empty();
+  bool hasRead = !lines.empty();
   lines.clear();
   if (from.process.error.isOpen() && !from.errorLines.read(from.process.error.get(), lines)) {
     from.process.error.reset();
-    if (std::string rest = from.errorLines.takeRest(); !rest.empty()) lines.push_back(std::move(rest));
+    if (std::string rest = from.errorLines.extractRest(); !rest.empty()) lines.push_back(std::move(rest));
   }
-  isHeard = isHeard || !lines.empty();
+  hasRead = hasRead || !lines.empty();
   for (std::string& line : lines) {
-    m_hearing.tell({rank, std::nullopt, line});
-    m_hearing.watch.hearLine(rank, std::move(line));
+    m_inbox.observe({rank, std::nullopt, line});
+    m_inbox.watch.addErrorLine(rank, std::move(line));
   }
-  if (isHeard) m_hearing.watch.heard(rank, m_hearing.now());
+  if (hasRead) m_inbox.watch.markRead(rank, m_inbox.now());
 }
 
-/// Reads what the ranks have said and judges them by it. The kernel is asked first: whatever a rank wrote before it
-/// ended lies in its pipes then, however long ago that was.
+/// Reads the ranks' lines and judges the ranks. The kernel is asked first: everything that a rank wrote before it ended
+/// is then in its pipes.
 void Run::observeRanks() {
   for (std::size_t rank = 0; rank < m_ranks.size(); ++rank) {
     RankProcess& of = m_ranks[rank];
     ChildState child = of.process.poll();
     if (!child.exited && of.looks.isDue(Clock::now())) of.oom.look(of.process.pid());
-    if (child.exited && child.signal == SIGKILL) child.wantOfMemory = of.oom.why();
-    const auto askedAt = m_hearing.now();
+    if (child.exited && child.signal == SIGKILL) child.outOfMemoryReason = of.oom.why();
+    const auto askedAt = m_inbox.now();
     listen(static_cast<int>(rank));
-    m_hearing.watch.judge(static_cast<int>(rank), child, askedAt, m_hearing.now());
+    m_inbox.watch.judge(static_cast<int>(rank), child, askedAt, m_inbox.now());
   }
-  m_hearing.tellOfSlowness();
+  m_inbox.reportSlowness();
 }
 
 void Run::reportUnended() {
   for (int rank = 0; rank < m_request.ranks; ++rank) {
     if (m_ranks[static_cast<std::size_t>(rank)].process.poll().exited) continue;
-    m_hearing.tell({rank,
-                    std::nullopt,
-                    {},
-                    fmt::format("Rank {} did not end within {:g} s of its result and was stopped.", rank,
-                                std::chrono::duration<double>(m_request.teardown).count())});
+    m_inbox.observe({rank,
+                     std::nullopt,
+                     {},
+                     fmt::format("Rank {} did not end within {:g} s of its result and was stopped.", rank,
+                                 std::chrono::duration<double>(m_request.teardown).count())});
   }
 }
 
@@ -223,7 +223,7 @@ bool Run::anyRunning() {
 
 void Run::stopAll() {
   if (!anyRunning()) return;
-  // The group may hold what a rank started; the single kills reach a rank that left the group.
+  // The group may include processes that a rank started. The single kills reach a rank that left the group.
   const auto signalAll = [&](int signal) {
     if (!anyRunning()) return;
     ::kill(-m_ranks.front().process.pid(), signal);
@@ -246,14 +246,14 @@ Result<RunOutcome> Run::run() {
     }
     waitForInput();
     observeRanks();
-    if (!anyRunning() || m_hearing.watch.isSettled(m_hearing.now())) break;
-    if (m_hearing.watch.isTeardownOver(m_hearing.now(), m_request.teardown)) {
+    if (!anyRunning() || m_inbox.watch.isSettled(m_inbox.now())) break;
+    if (m_inbox.watch.isTeardownOver(m_inbox.now(), m_request.teardown)) {
       reportUnended();
       break;
     }
   }
   observeRanks();
-  RunOutcome result = m_hearing.watch.outcome();
+  RunOutcome result = m_inbox.watch.outcome();
   stopAll();
   return result;
 }
@@ -261,7 +261,7 @@ Result<RunOutcome> Run::run() {
 }  // namespace
 
 Result<RunOutcome> launch(const LaunchRequest& request, const Observer& observer, const Progress& progress) {
-  if (request.ranks < 1) return fail(ErrorCode::BadUsage, "A run needs at least one rank, not {}.", request.ranks);
+  if (request.ranks < 1) return fail(ErrorCode::BadUsage, "The number of ranks is {}; use at least 1.", request.ranks);
   if (request.backend == Backend::Auto) return fail(ErrorCode::BadUsage, "Resolve the backend before launching ranks.");
   return Run(request, observer, progress).run();
 }

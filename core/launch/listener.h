@@ -1,45 +1,46 @@
 #pragma once
-/// The launcher's other half: a run whose ranks somebody else starts, on any number of hosts (torchrun, srun, a
-/// person). They come to a port of this host, say which run and which rank they are (protocol/join.h), and are followed
-/// from then on as local ones are: by the same watch, with the same outcome.
+/// A run whose ranks are started elsewhere, on any number of hosts (torchrun, srun, a person). The ranks connect to a
+/// port of this host and send their run and rank (protocol/join.h). They are then followed like local ranks: the same
+/// watch, the same outcome.
 ///
 ///     CLEAVE_TRY(auto listener, Listener::open({"10.0.0.1", 0}));
-///     say(toText(listener.address()), listener.token());        // what the ranks must be told
-///     CLEAVE_TRY(auto outcome, listener.attend({.ranks = 4}, observer, progress));
+///     print(toText(listener.address()), listener.token());        // the ranks need both
+///     CLEAVE_TRY(auto outcome, listener.follow({.ranks = 4}, observer, progress));
 ///
-/// A rank whose connection ends before its result has failed at once; one that is silent, as behind a cut cable, after
-/// `silence`. A failure, a stop, or the end of this process closes all connections, and with its connection each rank
-/// ends: at once where the network works, else when its own side has waited in vain for as long.
+/// A rank whose connection ends before its result fails at once. A silent rank, as after a cut cable, fails after
+/// `silence`. A failure, a stop, or the end of this process closes all connections, and each rank then ends: at once if
+/// the network works, else after its own time limit.
 ///
-/// What comes in is foreign: a connection has 5 s for its first line of 1 KiB, at most 64 may be about it at a time
-/// (the oldest goes for a newer one), lines have 64 KiB, files of outputs the given size. A stranger, a rank that is
-/// there already or of another world is turned away and told why, and the run goes on. `attend` blocks the calling
-/// thread, which also calls the observer; stop it with the progress's token.
+/// Incoming data is untrusted: a connection has 5 s for its first line of at most 1 KiB, at most 64 connections may
+/// wait (a newer one replaces the oldest), a line has at most 64 KiB, output files have the given limit. A connection
+/// without the token, a rank that has already joined or a rank of another world size is rejected with a reason, and the
+/// run goes on. `follow` blocks the calling thread, which also calls the observer; stop it with the progress's token.
 #include "launch/launcher.h"
 #include "protocol/join.h"
 
 namespace cleave::launch {
 
-struct AttendRequest {
+struct FollowRequest {
   int ranks = 2;
-  std::chrono::milliseconds silence = kSilence;  ///< as of LaunchRequest
-  int joinMs = 60'000;  ///< for the other ranks once the first has come, and for each to say its first word
-  /// Rank 0's outputs become this file, those of a rank r that deviate `deviation` with ".r" behind; empty: not wanted.
+  std::chrono::milliseconds silence = kSilence;  ///< as in LaunchRequest
+  int joinMs = 60'000;  ///< limit for the other ranks after the first has joined, and for each rank's first message
+  /// Rank 0's outputs are written to `output`, those of a deviating rank r to `deviation` with ".r" appended; empty:
+  /// not requested.
   std::filesystem::path output, deviation;
-  std::int64_t maxOutputBytes = 0;                      ///< of each
-  std::function<void(const std::string&)> notice = {};  ///< sentences about who came and was turned away
+  std::int64_t maxOutputBytes = 0;                      ///< limit for each file
+  std::function<void(const std::string&)> notice = {};  ///< receives sentences about rejected connections
 };
 
 class Listener {
  public:
-  /// An empty token: a new one. BadUsage for an address of all networks at once, which tells nobody where to go, or of
-  /// the loopback device under another name; Environment when the address is not this host's or the port is taken.
+  /// An empty token means a new one. BadUsage for a wildcard address, which ranks cannot connect to, or for a host name
+  /// that maps to the loopback device. Environment if this host does not have the address or the port is in use.
   static Result<Listener> open(protocol::HostPort at, std::string token = {});
   const protocol::HostPort& address() const { return m_address; }
   const std::string& token() const { return m_token; }
 
-  /// One run. Environment when outputs cannot be written here.
-  Result<RunOutcome> attend(const AttendRequest& request, const Observer& observer, const Progress& progress = {});
+  /// Follows one run. Environment if outputs cannot be written here.
+  Result<RunOutcome> follow(const FollowRequest& request, const Observer& observer, const Progress& progress = {});
 
  private:
   UniqueFd m_socket;

@@ -18,7 +18,7 @@ void OomWatch::look(pid_t process) {
 
 std::string OomWatch::why() const {
   const auto textOf = [](const MemoryGroup& group) {
-    return fmt::format("the processes of its control group may have {} together", bytesText(group.limit));
+    return fmt::format("its control group is limited to {}", bytesText(group.limit));
   };
   bool isAnyGone = false;
   for (const MemoryGroup& group : m_groups) {
@@ -26,7 +26,8 @@ std::string OomWatch::why() const {
     isAnyGone = isAnyGone || !now;
     if (now && *now > group.oomKills && group.limit > 0) return textOf(group);
   }
-  // The machine's count alone: a group that is gone, a kernel that counts none by group, or a machine that is full.
+  // Only the machine's count shows this kill: the group is gone, the kernel does not count by group, or the machine is
+  // full.
   if (oomKills(m_root) == m_killsBefore) return {};
   if (isAnyGone && m_groups.front().limit > 0) return textOf(m_groups.front());
   return fmt::format("this machine has {}", bytesText(machineMemory(m_root).total));

@@ -1,10 +1,10 @@
 #pragma once
-/// Whether it was the kernel that ended a process, because there was no memory left: it tells nobody but its own
-/// counters, and of the process's control group only as long as the process lives. Not thread-safe.
+/// Finds out whether the kernel killed a process for lack of memory. Only the kernel's counters show it, and those of
+/// the process's control group only while the process lives. Not thread-safe.
 ///
 ///     OomWatch watch;
 ///     while (!child.poll().exited) watch.look(child.pid());
-///     if (child.poll().signal == SIGKILL) watch.why();   // "the processes of its control group may have 2 GiB ..."
+///     if (child.poll().signal == SIGKILL) watch.why();   // "its control group is limited to 2 GiB"
 #include "base/machine_memory.h"
 
 #include <string>
@@ -16,16 +16,16 @@ class OomWatch {
  public:
   /// `root`: for tests.
   explicit OomWatch(std::filesystem::path root = "/");
-  /// Notes where a process is that lives. Reads files.
+  /// Records the control group of a running process. Reads files.
   void look(pid_t process);
-  /// Of the process that was ended by signal 9 since: a clause that says what there was too little of; empty: somebody
-  /// else ended it.
+  /// For a process that was killed by signal 9 since: a clause with the exhausted limit; empty: the kernel did not kill
+  /// it.
   std::string why() const;
 
  private:
   std::filesystem::path m_root;
-  std::int64_t m_killsBefore;         ///< on the machine
-  std::vector<MemoryGroup> m_groups;  ///< where it was seen, each as at first: one that is dying is moved to the root
+  std::int64_t m_killsBefore;         ///< count of the machine
+  std::vector<MemoryGroup> m_groups;  ///< groups as first seen, because a dying process is moved to the root group
 };
 
 }  // namespace cleave::launch

@@ -13,19 +13,19 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// After the first sign of failure the other ranks are listened to for so long: a peer that only noticed the broken
-// connection often reports before the kernel tells of the death that caused it.
+// After the first sign of failure the other ranks are read for this long. A peer that only noticed the broken
+// connection often reports before the kernel reports the death that caused it.
 constexpr std::chrono::milliseconds kSettle = 300ms;
-// Where every failure so far is that of a peer, the ranks that have not spoken get longer, so that the one all wait for
-// is the one that is left.
+// If every failure so far was caused by a peer, the other ranks get longer, so that only the rank that all wait for is
+// left.
 constexpr std::chrono::milliseconds kPeerSettle = 2s;
-// A stopped process (SIGSTOP) keeps its connections open and would stall the others for ever.
+// A stopped process (SIGSTOP) keeps its connections open and would block the others forever.
 constexpr auto kStoppedGrace = 1s;
 constexpr std::size_t kLastLines = 12;
 
-/// What a rank lacked that could not say so itself: before its main() the loader and LibTorch find neither room nor
-/// descriptors.
-std::optional<std::string> wantIn(const std::deque<std::string>& lines) {
+/// The resource that a rank ran out of before main(), where it cannot report it: the loader and LibTorch find no memory
+/// or descriptors.
+std::optional<std::string> exhaustionIn(const std::deque<std::string>& lines) {
   for (const std::string& line : lines) {
     if (auto want = exhaustionQuotedIn(line)) return want;
   }
@@ -46,12 +46,12 @@ RankWatch::RankWatch(int ranks, std::chrono::milliseconds silence, std::chrono::
     : m_silence(silence), m_startGrace(startGrace), m_ranks(static_cast<std::size_t>(ranks)) {}
 
 void RankWatch::start(int rank, Time now, std::string host) {
-  at(rank).lastHeard = now;
+  at(rank).lastReadAt = now;
   at(rank).host = std::move(host);
 }
 
-void RankWatch::hear(int rank, const protocol::Message& message) {
-  at(rank).hasSpoken = true;
+void RankWatch::addMessage(int rank, const protocol::Message& message) {
+  at(rank).hasSentMessage = true;
   if (const auto* error = std::get_if<protocol::RankError>(&message)) at(rank).error = *error;
   if (const auto* result = std::get_if<protocol::RankResult>(&message)) at(rank).result = *result;
   if (const auto* phase = std::get_if<protocol::PhaseChange>(&message)) {
@@ -62,37 +62,37 @@ void RankWatch::hear(int rank, const protocol::Message& message) {
     at(rank).waited = std::chrono::microseconds(beat->waitedUs);
 }
 
-void RankWatch::hearNonsense(int rank, std::string why) {
-  at(rank).hasSpoken = true;
+void RankWatch::addProtocolError(int rank, std::string why) {
+  at(rank).hasSentMessage = true;
   if (at(rank).protocolError.empty()) at(rank).protocolError = std::move(why);
 }
 
-void RankWatch::hearLine(int rank, std::string line) {
+void RankWatch::addErrorLine(int rank, std::string line) {
   auto& lines = at(rank).lastLines;
   lines.push_back(std::move(line));
   if (lines.size() > kLastLines) lines.pop_front();
 }
 
-void RankWatch::heard(int rank, Time now) {
+void RankWatch::markRead(int rank, Time now) {
   if (at(rank).result && at(rank).resultAt == Time()) at(rank).resultAt = now;
-  at(rank).lastHeard = now;
+  at(rank).lastReadAt = now;
   auto& beats = at(rank).beats;
   if (const auto waited = std::exchange(at(rank).waited, std::nullopt)) beats.push_back({now, *waited});
   while (beats.size() > 2 && now - beats[1].at >= kSlow) beats.pop_front();
 }
 
-/// "was ended by the kernel ..., and it held 58 MiB when it last said so, 40 MiB of parameters and ..."
+/// "was killed by the kernel ..., and its last report was 58 MiB, 40 MiB of parameters and ..."
 std::string RankWatch::ofMemory(const Rank& rank, const ChildState& state) const {
   std::string text =
-      fmt::format("was ended by the kernel for want of memory (signal {}): {}", state.signal, state.wantOfMemory);
+      fmt::format("was killed by the kernel for lack of memory (signal {}): {}", state.signal, state.outOfMemoryReason);
   if (rank.memory.rss == 0) return text;
-  return text + fmt::format(", and it held {} when it last said so, {} of parameters and {} of activations",
+  return text + fmt::format(", and its last report was {}, {} of parameters and {} of activations",
                             bytesText(rank.memory.rss), bytesText(rank.memory.weights),
                             bytesText(rank.memory.activations));
 }
 
 std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& state, Time askedAt) const {
-  if (!state.wantOfMemory.empty()) return ofMemory(rank, state);
+  if (!state.outOfMemoryReason.empty()) return ofMemory(rank, state);
   if (state.exited && state.signal != 0)
     return fmt::format("was killed by signal {} ({})", state.signal, strsignal(state.signal));
   if (!rank.protocolError.empty()) return "broke the protocol";
@@ -106,10 +106,10 @@ std::optional<std::string> RankWatch::whatFailed(Rank& rank, const ChildState& s
   if (rank.stoppedSince && askedAt - *rank.stoppedSince > kStoppedGrace) {
     return fmt::format("was stopped by signal {} ({})", state.signal, strsignal(state.signal));
   }
-  const auto limit = rank.hasSpoken ? m_silence : std::max(m_silence, m_startGrace);
-  if (askedAt - rank.lastHeard > limit) {
+  const auto limit = rank.hasSentMessage ? m_silence : std::max(m_silence, m_startGrace);
+  if (askedAt - rank.lastReadAt > limit) {
     rank.isSilent = !state.awaited;
-    return fmt::format("{} {:g} s", state.awaited ? "has not come within" : "sent nothing for",
+    return fmt::format("{} {:g} s", state.awaited ? "has not connected within" : "sent nothing for",
                        std::chrono::duration<double>(limit).count());
   }
   return std::nullopt;
@@ -128,12 +128,12 @@ void RankWatch::judge(int rank, const ChildState& state, Time askedAt, Time now)
   ErrorCode code = state.exited ? protocol::errorCodeOf(state.code) : ErrorCode::RankFailed;
   if (at(rank).error)
     code = at(rank).error->code;
-  else if (wantIn(at(rank).lastLines) || !state.wantOfMemory.empty())
+  else if (exhaustionIn(at(rank).lastLines) || !state.outOfMemoryReason.empty())
     code = ErrorCode::Environment;
   RankExit& failure = failureOf(rank, now);
   failure.what = *std::move(what);  // "reported an error" becomes "ended with code 3"
   failure.code = code;
-  failure.isOutOfMemory = !state.wantOfMemory.empty();
+  failure.isOutOfMemory = !state.outOfMemoryReason.empty();
 }
 
 bool RankWatch::hasFailedByItself(const RankExit& failure) const {
@@ -141,7 +141,7 @@ bool RankWatch::hasFailedByItself(const RankExit& failure) const {
   return !error || !error->peerFailed;
 }
 
-/// Ranks that have neither failed nor come to a result.
+/// Ranks that have neither failed nor sent a result.
 std::vector<int> RankWatch::waitedFor() const {
   std::vector<int> ranks;
   for (int rank = 0; rank < static_cast<int>(m_ranks.size()); ++rank) {
@@ -163,12 +163,12 @@ bool RankWatch::isSettled(Time now) const {
   return now - m_firstFailureAt > (isAnyToBlame || waitedFor().size() <= 1 ? kSettle : kPeerSettle);
 }
 
-std::string RankWatch::lastWords(const Rank& rank) {
+std::string RankWatch::lastMessage(const Rank& rank) {
   if (rank.error) return rank.error->message;
   if (!rank.protocolError.empty()) return rank.protocolError;
   std::string text;
   for (const std::string& line : rank.lastLines) text += (text.empty() ? "" : "\n") + line;
-  if (const auto want = wantIn(rank.lastLines)) text += fmt::format("\nThat is, {}.", *want);
+  if (const auto want = exhaustionIn(rank.lastLines)) text += fmt::format("\nThe cause: {}.", *want);
   return text;
 }
 
@@ -180,14 +180,14 @@ RunOutcome RankWatch::outcome() const {
   return result;
 }
 
-/// A rank that failed by itself goes before one that only lost its peer; where all did, before them goes the one that
-/// they waited for.
+/// A rank with its own failure comes before one that only lost a peer. If all only lost a peer, the rank that they
+/// waited for comes first.
 RankExit RankWatch::firstFailure() const {
   const auto own = std::ranges::find_if(m_failures, [&](const RankExit& e) { return hasFailedByItself(e); });
   RankExit first = own == m_failures.end() ? m_failures.front() : *own;
   const std::vector<int> silent = waitedFor();
   if (own == m_failures.end() && !silent.empty()) {
-    std::string complaint = lastWords(at(first.rank));
+    std::string complaint = lastMessage(at(first.rank));
     if (complaint.ends_with('.')) complaint.pop_back();
     first = {.rank = silent.front(),
              .failed = true,
@@ -196,11 +196,11 @@ RankExit RankWatch::firstFailure() const {
              .seen = first.seen};
   }
   first.what += whySilent(first.rank);
-  first.lastWords = lastWords(at(first.rank));
+  first.lastMessage = lastMessage(at(first.rank));
   return first;
 }
 
-/// What may be behind it: ranks of one host that fall silent together do not do so each by itself.
+/// Possible causes. Ranks of one host that fall silent together have a common cause.
 std::string RankWatch::whySilent(int silent) const {
   const Rank& rank = at(silent);
   if (!rank.isSilent || rank.host.empty()) return {};
@@ -209,16 +209,16 @@ std::string RankWatch::whySilent(int silent) const {
   for (int other = 0; other < std::ssize(m_ranks); ++other) {
     if (other == silent || at(other).host != rank.host || at(other).result) continue;
     ++there;
-    if (at(other).lastHeard - rank.lastHeard <= 3 * protocol::kHeartbeatPeriod) alike.push_back(other);
+    if (at(other).lastReadAt - rank.lastReadAt <= 3 * protocol::kHeartbeatPeriod) alike.push_back(other);
   }
-  if (there == 0) return fmt::format(": it was stopped, or {} or the network to it is down", rank.host);
+  if (there == 0) return fmt::format(": it was stopped, or {} or its network is down", rank.host);
   if (std::ssize(alike) == there)
-    return fmt::format(", nor did {}: {}, or the network to it, is down", namesOf(alike), rank.host);
-  return fmt::format(" while others on {} did: it was stopped, or its host is too busy for it", rank.host);
+    return fmt::format(", and neither did {}: {} or its network is down", namesOf(alike), rank.host);
+  return fmt::format(" while others on {} did: it was stopped, or its host is overloaded", rank.host);
 }
 
-/// How much of the last kSlow the rank was in collectives, 0 to 1; nullopt for one that does not run the program, or
-/// that says nothing: that is not slow but silent.
+/// Share of the last kSlow that the rank spent in collectives, 0 to 1. nullopt if it does not run the program or is
+/// silent, which is not the same as slow.
 std::optional<double> RankWatch::waitingShare(const Rank& rank, Time now) const {
   if (rank.phase != protocol::Phase::Running || rank.result || rank.error || rank.stoppedSince) return std::nullopt;
   if (rank.beats.size() < 2 || now - rank.beats.back().at > 5 * protocol::kHeartbeatPeriod) return std::nullopt;
@@ -242,15 +242,15 @@ std::optional<RankWatch::Notice> RankWatch::slowness(Time now) {
   const double others = std::ranges::min(shares);
   if (others < kMuch || others - own < kDifference) return std::nullopt;
   const int slow = static_cast<int>(slowest - shares.begin());
-  if (m_slow == slow && now - m_toldOfSlow < m_untilNext) return std::nullopt;
+  if (m_slow == slow && now - m_slowReportedAt < m_untilNext) return std::nullopt;
   m_untilNext = m_slow == slow ? m_untilNext * kMoreSeldom : kSlow * kMoreSeldom;
   m_slow = slow;
-  m_toldOfSlow = now;
+  m_slowReportedAt = now;
   return Notice{slow,
-                fmt::format("Rank {} keeps {} waiting: {} in collectives for {:.0f} % of the last {:g} s, and it for "
-                            "{:.0f} %.",
+                fmt::format("Rank {} keeps {} waiting: {} in collectives for {:.0f} % of the last {:g} s, this rank "
+                            "for {:.0f} %.",
                             slow, shares.size() == 2 ? "the other" : "the others",
-                            shares.size() == 2 ? "that one was" : "each of them was", 100 * others,
+                            shares.size() == 2 ? "that rank was" : "each of them was", 100 * others,
                             std::chrono::duration<double>(kSlow).count(), 100 * own)};
 }
 

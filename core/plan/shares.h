@@ -1,88 +1,58 @@
 #pragma once
-/// How much of a model its plan divides among the ranks, by work and by bytes: a layer whose weight is split may feed
-/// an attention that every rank computes in full. Read by everything that says how parallel a plan is.
+/// Shares of work and bytes that a plan splits among the ranks. A layer with a split weight may feed attention that
+/// every rank computes in full, so the count of split layers is not enough.
 ///
-///     Standings standings(problem, solution, engine, optimum);
-///     const Shares shares = sharesOf(problem, solution, &standings);
-///     fmt::print("{}\n", toText(shares));   // "Each rank holds 50.1 % of the weights and computes 51.4 % of the
-///     FLOPs."
-#include "plan/standing.h"
+///     const Shares shares = sharesOf(problem, solution, explanation);   // build/measure_shares.h
+///     fmt::print("{}\n", toText(shares));                               // text/shares_text.h
+#include "plan/replication_reason.h"
 #include "solve/problem/layer_count.h"
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace cleave::plan {
 
-struct Plan;
-
-/// Operators of one kind of module that every rank computes in full, for one reason.
+/// Replicated operators of one kind of module, with one reason.
 struct ReplicatedWork {
-  std::string pattern;           ///< "model.layers.*.self_attn"; "": outside of modules
-  std::vector<std::string> ops;  ///< the dearest first: "scaled_dot_product_attention", "mul.Tensor"
-  std::size_t count = 0;         ///< of operators
-  std::size_t modules =
-      0;  ///< of those that the pattern names, so many are computed whole for this reason; 0: not known
-  std::size_t modulesLike = 0;  ///< that the pattern names
-  graph::NodeId first;          ///< the dearest
-  Wide flops = 0;               ///< on each rank
-  Femtoseconds femtoseconds;    ///< of each rank's step
-  Standing why = NotKnown{};    ///< of the dearest
+  std::string pattern;                 ///< "model.layers.*.self_attn"; "": outside of modules
+  std::vector<std::string> ops;        ///< the most expensive first: "scaled_dot_product_attention", "mul.Tensor"
+  std::size_t count = 0;               ///< number of operators
+  std::size_t modules = 0;             ///< modules of the pattern that are replicated for this reason; 0: unknown
+  std::size_t modulesLike = 0;         ///< modules of the pattern
+  graph::NodeId first;                 ///< the most expensive operator
+  Wide flops = 0;                      ///< on each rank
+  Femtoseconds femtoseconds;           ///< time per step on each rank
+  ReplicationReason why = NotKnown{};  ///< of the most expensive
 };
 
-/// Parameters of one kind of module that every rank holds in full.
+/// Replicated parameters of one kind of module.
 struct WholeWeights {
-  std::string pattern;        ///< "features.*.block.0"; a parameter's name where it belongs to no module
-  std::size_t count = 0;      ///< of parameters
-  std::int64_t bytes = 0;     ///< on each rank
-  graph::ValueId first;       ///< the largest
-  Standing why = NotKnown{};  ///< of the layer that has the largest, or of the first operator that reads it
+  std::string pattern;                 ///< "features.*.block.0"; the parameter's name if it belongs to no module
+  std::size_t count = 0;               ///< number of parameters
+  std::int64_t bytes = 0;              ///< on each rank
+  graph::ValueId first;                ///< the largest
+  ReplicationReason why = NotKnown{};  ///< of the layer that has the largest, or of the first operator that reads it
 };
 
 struct Shares {
   int ranks = 1;
   solve::LayerCount layers;
-  Wide flops = 0, rankFlops = 0;                      ///< of one step: of the whole model, of one rank
+  Wide flops = 0, rankFlops = 0;                      ///< per step: of the whole model, of one rank
   std::int64_t weightBytes = 0, rankWeightBytes = 0;  ///< of parameters, each once: of the whole model, on one rank
   Femtoseconds computeFs;                             ///< of one rank's step, without collectives
-  Femtoseconds replicatedFs;                          ///< of these: on what every rank computes in full
-  std::vector<ReplicatedWork> replicated;             ///< the dearest first
-  std::optional<WholeWeights> largestWhole;           ///< nullopt: no parameter is on every rank, or there is one rank
+  Femtoseconds replicatedFs;                          ///< part of computeFs for replicated work
+  std::vector<ReplicatedWork> replicated;             ///< the most expensive first
+  std::optional<WholeWeights> largestWhole;           ///< nullopt: no parameter is replicated, or one rank
 
-  /// What a rank holds of the weights and computes of the FLOPs, of 1.
+  /// Fractions of the weights and of the FLOPs per rank.
   double heldWeights() const;
+  double partOfWeights(std::int64_t bytes) const;
   double computedFlops() const;
-  /// 1: each rank does its even share and no more; 0: each does all. Copies on some ranks count in part.
+  /// 1: each rank has its even share; 0: each rank has all. Copies on some ranks count in part.
   double flopsShare() const;
   double weightShare() const;
 };
-
-/// What the model costs on one rank, which holds and computes all of it.
-solve::PlanCost costOfReplicated(const solve::Problem& problem);
-/// What that rank holds at most while it trains the rows of all replicas (program/mesh.h) as the plan does, without
-/// checkpoints.
-std::int64_t unsplitTrainingBytes(const Plan& plan, int replicas);
-
-/// Without `standings` nothing is known of why.
-Shares sharesOf(const solve::Problem& problem, const solve::Solution& solution, Standings* standings);
-
-/// "92.4 %": never "100 %" of less than all, nor "0 %" of more than nothing.
-std::string percentText(double share);
-/// The number that `percentText` shows.
-double shownPercent(double share);
-/// "Each rank holds 50.1 % of the weights and computes 51.4 % of the FLOPs (even shares are 50 %). 224 of 226 layers
-/// with weights are split, 2 are gathered after the product."
-std::string toText(const Shares& shares);
-/// "Largest part on every rank: `features.*.block.0`, 21 MiB, 75.2 % of the weights: cannot be split: …"; empty where
-/// that is less than a hundredth of the weights.
-std::string largestWholeText(const Shares& shares);
-/// "`model.layers.*.self_attn`", "`model.layers.*.self_attn` (1 of 2)": which modules.
-std::string modulesText(const ReplicatedWork& work);
-/// "`model.layers.*.self_attn` is computed replicated (28 × scaled_dot_product_attention …): it cannot be
-/// split: …; 1.2 ms of each step".
-std::string toText(const ReplicatedWork& work);
-/// Attention that every rank computes in full because it cannot be split, or not under these settings: what a count of
-/// split layers hides.
-std::vector<const ReplicatedWork*> indivisibleHeads(const Shares& shares);
 
 }  // namespace cleave::plan

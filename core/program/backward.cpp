@@ -31,7 +31,7 @@ std::optional<ParallelOp> ownOp(const Graph& program, const Node& node) {
   return node.kind == NodeKind::Call ? graph::parallelOp(program.opName(node)) : std::nullopt;
 }
 
-/// Parts of a rank's parameter that other ranks hold as well.
+/// Parts of a rank's parameter that other ranks have as well.
 std::vector<GradientSum> sharedParts(const ParameterShards& parameter, int ranks) {
   std::vector<GradientSum> parts;
   const rules::Placement& placement = parameter.placement;
@@ -78,7 +78,7 @@ class Typing {
     const SpmdType loss = type(m_found.gradients.loss);
     if (loss == SpmdType::Invariant) return {};
     return fail(ErrorCode::BadInput,
-                "The loss {} is {} over the ranks, and training needs it to be the same on all of them.",
+                "The loss {} is {} over the ranks, but training needs the same loss on all of them.",
                 m_program.value(m_found.gradients.loss).name, toText(loss));
   }
 
@@ -124,8 +124,8 @@ class Typing {
     const ValueId operand = graph::operandAt(node, 0);
     type(node.results[0]) = to;
     if (type(operand) == from) return {};
-    return fail(ErrorCode::BadInput, "{} reads {}, which is {} over the ranks and not {}.", nameOf(m_program, node),
-                m_program.value(operand).name, toText(type(operand)), toText(from));
+    return fail(ErrorCode::BadInput, "{} reads {}, which is {} over the ranks, but must be {}.",
+                nameOf(m_program, node), m_program.value(operand).name, toText(type(operand)), toText(from));
   }
 
   Result<void> reduce(const Node& node, SpmdType to) {
@@ -133,7 +133,7 @@ class Typing {
     CLEAVE_TRY_VOID(step(node, SpmdType::Varying, to));
     type(operand) = SpmdType::Partial;
     if (m_program.value(operand).users.size() == 1) return {};
-    return fail(ErrorCode::BadInput, "{} adds up {}, and {} reads a rank's part of that sum as well.",
+    return fail(ErrorCode::BadInput, "{} sums {}, but {} also reads a rank's part of that sum.",
                 nameOf(m_program, node), m_program.value(operand).name,
                 nameOf(m_program, m_program.node(m_program.value(operand).users[0])));
   }
@@ -166,15 +166,15 @@ class Typing {
       if (!isShared(operand)) continue;
       return fail(
           ErrorCode::BadInput,
-          "{} reads {}, parts of which several ranks hold, and no grad_all_reduce adds up their gradients. Plan "
-          "it for training.",
+          "{} reads {}, whose parts several ranks share, but no grad_all_reduce sums their gradients. Plan it for "
+          "training.",
           nameOf(m_program, node), m_program.value(operand).name);
     }
     if (result == SpmdType::Invariant || invariant == operands.end()) return {};
     return fail(
         ErrorCode::BadInput,
-        "{} does different work on each rank and reads {}, which is the same on all: each rank has a part of its "
-        "gradient, and no grad_all_reduce adds them up. Plan it for training.",
+        "{} does different work on each rank and reads {}, which is the same on all. Each rank has a part of its "
+        "gradient, but no grad_all_reduce sums them. Plan it for training.",
         nameOf(m_program, node), m_program.value(*invariant).name);
   }
 
@@ -184,7 +184,7 @@ class Typing {
   Backward& m_found;
 };
 
-/// Collectives in the order in which the nodes are gone through backwards.
+/// Collectives in the order of the backward pass over the nodes.
 class Listing {
  public:
   Listing(const Graph& program, const ByName& parameters, int ranks, Backward& found)
@@ -222,7 +222,7 @@ class Listing {
         m_program.bytesOf(operand), id);
   }
 
-  /// A layer needs its input for the gradient of its weight; the rank has kept its part alone.
+  /// A layer needs its whole input for the gradient of its weight, but the rank has kept only its part.
   void gatherAgain(NodeId id) { gatherAgain(gatheredAgain(m_program, m_found.gradients, id), id); }
   void gatherAgain(ValueId gathered, NodeId id) {
     if (!gathered.isValid() || m_found.checkpoints.isAgain(m_program.value(gathered).producer)) return;
@@ -235,7 +235,7 @@ class Listing {
       if (block.last != last) continue;
       for (const NodeId id : block.again) {
         for (const ValueId operand : graph::operandsOf(m_program.node(id))) {
-          const ValueId value = behindGradientSum(m_program, operand);
+          const ValueId value = withoutGradientSum(m_program, operand);
           if (isGatheredAgain(m_program, m_found.gradients, value)) gatherAgain(value, id);
         }
         for (const Collective& collective : collectivesOf(m_program, id)) add(collective.kind, collective.bytes, id);
@@ -300,14 +300,14 @@ std::string_view toText(SpmdType type) {
   return "";
 }
 
-ValueId behindGradientSum(const Graph& program, ValueId value) {
+ValueId withoutGradientSum(const Graph& program, ValueId value) {
   const Node& node = program.node(program.value(value).producer);
   return ownOp(program, node) == ParallelOp::GradAllReduce ? graph::operandAt(node, 0) : value;
 }
 
 namespace {
 
-/// A linear layer that reads the value as its input, and nothing else of it.
+/// True if a linear layer reads the value only as its input.
 const graph::LayerArguments* layerOf(const Graph& program, const Node& node, ValueId input) {
   const auto& layer = graph::operatorOf(program.opName(node)).layer;
   if (node.kind != NodeKind::Call || !layer || layer->kind != graph::LayerKind::Linear) return nullptr;
@@ -350,7 +350,7 @@ ValueId gatheredAgain(const Graph& program, const graph::Gradients& gradients, N
   if (node.kind != NodeKind::Call || !layer || layer->kind != graph::LayerKind::Linear) return {};
   const ValueId input = graph::operandAt(node, static_cast<std::size_t>(layer->input));
   if (!input.isValid() || !needsInput(program, gradients, id, *layer)) return {};
-  const ValueId gathered = behindGradientSum(program, input);
+  const ValueId gathered = withoutGradientSum(program, input);
   return isGatheredAgain(program, gradients, gathered) ? gathered : ValueId();
 }
 
@@ -362,8 +362,8 @@ Result<Backward> backwardOf(const Graph& program, const ShardMap& parameters, in
     const std::string frozen =
         program.frozen.empty() ? "" : fmt::format(" ({} are frozen or buffers)", program.frozen.size());
     return fail(ErrorCode::BadInput,
-                "The program has no loss to train by: no output of it is one real number that depends on a parameter "
-                "that is trained{}.",
+                "The program has no loss for training: no output is a single real number that depends on a trained "
+                "parameter{}.",
                 frozen);
   }
   found.checkpoints = graph::findCheckpoints(program, found.gradients, checkpointed);

@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "graph/arguments.h"
 #include "graph/operators.h"
-#include "program/rank_program.h"
+#include "program/limits.h"
 
 #include <algorithm>
 
@@ -35,7 +35,7 @@ const graph::TensorType& typeAt(const Graph& program, const Node& node, std::siz
 
 std::int64_t integerOf(const Node& node, std::size_t position) { return std::get<std::int64_t>(node.args[position]); }
 
-/// `whole` is `part` with dimension `dim` times `ranks`.
+/// True if `whole` is `part` with dimension `dim` times `ranks`.
 bool isPartOf(const graph::TensorType& part, const graph::TensorType& whole, std::int64_t dim, int ranks) {
   if (dim < 0 || dim >= std::ssize(part.shape) || part.dtype != whole.dtype) return false;
   graph::TensorType scaled = part;
@@ -45,7 +45,7 @@ bool isPartOf(const graph::TensorType& part, const graph::TensorType& whole, std
   return scaled == whole;
 }
 
-// The arguments are those of the operator's row from here on.
+// From here on the arguments are known to match the operator's row.
 
 bool isVocabEmbedding(const Graph& program, const Node& node) {
   const auto& weight = typeAt(program, node, 0);
@@ -81,7 +81,7 @@ bool areExperts(const Graph& program, const Node& node) {
   return areRoutes && areWeights && program.value(node.results[0]).type == typeAt(program, node, 0);
 }
 
-/// An even part of all experts.
+/// An equal part of all experts.
 bool areLocalExperts(const Graph& program, const Node& node, int ranks) {
   return areExperts(program, node) && checkedMul(typeAt(program, node, 3).shape[0], ranks) == integerOf(node, 9);
 }
@@ -97,7 +97,7 @@ bool isGroupedProduct(const Graph& program, const Node& node) {
          program.value(node.results[0]).type == result;
 }
 
-/// A rank's part of the whole, and a chance.
+/// A rank's part of the whole, and a probability.
 bool isDropout(const Graph& program, const Node& node, int ranks) {
   const auto chance = graph::numberAt(node, 1);
   const auto placement = rules::Placement::parse(std::get<std::string>(node.args[4]));
@@ -135,7 +135,8 @@ Result<void> checkOperators(const Graph& graph) {
   for (const std::string& op : graph.ops) {
     if (!isWellFormed(op) || !(graph::parallelOp(op) || op.starts_with("aten::"))) {
       return fail(ErrorCode::BadInput,
-                  "{} is not an operator that a plan may use (aten::NAME, or one of Cleave's own).", quotedText(op));
+                  "{} is not an operator for plans. Plans may use aten::NAME and Cleave's own operators.",
+                  quotedText(op));
     }
   }
   return {};
@@ -159,7 +160,7 @@ Result<void> checkTotalBytes(const Graph& graph) {
   for (const graph::Value& value : graph.values) {
     const auto sum = checkedAdd(total, graph::sizeInBytes(value.type));
     if (!sum || *sum > kMaxSize) {
-      return fail(ErrorCode::BadInput, "{} ({}) makes the values exceed 2^60 bytes together.", value.name,
+      return fail(ErrorCode::BadInput, "With {} ({}) the values exceed 2^60 bytes in total.", value.name,
                   graph::toText(value.type));
     }
     total = *sum;

@@ -8,7 +8,7 @@ namespace {
 using graph::ParallelOp;
 using rules::CollectiveKind;
 
-/// First operand of a call, which all of Cleave's own operators have.
+/// First operand of a call. All of Cleave's own operators have one.
 const graph::TensorType& operandType(const graph::Graph& program, const graph::Node& node) {
   return program.value(std::get<graph::ValueId>(node.args.at(0))).type;
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// The collectives that the operators of a rank program perform (graph/operators.h tells what each of Cleave's own is).
+/// The collectives of a rank program's operators (graph/operators.h describes Cleave's own operators).
 #include "graph/graph.h"
 #include "rules/strategies.h"
 
@@ -14,10 +14,10 @@ struct Collective {
   bool operator==(const Collective&) const = default;
 };
 
-/// What a node of a rank program performs in the forward pass, in order; empty for most. What ranks count must equal
-/// these. all_reduce and reduce_scatter perform one of x, all_gather one of its result, vocab_cross_entropy three
-/// all-reduces of N reals each: row maxima (max), sums of exponentials (sum), target logits (sum); the reals are f32,
-/// f64 for f64 logits.
+/// The collectives of a node in the forward pass, in order; empty for most nodes. The collectives that ranks count must
+/// equal these. all_reduce and reduce_scatter perform one of x, all_gather one of its result. vocab_cross_entropy
+/// performs three all-reduces of N reals each: row maxima (max), sums of exponentials (sum), target logits (sum); the
+/// reals are f32, or f64 for f64 logits.
 std::vector<Collective> collectivesOf(const graph::Graph& program, graph::NodeId node);
 
 }  // namespace cleave::program

@@ -1,5 +1,5 @@
 #pragma once
-/// How a run generates: what a user asks for, what a rank is told.
+/// Settings of generation, from the user and for the ranks.
 #include "base/result.h"
 
 #include <cstdint>
@@ -10,17 +10,18 @@ namespace cleave::program {
 
 inline constexpr std::int64_t kMostNewTokens = 1'000'000;
 
-/// Greedy, as transformers' `generate(do_sample=False)`: of equal logits the lowest token wins.
+/// Greedy decoding, like transformers' `generate(do_sample=False)`: the lowest token of equal logits wins.
 struct Generation {
-  std::int64_t tokens = 0;              ///< behind each row of the prompt, at most; 0: nothing is generated
-  std::vector<std::int64_t> endTokens;  ///< a row ends behind any of these, and the run where all rows have ended
-  std::int64_t paddingToken = 0;        ///< what a row that has ended is filled up with
+  std::int64_t tokens = 0;              ///< maximum number of tokens after each row of the prompt; 0: no generation
+  std::vector<std::int64_t> endTokens;  ///< a row ends at any of these tokens, and the run ends when all rows have
+                                        ///< ended
+  std::int64_t paddingToken = 0;        ///< token that fills ended rows
   bool isAsked() const { return tokens > 0; }
 };
 
 /// BadUsage names the flag, its value and its range.
 Result<void> check(const Generation& generation);
-/// The flags of cleave-rank that ask for it; empty where it is not asked for.
+/// The corresponding flags of cleave-rank; empty without generation.
 std::vector<std::string> arguments(const Generation& generation);
 
 }  // namespace cleave::program

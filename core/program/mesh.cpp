@@ -8,7 +8,7 @@ namespace cleave::program {
 
 Result<Mesh> parseMesh(std::string_view flag, std::string_view text) {
   const auto wrong = [&] {
-    return fail(ErrorCode::BadUsage, "{} is \"{}\": write dp=REPLICAS,tp=RANKS, such as dp=2,tp=4.", flag, text);
+    return fail(ErrorCode::BadUsage, "{} is \"{}\". Write dp=REPLICAS,tp=RANKS, such as dp=2,tp=4.", flag, text);
   };
   Mesh mesh;
   bool hasDp = false, hasTp = false;
@@ -23,22 +23,21 @@ Result<Mesh> parseMesh(std::string_view flag, std::string_view text) {
     const auto [stop, error] = std::from_chars(part.data() + 3, part.data() + part.size(), size);
     if (error != std::errc() || stop != part.data() + part.size() || size < 1) return wrong();
     if (const int most = isDp ? kMostReplicas : kMaxRanks; size > most)
-      return fail(ErrorCode::BadUsage, "{} is \"{}\": {} must be in 1..{}.", flag, text, part.substr(0, 2), most);
+      return fail(ErrorCode::BadUsage, "{} is \"{}\", but {} must be in 1..{}.", flag, text, part.substr(0, 2), most);
     if (comma == std::string_view::npos) break;
     rest.remove_prefix(comma + 1);
   }
   if (mesh.ranks() > kMaxRanks)
-    return fail(ErrorCode::BadUsage, "{} is \"{}\", which are {} ranks: at most {} can run together.", flag, text,
+    return fail(ErrorCode::BadUsage, "{} is \"{}\", which makes {} ranks; at most {} can run together.", flag, text,
                 mesh.ranks(), kMaxRanks);
   return mesh;
 }
 
 Result<void> checkReplicated(const Mesh& mesh, std::string_view source, bool isExported) {
   if (!mesh.isReplicated() || !isExported) return {};
-  return fail(
-      ErrorCode::BadUsage,
-      "{} is an exported program, whose batch cannot be taken apart: run one replica (dp=1), or a model folder.",
-      source);
+  return fail(ErrorCode::BadUsage,
+              "{} is an exported program, whose batch cannot be split. Run one replica (dp=1), or a model folder.",
+              source);
 }
 
 std::string toText(const Mesh& mesh) { return fmt::format("dp={},tp={}", mesh.dp, mesh.tp); }

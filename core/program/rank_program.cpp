@@ -3,6 +3,7 @@
 #include "base/checked.h"
 #include "base/digest.h"
 #include "formats/exported_program.h"
+#include "formats/exported_weights.h"
 #include "formats/weight_files.h"
 #include "graph/json.h"
 #include "graph/type_text.h"
@@ -48,12 +49,12 @@ class ProgramReader {
     CLEAVE_TRY(const bool isSolved, m_root.flag("solved", true));
     if (!isSolved)
       return fail(ErrorCode::BadInput,
-                  "The file holds no plan: it says why none was found. Make one with `cleave-cli plan`.");
+                  "The file holds no plan, but the reason why no plan was found. Make a plan with `cleave-cli plan`.");
     if (schema == kPlanSchema) return {};
     if (schema.starts_with("cleave.plan/")) {
       return fail(
           ErrorCode::BadInput,
-          "The plan file is of version {}, but this program reads {}: make the plan again with `cleave-cli plan`.",
+          "The plan file has version {}, but this program reads {}. Make the plan again with `cleave-cli plan`.",
           quotedText(schema), kPlanSchema);
     }
     return fail(ErrorCode::BadInput, "The file is not a plan: its schema is {}, expected \"{}\".", quotedText(schema),
@@ -183,7 +184,7 @@ class ProgramReader {
 
   const JsonObject& m_root;
   RankProgram m_made;
-  std::unordered_map<std::string_view, graph::ValueId> m_values;  ///< of the program, by name
+  std::unordered_map<std::string_view, graph::ValueId> m_values;  ///< parameters of the program, by name
 };
 
 void writePiece(JsonWriter& json, const ParameterShards& parameter, int rank, const ShardPiece& piece) {
@@ -239,8 +240,8 @@ Result<rules::Placement> readPlacement(const JsonObject& fields, const char* key
 
 std::string whyNotRun(std::string_view source, std::string_view quantization) {
   return fmt::format(
-      "{} is quantized ({}): Cleave plans it but does not run it; save it dequantized "
-      "(model.dequantize() in transformers) and run that folder.",
+      "{} is quantized ({}). Cleave plans it but does not run it. Save it dequantized (model.dequantize() in "
+      "transformers) and run that folder.",
       source, quantization);
 }
 

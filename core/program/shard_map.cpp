@@ -20,7 +20,7 @@ std::vector<StoredRegion> wholeRegions(const ParameterShards& parameter, int ran
   if (parameter.placement.isReplicatedOn(ranks) || ranks == 1) return {StoredRegion()};
   std::vector<StoredRegion> regions;
   for (const rules::Range& range : parameter.placement.ranges(parameter.type.shape, ranks, rank)) {
-    if (range.length == 0) continue;  // a rank that holds only padding
+    if (range.length == 0) continue;  // a rank that has only padding
     regions.push_back({0, 0, parameter.placement.firstDim(), range.start, range.length});
   }
   return regions;
@@ -28,12 +28,12 @@ std::vector<StoredRegion> wholeRegions(const ParameterShards& parameter, int ran
 
 namespace {
 
-/// Of one item: the regions of the tensors that it is stored as. `region`: of the whole parameter.
+/// For one item: the regions of its stored tensors. `region` is a region of the whole parameter.
 void addPartsOf(const ParameterShards& parameter, std::int64_t item, const StoredRegion& region,
                 std::vector<StoredRegion>& found) {
   const std::int64_t rows = parameter.storedShape()[0];
   for (std::int64_t part = 0; part < parameter.stacked; ++part) {
-    if (region.dim != 1) {  // whole items, or columns of all of them
+    if (region.dim != 1) {  // whole items, or columns of all items
       const int dim = region.dim <= 0 ? -1 : region.dim - 1;
       found.push_back({item, part, dim, dim < 0 ? 0 : region.start, dim < 0 ? 0 : region.length});
       continue;
@@ -65,7 +65,7 @@ std::vector<StoredRegion> storedRegions(const ParameterShards& parameter, int ra
 std::int64_t shardBytes(const ShardMap& parameters, int rank) {
   std::int64_t bytes = 0;
   for (const ParameterShards& parameter : parameters) {
-    // A parameter of which a piece is missing is filled from the seed as a whole.
+    // If any piece of a parameter is missing, the whole parameter is filled from the seed.
     if (!parameter.isStoredFor(rank)) continue;
     for (const ShardPiece& piece : parameter.piecesByRank[static_cast<std::size_t>(rank)]) {
       graph::TensorType read{parameter.storedDtype, parameter.storedShape()};

@@ -1,5 +1,5 @@
 #pragma once
-/// Which parts of which stored tensors make up a rank's parameters.
+/// The parts of stored tensors that make up each rank's parameters.
 #include "graph/graph.h"
 #include "rules/placement.h"
 
@@ -8,20 +8,20 @@
 
 namespace cleave::program {
 
-/// One contiguous-per-row region of a checkpoint tensor: [start, start+length) of dimension `dim`; the whole tensor
-/// when dim < 0.
+/// A region of a checkpoint tensor, contiguous per row: [start, start+length) of dimension `dim`; the whole tensor if
+/// dim < 0.
 struct ShardPiece {
   std::string tensor;  ///< name in the checkpoint (a tied parameter's canonical name may differ from the parameter's)
-  std::string file;    ///< relative to the model folder; empty: not in any checkpoint (to be initialised)
+  std::string file;    ///< relative to the model folder; empty: missing in the checkpoint (to be initialised)
   int dim = -1;
   std::int64_t start = 0;
   std::int64_t length = 0;
   bool operator==(const ShardPiece&) const = default;
 };
 
-/// Where a part of a parameter is stored: a region of a tensor, as in ShardPiece.
+/// The stored location of a part of a parameter: a region of a tensor, as in ShardPiece.
 struct StoredRegion {
-  std::int64_t item = 0, part = 0;  ///< of a stacked parameter
+  std::int64_t item = 0, part = 0;  ///< item of a stacked parameter
   int dim = -1;
   std::int64_t start = 0;
   std::int64_t length = 0;
@@ -29,22 +29,22 @@ struct StoredRegion {
 
 struct ParameterShards {
   std::string name;
-  graph::TensorType type;                            ///< whole, in the dtype it has in the program
-  graph::DType storedDtype = graph::DType::Float32;  ///< in the checkpoint
+  graph::TensorType type;                            ///< whole shape, in the program's dtype
+  graph::DType storedDtype = graph::DType::Float32;  ///< dtype in the checkpoint
   graph::Shape localShape;
   rules::Placement placement;
   std::vector<std::vector<ShardPiece>> piecesByRank;  ///< per rank, concatenated along the split dimension in order
-  /// 0: it is stored as one tensor. Else each item of its first dimension is stored as so many equal tensors, which
-  /// make it one behind the other, row-major; then pieces are regions of those, and follow each other likewise.
+  /// 0: stored as one tensor. Otherwise each item of its first dimension is stored as this many equal tensors,
+  /// concatenated in row-major order. Pieces are then regions of those tensors, in the same order.
   int stacked = 0;
 
-  bool isStoredFor(int rank) const;  ///< every piece of the rank lies in a file of the checkpoint
-  graph::Shape storedShape() const;  ///< of a tensor that pieces are of
+  bool isStoredFor(int rank) const;  ///< every piece of the rank is in a file of the checkpoint
+  graph::Shape storedShape() const;  ///< shape of a stored tensor
 };
 
-/// What a rank holds as regions of the whole parameter, along its split dimension.
+/// A rank's part as regions of the whole parameter along its split dimension.
 std::vector<StoredRegion> wholeRegions(const ParameterShards& parameter, int ranks, int rank);
-/// What its pieces are regions of: the same, but for stacked parameters.
+/// The regions of stored tensors that pieces refer to; they differ from the above only for stacked parameters.
 std::vector<StoredRegion> storedRegions(const ParameterShards& parameter, int ranks, int rank);
 
 using ShardMap = std::vector<ParameterShards>;  ///< in name order
@@ -52,7 +52,7 @@ using ShardMap = std::vector<ParameterShards>;  ///< in name order
 /// Payload bytes that a rank reads from the checkpoint: exactly its pieces, in the stored dtype.
 std::int64_t shardBytes(const ShardMap& parameters, int rank);
 
-/// Where a rank cannot read in place it reads through a buffer, of at most this many bytes.
+/// Limit of the buffer for reads that cannot be done in place.
 inline constexpr std::int64_t kStagingBytes = 1 << 20;
 
 }  // namespace cleave::program

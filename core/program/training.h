@@ -1,5 +1,5 @@
 #pragma once
-/// How a run trains: what a user asks for, what a rank is told.
+/// Settings of training, from the user and for the ranks.
 #include "base/result.h"
 
 #include <cstdint>
@@ -14,23 +14,23 @@ enum class Optimizer : std::uint8_t { None, Sgd, Momentum, AdamW };
 std::string_view toText(Optimizer optimizer);  ///< "none", "sgd", "momentum", "adamw"
 std::optional<Optimizer> parseOptimizer(std::string_view text);
 
-inline constexpr double kMomentum = 0.9;  ///< of Optimizer::Momentum; AdamW's figures are PyTorch's defaults
+inline constexpr double kMomentum = 0.9;  ///< of Optimizer::Momentum; AdamW's constants are PyTorch's defaults
 inline constexpr std::int64_t kMostSteps = 100'000;
 
 struct Training {
-  std::int64_t steps = 0;  ///< 0: no training, one forward pass
+  std::int64_t steps = 0;  ///< 0: one forward pass without training
   Optimizer optimizer = Optimizer::AdamW;
   double learningRate = 1e-3;
   double weightDecay = 0;
-  /// Gradients are scaled down to this norm, of all of them together over all ranks.
+  /// Clips the norm of all gradients over all ranks to this value.
   std::optional<double> clipNorm;
-  std::int64_t accumulate = 1;  ///< micro-batches a step, whose gradients are averaged
+  std::int64_t accumulate = 1;  ///< micro-batches per step, whose gradients are averaged
   bool isAsked() const { return steps > 0; }
 };
 
 /// BadUsage names the flag, its value and its range.
 Result<void> check(const Training& training);
-/// The flags of cleave-rank that ask for it; empty where it is not asked for.
+/// The corresponding flags of cleave-rank; empty without training.
 std::vector<std::string> arguments(const Training& training);
 
 }  // namespace cleave::program

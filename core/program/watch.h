@@ -1,17 +1,16 @@
 #pragma once
-/// Values that a run is looked at for: which, and how each lies on the ranks. The file that tells the ranks.
+/// The values that a run compares, and their placements, in the file that the ranks read.
 ///
-/// Layout: {"schema": "cleave.watch/1", "values": [{"name", "shape", "placement", "keep"}]}, names being those of the
-/// rank program. A rank answers with a safetensors file: "digests" f64[values, kDigestNumbers], in the file's order,
-/// and each value that is kept as "value.<its number in the list>", its own part.
+/// Layout: {"schema": "cleave.watch/1", "values": [{"name", "shape", "placement", "keep"}]}, with names of the rank
+/// program. A rank answers with a safetensors file: "digests" f64[values, kDigestNumbers] in the file's order, and its
+/// own part of each kept value as "value.<its number in the list>".
 ///
-/// The digest of a value is linear but for its last numbers, so that those of the parts that make up a value add up to
-/// that of the whole: projections on kProjections directions, each the product of one sequence of random signs per
-/// dimension (Rademacher; a difference e of two tensors shows as about |e| in them: Johnson-Lindenstrauss for
-/// tensorised projections, Rakhshan and Rabusseau, "Tensorized Random Projections", arXiv:2003.05101), the sum of
-/// squares, and how many elements are no finite numbers; the largest magnitude is the largest of the parts'. Elements
-/// that are not finite count as 0 in all but their number. A part that several ranks hold is counted by the first of
-/// them.
+/// All but the last numbers of a digest are linear, so that the digests of a value's parts add up to that of the whole.
+/// They are projections on kProjections directions, each the product of one sequence of random signs per dimension
+/// (Rademacher; a difference e of two tensors changes them by about |e|: Johnson-Lindenstrauss for tensorised
+/// projections, Rakhshan and Rabusseau, "Tensorized Random Projections", arXiv:2003.05101), the sum of squares, and the
+/// number of non-finite elements. The largest magnitude is the maximum over the parts. Non-finite elements count as 0
+/// in all other numbers. The first of several ranks with the same part counts it.
 #include "rules/placement.h"
 
 #include "base/files.h"
@@ -24,9 +23,9 @@
 namespace cleave::program {
 
 struct WatchedValue {
-  std::string name;            ///< of the rank program's value
-  graph::Shape shape;          ///< of the whole
-  rules::Placement placement;  ///< how the ranks hold it
+  std::string name;            ///< name of the value in the rank program
+  graph::Shape shape;          ///< shape of the whole value
+  rules::Placement placement;  ///< placement on the ranks
   bool isKept = false;         ///< each rank writes its part
   bool operator==(const WatchedValue&) const = default;
 };
@@ -39,7 +38,7 @@ std::string toJson(const std::vector<WatchedValue>& values);
 /// BadInput names the file and the field.
 Result<std::vector<WatchedValue>> readWatch(const fs::path& file, int ranks);
 
-/// A random sign for the element `index` of dimension `dim`, in projection `projection`: +1 or -1, the same on every
+/// A random sign for element `index` of dimension `dim` in projection `projection`: +1 or -1, the same on every
 /// machine.
 float signOf(int projection, int dim, std::int64_t index);
 

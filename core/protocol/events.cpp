@@ -26,7 +26,7 @@ constexpr std::array<std::string_view, kMemoryKinds> kMemoryNames{
     "inputs and constants"};
 constexpr std::array<std::string_view, 7> kMeasuredNames{"half",       "float32",    "float64",       "memory",
                                                          "all_reduce", "all_gather", "reduce_scatter"};
-// A control character takes six bytes in JSON ("\u0001"): texts of this length always fit a line.
+// A control character takes six bytes in JSON ("\u0001"). Texts of this length always fit a line.
 constexpr std::size_t kMaxTextBytes = 8 << 10;
 constexpr std::size_t kMaxDigestsBytes = 40 << 10;
 
@@ -34,7 +34,7 @@ constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr std::size_t kNumbersOfSpan = 7;
 constexpr std::int64_t kMostNanoseconds = std::int64_t{1} << 60;
 
-// A line is flat but for the digests, and has at least four bytes for each value.
+// A line is flat except for the digests, and has at least four bytes per value.
 constexpr JsonLimits kLineLimits{.bytes = kMaxLineBytes, .depth = 4, .elements = kMaxLineBytes / 4};
 
 template <class Enum, std::size_t N>
@@ -47,7 +47,7 @@ std::optional<Enum> named(const std::array<std::string_view, N>& names, std::str
 std::optional<Phase> parsePhase(std::string_view word) { return named<Phase>(kPhaseNames, word); }
 std::optional<Measured> parseMeasured(std::string_view word) { return named<Measured>(kMeasuredNames, word); }
 
-/// At most `maxBytes`, not cutting a UTF-8 sequence in two.
+/// At most `maxBytes`, without cutting a UTF-8 sequence.
 std::string clipped(const std::string& text, std::size_t maxBytes) {
   if (text.size() <= maxBytes) return text;
   std::size_t end = maxBytes;
@@ -55,7 +55,7 @@ std::string clipped(const std::string& text, std::size_t maxBytes) {
   return text.substr(0, end);
 }
 
-// Each message names its fields once, for both directions: visitor(key, field).
+// Each message lists its fields once, for both directions: visitor(key, field).
 template <class V>
 void fields(V&& v, Hello& m) {
   v("version", m.version), v("rank", m.rank), v("pid", m.pid), v("device", m.device), v("precision", m.precision);
@@ -147,7 +147,7 @@ struct Writer {
   template <class T>
   requires std::is_integral_v<T>
   void operator()(const char* key, T value) { json[key] = value; }
-  // JSON has no NaN and no infinities; a loss may be either.
+  // JSON has no NaN and no infinities, but a loss may be either.
   void operator()(const char* key, double value) {
     if (std::isfinite(value))
       json[key] = value;
@@ -159,7 +159,7 @@ struct Writer {
   void operator()(const char* key, Phase value) { json[key] = toText(value); }
   void operator()(const char* key, Measured value) { json[key] = toText(value); }
   void operator()(const char* key, ErrorCode value) { json[key] = exitCode(value); }
-  /// One behind the other, seven numbers each.
+  /// Spans in sequence, seven numbers each.
   void operator()(const char* key, const std::vector<Span>& value) {
     CLEAVE_CHECK(value.size() <= kMostSpansInLine, "a line with {} spans", value.size());
     Json& array = json[key] = Json::array();
@@ -172,7 +172,7 @@ struct Writer {
   }
   void operator()(const char* key, SpanKind value) { json[key] = static_cast<int>(value); }
   void operator()(const char* key, const std::array<std::int64_t, kMemoryKinds>& value) { json[key] = value; }
-  /// One behind the other, three numbers each; as many as fit.
+  /// Entries in sequence, three numbers each, cut to what fits a line.
   void operator()(const char* key, const std::vector<NodeBytes>& value) {
     Json& array = json[key] = Json::array();
     for (std::size_t i = 0; i < std::min(value.size(), kMostNodeBytes); ++i) {
@@ -192,7 +192,7 @@ struct Writer {
   }
 };
 
-/// Reads fields that are there; the first wrong one is kept in `wrong`. A missing field keeps its default.
+/// Reads the fields that are present and keeps the first error in `wrong`. A missing field keeps its default.
 struct Reader {
   const JsonObject& json;
   std::optional<Error> wrong;
@@ -311,8 +311,8 @@ ErrorCode errorCodeOf(int code) {
 }
 
 PeakMemory peakOf(const MemorySample& sample) {
-  // The allocator's peak counts temporaries inside operators too; contexts and the buffers of NCCL are none of the
-  // program's.
+  // The allocator's peak includes temporaries inside operators. CUDA contexts and NCCL's buffers do not belong to the
+  // program.
   PeakMemory peak{.rounding = sample.peakRounding};
   peak.program =
       std::max({sample.weights + std::max(sample.activations, sample.peakActivations), sample.allocated, sample.peak});
@@ -329,7 +329,7 @@ std::string_view toText(Measured what) { return kMeasuredNames[static_cast<std::
 std::string encode(const Message& message) {
   Json json;
   json["type"] = kTypeNames[message.index()];
-  // One description serves both directions and wants non-const references; messages are small.
+  // One description serves both directions and needs non-const references. Messages are small, so a copy is cheap.
   Message copy = message;
   std::visit([&](auto& m) { fields(Writer{json}, m); }, copy);
   std::string line = jsonText(json);
@@ -348,7 +348,8 @@ Result<Message> decode(std::string_view line) {
   CLEAVE_TRY(Message decoded, readAs(index, message, std::make_index_sequence<std::variant_size_v<Message>>{}));
   if (const auto* hello = std::get_if<Hello>(&decoded); hello && hello->version != kProtocolVersion) {
     return fail(ErrorCode::BadInput,
-                "A rank speaks protocol version {}, this program version {}: use cleave-rank from the same build.",
+                "The rank uses protocol version {}, but this program uses version {}. Use cleave-rank from the same "
+                "build.",
                 hello->version, kProtocolVersion);
   }
   return decoded;

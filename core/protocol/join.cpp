@@ -25,7 +25,7 @@ constexpr std::size_t kLeastToken = 16, kMostToken = 128, kMostWords = 400;
 
 Result<std::string> typeOf(const JsonObject& line) { return line.text("type", std::string()); }
 
-/// A line without its newline. Nothing may follow it yet.
+/// A line without its newline. No bytes may follow it yet.
 Result<std::string> readLine(int fd, std::chrono::milliseconds limit) {
   const auto deadline = Clock::now() + limit;
   std::string line;
@@ -34,7 +34,7 @@ Result<std::string> readLine(int fd, std::chrono::milliseconds limit) {
     pollfd waiting{fd, POLLIN, 0};
     const int ready = left.count() <= 0 ? 0 : ::poll(&waiting, 1, static_cast<int>(left.count()));
     if (ready < 0 && errno == EINTR) continue;
-    if (ready <= 0) return fail(ErrorCode::Environment, "it said nothing in time");
+    if (ready <= 0) return fail(ErrorCode::Environment, "it sent no answer in time");
     std::array<char, kMaxJoinBytes> buffer;
     const ssize_t got = ::recv(fd, buffer.data(), buffer.size(), 0);
     if (got < 0 && errno == EINTR) continue;
@@ -42,7 +42,7 @@ Result<std::string> readLine(int fd, std::chrono::milliseconds limit) {
     if (got == 0) return fail(ErrorCode::Environment, "it closed the connection");
     line.append(buffer.data(), static_cast<std::size_t>(got));
     if (const auto end = line.find('\n'); end != std::string::npos) return line.substr(0, end);
-    if (line.size() > kMaxJoinBytes) return fail(ErrorCode::Environment, "it does not speak as a listener does");
+    if (line.size() > kMaxJoinBytes) return fail(ErrorCode::Environment, "its answer is not that of a listener");
   }
 }
 
@@ -60,7 +60,7 @@ Result<Answer> ask(int fd, const Join& join, std::chrono::milliseconds limit) {
   CLEAVE_TRY_VOID(sendAll(fd, encode(join)));
   CLEAVE_TRY(const std::string line, readLine(fd, limit));
   auto answer = decodeAnswer(line);
-  if (!answer) return fail(ErrorCode::Environment, "it does not speak as a listener does");
+  if (!answer) return fail(ErrorCode::Environment, "its answer is not that of a listener");
   return answer;
 }
 
@@ -79,7 +79,7 @@ Result<Join> decodeJoin(std::string_view line) {
   CLEAVE_TRY(const nlohmann::json json, parseJson(line, "A rank's first line", kLimits));
   CLEAVE_TRY(const JsonObject object, JsonObject::of(json, "A rank's first line"));
   CLEAVE_TRY(const std::string type, typeOf(object));
-  if (type != "join") return fail(ErrorCode::BadInput, "A rank's first line does not join.");
+  if (type != "join") return fail(ErrorCode::BadInput, "A rank's first line is not a join message.");
   constexpr IntegerRange kInts{std::numeric_limits<int>::min(), std::numeric_limits<int>::max()};
   Join join;
   CLEAVE_TRY(const std::int64_t version, object.integer("version", kInts));
@@ -112,9 +112,9 @@ Result<Answer> decodeAnswer(std::string_view line) {
     answer.silence = std::chrono::milliseconds(silence);
     return answer;
   }
-  if (type != "refused") return fail(ErrorCode::BadInput, "The listener neither welcomes nor refuses.");
+  if (type != "refused") return fail(ErrorCode::BadInput, "The listener's answer is neither a welcome nor a refusal.");
   CLEAVE_TRY(answer.refusal, object.text("why"));
-  if (answer.refusal.empty()) return fail(ErrorCode::BadInput, "The listener refuses and does not say why.");
+  if (answer.refusal.empty()) return fail(ErrorCode::BadInput, "The listener refused without a reason.");
   return answer;
 }
 
@@ -123,8 +123,8 @@ Result<void> checkToken(std::string_view token) {
       std::ranges::all_of(token, [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; });
   if (isGood && token.size() >= kLeastToken && token.size() <= kMostToken) return {};
   return fail(ErrorCode::BadUsage,
-              "The run's token (CLEAVE_RUN_TOKEN) has {} characters and must have {} to {}, of letters, digits, - and "
-              "_: leave it out where the run is listened to, and one is made.",
+              "The run's token (CLEAVE_RUN_TOKEN) has {} characters; use {} to {} letters, digits, - and _. Without "
+              "it cleave-cli run --listen makes one.",
               token.size(), kLeastToken, kMostToken);
 }
 
@@ -149,8 +149,8 @@ Result<Joined> joinRun(const HostPort& listener, const Join& join, std::chrono::
   auto connection = connectTo(listener, limit);
   if (!connection) {
     return fail(connection.error().code,
-                "Rank {} cannot report to its listener: {} Does cleave-cli run --listen run there, and does a firewall "
-                "let this host in?",
+                "Rank {} cannot report to its listener: {} Check that cleave-cli run --listen runs there and that no "
+                "firewall blocks this host.",
                 join.rank, connection.error().message);
   }
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
@@ -160,7 +160,7 @@ Result<Joined> joinRun(const HostPort& listener, const Join& join, std::chrono::
                 answer.error().message);
   }
   if (!answer->refusal.empty())
-    return fail(ErrorCode::BadUsage, "The listener at {} turned rank {} away: {}", toText(listener), join.rank,
+    return fail(ErrorCode::BadUsage, "The listener at {} rejected rank {}: {}", toText(listener), join.rank,
                 answer->refusal);
   giveUpOnSilence(connection->get(), answer->silence);
   return Joined{std::move(*connection), answer->wantsOutputs};

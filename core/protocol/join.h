@@ -1,7 +1,7 @@
 #pragma once
-/// How a rank that was started elsewhere comes to whoever listens for its run: it connects, says which run it is of and
-/// which rank, and is let in or turned away. From then on the connection is what the two pipes are to a local rank: its
-/// lines are events.h's, and its end ends the rank.
+/// How a rank started elsewhere joins its run. It connects to the listener, sends its run and rank, and is accepted or
+/// rejected. The connection then replaces the two pipes of a local rank: it carries the lines of events.h, and its end
+/// ends the rank.
 ///
 /// | from     | line                                                                 |
 /// |----------|----------------------------------------------------------------------|
@@ -9,8 +9,8 @@
 /// | listener | {"type":"welcome","wants_outputs":true,"silence_ms":2500}            |
 /// |          | or {"type":"refused","why":"Rank 2 is here already."}, and the end   |
 ///
-/// The token is the run's, and made by the listener: it keeps out strangers and ranks of other runs. It goes over the
-/// network as it is, so that it is no protection where others can listen in.
+/// The listener makes a token for each run, which keeps out other connections and ranks of other runs. It is sent in
+/// clear text, so it does not protect against anyone who can read the network.
 #include "base/unique_fd.h"
 #include "protocol/events.h"
 #include "protocol/tcp.h"
@@ -25,29 +25,29 @@ struct Join {
   int rank = 0, ranks = 1;
 };
 std::string encode(const Join& join);  ///< one line, with the newline
-/// BadInput for any other line. The version is for the listener to judge: it can tell the rank.
+/// BadInput for any other line. The listener checks the version, so that it can answer the rank.
 Result<Join> decodeJoin(std::string_view line);
 
 struct Answer {
-  bool wantsOutputs = false;  ///< the rank sends what it would write for `--output` and `--deviation`
-  /// Either side gives the other up that has said, or acknowledged, nothing for so long.
+  bool wantsOutputs = false;  ///< true if the rank sends the files of `--output` and `--deviation`
+  /// Each side gives up the other after this time without a message or an acknowledgement.
   std::chrono::milliseconds silence = kPeerGone;
-  std::string refusal;  ///< why not; empty: welcome
+  std::string refusal;  ///< reason for the rejection; empty: welcome
 };
 std::string encode(const Answer& answer);
 Result<Answer> decodeAnswer(std::string_view line);
 
-/// Letters, digits, '-' and '_', 16 to 128 of them. BadUsage else, without showing it.
+/// 16 to 128 letters, digits, '-' and '_'. Otherwise BadUsage, without showing the token.
 Result<void> checkToken(std::string_view token);
 std::string makeToken();
-/// In a time that does not tell how much of them is alike.
+/// Compares in constant time, so that the time does not reveal a common prefix.
 bool isSameToken(std::string_view a, std::string_view b);
 
 struct Joined {
   UniqueFd connection;
   bool wantsOutputs = false;
 };
-/// The rank's part, blocking. Environment: nobody answers in time; BadUsage: the listener's refusal.
+/// The rank's side of joining; blocks. Environment: no answer in time; BadUsage: the listener rejected the rank.
 Result<Joined> joinRun(const HostPort& listener, const Join& join, std::chrono::milliseconds limit);
 
 }  // namespace cleave::protocol

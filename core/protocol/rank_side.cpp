@@ -52,9 +52,11 @@ Result<int> integerOf(const Getter& variable, std::initializer_list<const char*>
 constexpr int kMaxRanks = 65536;
 
 /// Not exit(): destructors would wait for peers and threads.
-[[noreturn]] void endWith(const std::string& lastWords) {
-  const std::string line = lastWords.empty() ? "" : lastWords + "\n";
-  if (::write(STDERR_FILENO, line.data(), line.size()) < 0) errno = 0;  // nobody is left to tell
+[[noreturn]] void endWith(const std::string& lastMessage) {
+  const std::string line = lastMessage.empty() ? "" : lastMessage + "\n";
+  if (::write(STDERR_FILENO, line.data(), line.size()) < 0)
+    errno = 0;  // the error stream is gone too, so the failure
+                // is ignored
   ::_exit(exitCode(ErrorCode::Cancelled));
 }
 
@@ -62,7 +64,7 @@ constexpr int kMaxRanks = 65536;
 
 std::string firstHost(std::string_view list) {
   std::string host;
-  // A name may hold several brackets, and text behind the last: "rack[1-4]node[07,09]-ib".
+  // A name may have several brackets, and text after the last one: "rack[1-4]node[07,09]-ib".
   while (!list.empty() && list.front() != ',') {
     if (list.front() == '[') {
       host += list.substr(1, list.find_first_of("-,]", 1) - 1);
@@ -86,11 +88,13 @@ Result<RankEnvironment> readRankEnvironment(const Getter& variable) {
   const auto rank = firstSet(variable, {"RANK", "SLURM_PROCID"});
   if (rank && !worldSize && rank->text != "0") {
     return fail(ErrorCode::BadUsage,
-                "{}={} is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.", rank->name,
+                "{}={} is set, but the number of ranks is unknown. Set WORLD_SIZE or SLURM_NTASKS.", rank->name,
                 rank->text);
   }
   if (!rank && result.worldSize > 1) {
-    return fail(ErrorCode::BadUsage, "The world has {} ranks and neither RANK nor SLURM_PROCID says which one this is.",
+    return fail(ErrorCode::BadUsage,
+                "There are {} ranks, but this rank's number is unknown. Set RANK or "
+                "SLURM_PROCID.",
                 result.worldSize);
   }
   if (rank) {
@@ -115,7 +119,7 @@ Result<RankEnvironment> readRankEnvironment(const Getter& variable) {
   }
   if (result.worldSize > 1 && result.masterPort == 0) {
     return fail(ErrorCode::BadUsage,
-                "The world has {} ranks and MASTER_PORT is not set: use torchrun, srun or cleave-cli run.",
+                "There are {} ranks, but MASTER_PORT is not set. Start them with torchrun, srun or cleave-cli run.",
                 result.worldSize);
   }
   return result;
@@ -145,13 +149,13 @@ Result<void> EventWriter::writeFile(const std::filesystem::path& path) {
   return {};
 }
 
-void endWithControlPipe(int fd, std::string lastWords) {
-  std::thread([fd, lastWords = std::move(lastWords)] {
+void endWithControlPipe(int fd, std::string lastMessage) {
+  std::thread([fd, lastMessage = std::move(lastMessage)] {
     char byte = 0;
     while (true) {
       const ssize_t got = ::read(fd, &byte, 1);
       if (got > 0 || (got < 0 && errno == EINTR)) continue;
-      endWith(lastWords);
+      endWith(lastMessage);
     }
   }).detach();
 }

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kTryAgain = 200ms;
 constexpr int kBacklog = 1024;
-/// Addresses for documents (RFC 5737, RFC 3849): no host has them, and a packet to one would take the default way.
+/// Addresses for documentation (RFC 5737, RFC 3849): no host has them, so a packet to one would take the default route.
 constexpr std::array<const char*, 2> kElsewhere{"192.0.2.1", "2001:db8::1"};
 
 struct FreeAddresses {
@@ -39,7 +39,7 @@ Result<Addresses> lookUp(const HostPort& at, int type) {
   addrinfo* found = nullptr;
   const int reason = ::getaddrinfo(at.host.c_str(), std::to_string(at.port).c_str(), &wanted, &found);
   if (reason != 0) {
-    return fail(ErrorCode::Environment, "This machine finds no host {}: {}.", at.host,
+    return fail(ErrorCode::Environment, "This machine cannot resolve the host {}: {}. Check the name.", at.host,
                 reason == EAI_SYSTEM ? reasonInWords(errno) : ::gai_strerror(reason));
   }
   return Addresses(found);
@@ -56,7 +56,7 @@ std::optional<std::string> numericEnd(int socket, int (*nameOf)(int, sockaddr*, 
   return text.data();
 }
 
-/// A datagram socket that is connected sends nothing, but the system chooses the way.
+/// Connecting a datagram socket sends nothing, but the system selects the route.
 std::optional<std::string> addressOfTheWayTo(const std::string& host) {
   const auto addresses = lookUp({host, 9}, SOCK_DGRAM);
   if (!addresses) return std::nullopt;
@@ -72,9 +72,9 @@ void set(int fd, int level, int option, T value) {
   ::setsockopt(fd, level, option, &value, sizeof value);
 }
 
-/// Silence of the network is noticed by what is not acknowledged, and by probes where nothing is sent.
+/// A silent network is detected by missing acknowledgements, and by keepalive probes when nothing is sent.
 void giveUpOnSilentPeers(int fd) {
-  constexpr int kIdleS = 4, kBetweenS = 2, kProbes = 3;  // together as long as kPeerGone
+  constexpr int kIdleS = 4, kBetweenS = 2, kProbes = 3;  // kPeerGone in total
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleS);
@@ -85,7 +85,7 @@ void giveUpOnSilentPeers(int fd) {
 
 void setBlocking(int fd) { ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) & ~O_NONBLOCK); }
 
-/// One try; 0 or an errno.
+/// One attempt; returns 0 or an errno.
 int tryToConnect(const addrinfo& to, std::chrono::milliseconds limit, UniqueFd& connected) {
   UniqueFd fd(::socket(to.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.isOpen()) return errno;
@@ -108,7 +108,7 @@ Result<int> portIn(std::string_view text, std::string_view whole, std::string_vi
   int port = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc() || stop != text.data() + text.size() || port < 1 || port > 65535)
-    return fail(ErrorCode::BadUsage, "{} is {}: its port must be an integer in 1..65535.", what, whole);
+    return fail(ErrorCode::BadUsage, "{} is {}: the port must be an integer in 1..65535.", what, whole);
   return port;
 }
 
@@ -133,7 +133,7 @@ Result<HostPort> parseHostPort(std::string_view text, std::string_view what, std
   const bool isNumber = at.host.find_first_not_of("0123456789") == std::string::npos;
   const bool isClean = at.host.find_first_of(" \t\r\n'\"\\$`;&|<>()@/") == std::string::npos;
   if (at.host.empty() || isNumber || !isClean || (rest.empty() ? !defaultPort : rest.front() != ':'))
-    return fail(ErrorCode::BadUsage, "{} is \"{}\": write HOST:PORT, for IPv6 [ADDRESS]:PORT.", what, text);
+    return fail(ErrorCode::BadUsage, "{} is \"{}\". Write HOST:PORT, or [ADDRESS]:PORT for IPv6.", what, text);
   if (!rest.empty()) {
     CLEAVE_TRY(at.port, portIn(rest.substr(1), text, what));
   }
@@ -156,7 +156,7 @@ std::optional<std::string> peerOf(int socket) { return numericEnd(socket, ::getp
 std::optional<std::string> ownAddressTowards(const std::string& host) {
   auto own = addressOfTheWayTo(host);
   if (!own || !isLoopback(*own) || isLoopback(host)) return own;
-  // Debian gives a host's own name an address of the loopback device, which no other host reaches.
+  // Debian maps a host's own name to a loopback address, which other hosts cannot reach.
   for (const char* elsewhere : kElsewhere) {
     if (auto other = addressOfTheWayTo(elsewhere)) return other;
   }
@@ -168,12 +168,12 @@ Result<UniqueFd> listenOn(HostPort& at) {
   int reason = 0;
   for (const addrinfo* to = addresses.get(); to; to = to->ai_next) {
     UniqueFd fd(::socket(to->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // connections of the run before may linger
+    set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);  // connections of an earlier run may linger
     sockaddr_storage own{};
     socklen_t size = sizeof own;
     if (fd.isOpen() && ::bind(fd.get(), to->ai_addr, to->ai_addrlen) == 0 && ::listen(fd.get(), kBacklog) == 0 &&
         ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&own), &size) == 0) {
-      // The port stands at the same place in the addresses of both families.
+      // The port is at the same offset in the addresses of both families.
       at.port = ntohs(reinterpret_cast<sockaddr_in*>(&own)->sin_port);
       return fd;
     }
@@ -197,7 +197,7 @@ Result<UniqueFd> connectTo(const HostPort& at, std::chrono::milliseconds limit) 
     if (Clock::now() + kTryAgain > deadline) break;
     std::this_thread::sleep_for(kTryAgain);
   }
-  return fail(ErrorCode::Environment, "Nobody answers at {}: {}.", toText(at), reasonInWords(reason));
+  return fail(ErrorCode::Environment, "No answer from {}: {}.", toText(at), reasonInWords(reason));
 }
 
 }  // namespace cleave::protocol

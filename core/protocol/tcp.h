@@ -1,6 +1,6 @@
 #pragma once
-/// Addresses and connections between hosts: what a rank needs to report to a launcher elsewhere, and to find out by
-/// which of its own addresses others reach it. Names are looked up by the system, which has time limits of its own.
+/// Addresses and connections between hosts. A rank needs them to report to a remote launcher, and to find its own
+/// address that others can reach. The system resolves names, with its own time limits.
 #include "base/result.h"
 #include "base/unique_fd.h"
 
@@ -16,35 +16,36 @@ struct HostPort {
   int port = 0;
   bool operator==(const HostPort&) const = default;
 };
-/// "node0:29500", "[fd00::1]:29500", "10.0.0.1"; `defaultPort` where none is named, nullopt: one must be. BadUsage,
-/// with `what` ("--listen") in front.
+/// "node0:29500", "[fd00::1]:29500", "10.0.0.1". `defaultPort` is used if the text has no port; nullopt: a port is
+/// required. BadUsage starts with `what` ("--listen").
 Result<HostPort> parseHostPort(std::string_view text, std::string_view what, std::optional<int> defaultPort = {});
-/// With brackets around an address of IPv6.
+/// IPv6 addresses are in brackets.
 std::string toText(const HostPort& at);
 
 /// True for "localhost", 127.x.x.x and ::1.
 bool isLoopback(std::string_view address);
 
-/// The numeric address that a socket of this host is bound to.
+/// The numeric address to which a socket of this host is bound.
 std::optional<std::string> addressOf(int socket);
 
 /// The numeric address of the other end of a connection.
 std::optional<std::string> peerOf(int socket);
 
-/// The address of this host that packets to `host` leave from: the one that `host` can answer to. Where `host` is this
-/// host's own name, that of a network rather than the loopback device's, if there is any. Nothing is sent; nullopt when
-/// there is no way to it. A host that has no network but loopback answers 127.0.0.1.
+/// The local address from which packets to `host` leave, and to which `host` can answer. If `host` is this host's own
+/// name, a network address is preferred to a loopback address. Sends nothing. nullopt: there is no route. A host with
+/// only a loopback device returns 127.0.0.1.
 std::optional<std::string> ownAddressTowards(const std::string& host);
 
-/// Listens on the port of an address of this host (0: any free one, which `at.port` is then). Environment when the host
-/// has no such address or the port is taken.
+/// Listens on a port of an address of this host. Port 0 selects a free one and stores it in `at.port`. Environment if
+/// the host does not have that address or the port is in use.
 Result<UniqueFd> listenOn(HostPort& at);
 
-/// Tries until it succeeds or the time is over: whoever listens may come later. The peer is given up (every read and
-/// write fails) when it has acknowledged nothing for `kPeerGone`. Environment says what the last try found.
+/// Retries until it succeeds or the time is over, because the listener may start later. The connection fails (every
+/// read and write) when the peer acknowledges nothing for `kPeerGone`. Environment reports the error of the last
+/// attempt.
 Result<UniqueFd> connectTo(const HostPort& at, std::chrono::milliseconds limit);
 inline constexpr std::chrono::milliseconds kPeerGone{10'000};
-/// From here on the peer is given up when it has acknowledged nothing of what was sent for so long.
+/// The connection fails when the peer has not acknowledged sent data for this long.
 void giveUpOnSilence(int socket, std::chrono::milliseconds limit);
 
 }  // namespace cleave::protocol

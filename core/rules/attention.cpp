@@ -1,8 +1,9 @@
 /// Scaled dot product attention: softmax(q k^T / sqrt(e) + mask) v over [..., length, width].
 ///
-/// Leading dimensions (batch, heads) are independent of each other. Query positions are too, unless a causal mask
-/// counts them from the first; key positions are summed over. With `enable_gqa` query head i uses KV head i / (hq /
-/// hk): even parts of both belong together, and one KV head on several ranks serves the query heads of each of them.
+/// Leading dimensions (batch, heads) are independent of each other. Query positions are independent too, unless a
+/// causal mask counts them from the first. The operator sums over key positions. With `enable_gqa` query head i uses KV
+/// head i / (hq / hk): even parts of both correspond, and one KV head on several ranks serves the query heads of all of
+/// them.
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -13,8 +14,8 @@ namespace cleave::rules {
 
 namespace {
 
-/// One KV head a rank, held by several ranks, beside evenly split query heads: the same parts as if it were split with
-/// them.
+/// Handles one KV head per rank, replicated on several ranks, with evenly split query heads. These are the parts that
+/// an even split of both would give.
 void alignSharedHeads(Call& call, int query, int key, int value, int headDim) {
   for (const int operand : {key, value}) {
     const Placement& p = call.at(operand);
@@ -47,7 +48,7 @@ Verdict attention(Call& call) {
   const int rank = call.rank(query);
   if (rank < 2 || call.rank(key) != rank || call.rank(value) != rank || call.resultRank(0) != rank) {
     return declined(call,
-                    "`scaled_dot_product_attention` with inputs of different ranks takes replicated inputs only.");
+                    "`scaled_dot_product_attention` supports inputs of different ranks only if they are replicated.");
   }
   const bool isGrouped = call.flag(7, false);
   const int headDim = rank - 3;
@@ -65,8 +66,7 @@ Verdict attention(Call& call) {
       if (!isBroadcast) axes.operand(operand, d, axis);
     }
   }
-  const int rows =
-      call.flag(5, false) ? axes.whole("with a causal mask counts from the first query along") : axes.kept();
+  const int rows = call.flag(5, false) ? axes.whole("counts from the first query (causal mask) along") : axes.kept();
   const int keys = axes.whole("sums over the keys along");
   const int width = axes.whole("sums over the head width along");
   const int valueWidth = axes.kept();
@@ -85,7 +85,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable attentionFamily() {
-  return {"attention", "batch, heads and (without a causal flag) query positions may be split, keys not", kEntries};
+  return {"attention", "batch, heads and (without a causal flag) query positions may be split, key positions may not",
+          kEntries};
 }
 
 }  // namespace cleave::rules

@@ -37,7 +37,7 @@ Axes& Axes::operand(int operand, int dim, int axis) {
 
 Axes& Axes::result(int result, int dim, int axis) {
   if (result < 0 || result >= static_cast<int>(m_resultAxes.size())) {
-    m_call.complain(fmt::format("there are {} results", m_resultAxes.size()));
+    m_call.complain(fmt::format("the call has {} results", m_resultAxes.size()));
     return *this;
   }
   auto& dims = m_resultAxes[static_cast<std::size_t>(result)];
@@ -66,7 +66,7 @@ Axes& Axes::independentResult(int result) {
 
 std::string Axes::nameOf(int operand) const {
   const std::string& name = m_names[static_cast<std::size_t>(operand)];
-  return name.empty() ? fmt::format("the {}", ordinal(operand)) : name;
+  return name.empty() ? fmt::format("input {}", operand + 1) : name;
 }
 
 int Axes::dimOnAxis(int operand, int axis) const {
@@ -82,7 +82,7 @@ Axes::Cut Axes::cutOf(int operand) const {
     const int axis = m_operandAxes[static_cast<std::size_t>(operand)][static_cast<std::size_t>(d)];
     if (axis >= 0) cut.axes.push_back(axis);
   }
-  // A joint split half of which is broadcast has no name on the result.
+  // A joint split cannot be expressed on the result if one of its dimensions is broadcast.
   cut.isBroken = !cut.axes.empty() && static_cast<int>(cut.axes.size()) != p.lastDim() - p.firstDim() + 1;
   return cut;
 }
@@ -95,22 +95,23 @@ std::optional<Conflict> Axes::refuse(const Cut& cut) const {
     const Axis& a = m_axes[static_cast<std::size_t>(axis)];
     if (!a.needsWhole) continue;
     const int dim = dimOnAxis(cut.operand, axis);
-    // A norm between a projection and its heads: the layer is what the reader knows.
+    // Readers know the layer, not the norm between a projection and its heads.
     const std::string layer =
-        dim == m_call.rank(cut.operand) - 1 && a.why.ends_with(" over") ? m_call.layerBehind(cut.operand) : "";
+        dim == m_call.rank(cut.operand) - 1 && a.why.ends_with(" over") ? m_call.decidingLayer(cut.operand) : "";
     if (!layer.empty()) {
-      return Conflict{fmt::format("`{}` {} all {} features of `{}`, which are split ({}): no rank holds all of them.",
+      return Conflict{fmt::format("`{}` {} all {} features of `{}`, but each rank has only a part of them ({}).",
                                   m_call.shortName(), a.why, m_call.shape(cut.operand).back(), layer, p.text()),
                       {cut.operand}};
     }
-    return Conflict{fmt::format("`{}` {} dimension {} of {}, which is {} ({} elements): no rank holds all of it.",
-                                m_call.shortName(), a.why, dim, input, p.text(),
-                                m_call.shape(cut.operand)[static_cast<std::size_t>(dim)]),
-                    {cut.operand},
-                    {}};
+    return Conflict{
+        fmt::format("`{}` {} dimension {} of {}, which is {}: each rank has only a part of the {} elements.",
+                    m_call.shortName(), a.why, dim, input, p.text(),
+                    m_call.shape(cut.operand)[static_cast<std::size_t>(dim)]),
+        {cut.operand},
+        {}};
   }
   if (cut.isBroken) {
-    return Conflict{fmt::format("`{}` broadcasts a part of {}, which is {}: a joint split does not survive that.",
+    return Conflict{fmt::format("`{}` broadcasts one dimension of {}, which is {}: this breaks the joint split.",
                                 m_call.shortName(), input, p.text()),
                     {cut.operand},
                     {}};
@@ -118,7 +119,7 @@ std::optional<Conflict> Axes::refuse(const Cut& cut) const {
   const bool isPlainOnly = std::any_of(cut.axes.begin(), cut.axes.end(),
                                        [&](int axis) { return m_axes[static_cast<std::size_t>(axis)].inProportion; });
   if (isPlainOnly && (!p.blocks().empty() || p.padding() != 0 || cut.axes.size() > 1)) {
-    return Conflict{fmt::format("`{}` changes the size of dimension {}, so that {} does not carry over to its result.",
+    return Conflict{fmt::format("`{}` changes the size of dimension {}, so its result cannot keep {}.",
                                 m_call.shortName(), p.firstDim(), p.text()),
                     {cut.operand},
                     {}};
@@ -132,8 +133,8 @@ std::optional<Conflict> Axes::refusePadding(const Cut& cut) const {
   if (p.padding() == 0) return std::nullopt;
   const bool hasName = !m_names[static_cast<std::size_t>(cut.operand)].empty();
   return Conflict{
-      fmt::format("`{}` cannot take {}, whose padding ({}) only the loss and operators that leave the dimension "
-                  "alone can take.",
+      fmt::format("`{}` does not support the padding of {} ({}). Only the loss and operators that "
+                  "keep the dimension support it.",
                   m_call.shortName(), hasName ? nameOf(cut.operand) : inputName(m_call, cut.operand), p.text()),
       {cut.operand},
       {}};
@@ -144,7 +145,7 @@ std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
   const Placement& second = m_call.at(other);
   const Cut cut = cutOf(other);
   const bool isSplit = !cut.axes.empty() && !second.isReplicatedOn(m_call.worldSize());
-  const std::string intro = fmt::format("`{}` needs its inputs split the same way: {} is {}", m_call.shortName(),
+  const std::string intro = fmt::format("`{}` needs its inputs split alike: {} is {}", m_call.shortName(),
                                         nameOf(lead.operand), first.text());
   if (isSplit) {
     if (cut.axes == lead.axes && first.replicas() == second.replicas() && first.blocks() == second.blocks() &&
@@ -157,8 +158,8 @@ std::optional<Conflict> Axes::compare(const Cut& lead, int other) const {
   for (const int axis : lead.axes) {
     const int dim = dimOnAxis(other, axis);
     if (dim < 0) continue;
-    return Conflict{fmt::format("{}, {} is replicated and has {} elements there, so it would have to be cut.", intro,
-                                nameOf(other), m_call.shape(other)[static_cast<std::size_t>(dim)]),
+    return Conflict{fmt::format("{}, {} is replicated on dimension {} ({} elements).", intro, nameOf(other), dim,
+                                m_call.shape(other)[static_cast<std::size_t>(dim)]),
                     {lead.operand, other},
                     {}};
   }
@@ -186,12 +187,12 @@ std::string Axes::keptReason(const Cut& lead, const Placement& result) const {
     return q.firstDim() == q.lastDim() ? fmt::format("dimension {}", q.firstDim())
                                        : fmt::format("dimensions {} and {}", q.firstDim(), q.lastDim());
   };
-  if (result.isReplicated()) return "every rank holds all that the result needs";
+  if (result.isReplicated()) return "each rank has everything that the result needs";
   if (p.firstDim() == result.firstDim()) return fmt::format("the split {} is kept", dimsText(p));
   return fmt::format("the split {} becomes {} of the result", dimsText(p), dimsText(result));
 }
 
-/// The first conflict, and what the others name.
+/// The first conflict. The operands of the others become its further sets.
 Verdict Axes::merged(std::vector<Conflict> conflicts) {
   Conflict& first = conflicts.front();
   for (std::size_t i = 1; i < conflicts.size(); ++i) first.further.push_back(std::move(conflicts[i].culprits));
@@ -211,7 +212,7 @@ Verdict Axes::follow() const {
     if (isBetter) lead = std::move(cut);
   }
   if (!conflicts.empty()) return merged(std::move(conflicts));
-  if (lead.operand < 0) return claimOf(allReplicated(m_call), "the split dimension does not matter here");
+  if (lead.operand < 0) return claimOf(allReplicated(m_call), "the split dimension does not affect the result");
   for (int i = 0; i < m_call.operandCount(); ++i) {
     if (i == lead.operand) continue;
     if (auto conflict = compare(lead, i)) conflicts.push_back(*std::move(conflict));
@@ -221,14 +222,14 @@ Verdict Axes::follow() const {
   for (int i = 0; i < m_call.resultCount(); ++i) {
     auto placement = carry(lead, i);
     if (!placement) {
-      return conflictOf(fmt::format("`{}` moves the dimensions of {} apart: no single split of its result is left.",
+      return conflictOf(fmt::format("`{}` separates the dimensions of {}: no single split of its result matches.",
                                     m_call.shortName(), m_call.at(lead.operand).text()),
                         {lead.operand});
     }
     results.push_back(*std::move(placement));
   }
   std::string reason = results.empty() ? std::string() : keptReason(lead, results.front());
-  // Any other operand that is split lies on the same axes, or disagrees with this one.
+  // Every other split operand is split along the same axes, or it conflicts with this one.
   const int decider = m_call.at(lead.operand).isReplicatedOn(m_call.worldSize()) ? -1 : lead.operand;
   return std::vector<Claim>{{std::move(results), std::move(reason), decider}};
 }

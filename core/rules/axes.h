@@ -1,11 +1,11 @@
 #pragma once
-/// An operator as axes: what most rules are made of. Inside this room only.
+/// An operator described as axes. Most rules are written this way. Only this room includes it.
 ///
-/// An axis is one loop of the operator. It runs along dimensions of operands and of results; a split of one of its
-/// dimensions is a split of the loop. Where each result element depends only on operand elements with the same index on
-/// the axis the axis is *kept*: a rank with any part of it computes exactly that part of the results. An axis that the
-/// operator sums over, sorts along, cuts pieces from and so on *needs the whole*: the axis names why. (The same idea as
-/// the factors of Shardy's op sharding rules.)
+/// An axis is one loop of the operator. It runs along dimensions of operands and of results, and a split of one of
+/// these dimensions splits the loop. An axis is *kept* if each result element depends only on operand elements with the
+/// same index on it: from any part of the axis a rank computes exactly that part of the results. An axis *needs the
+/// whole* if the operator sums over it, sorts along it, slices it and so on; the axis then names the reason. (Shardy's
+/// op sharding rules use the same idea and call it factors.)
 ///
 ///     // aten::mm: [m,k] x [k,n] -> [m,n]
 ///     Axes axes(call);
@@ -21,17 +21,17 @@ class Axes {
   explicit Axes(const Call& call);
 
   int kept();
-  /// Sizes along it may differ between tensors (query heads and KV heads): even parts still belong together; blocks,
-  /// padding and joint splits do not.
+  /// For sizes that may differ between tensors (query heads and KV heads). Even parts still correspond to each other;
+  /// blocks, padding and joint splits do not.
   int keptInProportion();
   int whole(std::string why);  ///< "sums over", "takes 0:4 from": completes "`op` ... dimension 2 of its input"
 
   Axes& operand(int operand, int dim, int axis);
   Axes& result(int result, int dim, int axis);
   Axes& name(int operand, std::string name);  ///< "the query": used in conflicts
-  /// Padded dimensions may pass on axes that are kept: what lies in the padding stays there.
+  /// Lets padded dimensions pass on kept axes: the padding has no effect on other elements.
   Axes& allowPadding();
-  /// This result is the same on every rank whatever is split (an empty or constant one).
+  /// Marks a result that is the same on every rank for every split (an empty or constant one).
   Axes& independentResult(int result);
 
   Verdict follow() const;
@@ -42,7 +42,7 @@ class Axes {
     bool inProportion = false;
     std::string why;
   };
-  /// A split operand seen as a split of axes.
+  /// A split operand, expressed as a split of axes.
   struct Cut {
     int operand = -1;
     std::vector<int> axes;
@@ -51,7 +51,7 @@ class Axes {
 
   int add(Axis axis);
   Cut cutOf(int operand) const;
-  int dimOnAxis(int operand, int axis) const;  ///< -1 when the operand does not run along it
+  int dimOnAxis(int operand, int axis) const;  ///< -1 if no dimension of the operand runs along the axis
   std::string nameOf(int operand) const;
   std::optional<Conflict> refuse(const Cut& cut) const;
   std::optional<Conflict> refusePadding(const Cut& cut) const;

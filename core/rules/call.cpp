@@ -3,7 +3,7 @@
 #include "base/quantities.h"
 #include "graph/arguments.h"
 #include "graph/layers.h"
-#include "graph/operators.h"
+#include "graph/op_names.h"
 
 #include <fmt/format.h>
 
@@ -60,10 +60,10 @@ std::string_view Call::producerOf(int operand) const {
   return producer.kind == graph::NodeKind::Call ? std::string_view(m_call.graph.opName(producer)) : std::string_view();
 }
 
-std::string Call::layerBehind(int operand) const {
-  constexpr int kLongestWay = 4;  // bias, cast, square
+std::string Call::decidingLayer(int operand) const {
+  constexpr int kMaxPathLength = 4;  // bias, cast, square
   graph::ValueId value = m_operands[static_cast<std::size_t>(operand)];
-  for (int step = 0; step < kLongestWay; ++step) {
+  for (int step = 0; step < kMaxPathLength; ++step) {
     const graph::NodeId id = m_call.graph.value(value).producer;
     const graph::Node& node = m_call.graph.node(id);
     if (node.kind != graph::NodeKind::Call) return {};
@@ -130,7 +130,7 @@ std::vector<std::int64_t> Call::integers(std::size_t index) const {
   if (a == nullptr) return {};
   if (const auto* list = graph::integersAt(m_node, index)) return *list;
   if (const auto value = graph::integerAt(m_node, index)) return {*value};
-  // An empty list has no element that tells its kind.
+  // An empty list has no element to show its kind.
   const bool isEmptyList = std::visit(
       [](const auto& v) {
         if constexpr (requires { v.empty(); }) return v.empty();
@@ -145,13 +145,14 @@ std::string Call::text(std::size_t index) const {
   const Argument* a = argument(index);
   if (a == nullptr) return {};
   if (const auto* value = std::get_if<std::string>(a)) return *value;
-  complain(fmt::format("argument {} is not a text", index));
+  complain(fmt::format("argument {} is not a string", index));
   return {};
 }
 
 int Call::wrap(std::int64_t dim, int rank) const {
   const auto wrapped = graph::wrapDim(dim, rank);
-  if (!wrapped) complain(fmt::format("dimension {} of a tensor with {}", dim, counted(rank, "dimension")));
+  if (!wrapped)
+    complain(fmt::format("dimension {} is out of range: the tensor has {}", dim, counted(rank, "dimension")));
   return wrapped.value_or(0);
 }
 
@@ -195,7 +196,7 @@ std::vector<Placement> allReplicated(const Call& call) {
 
 Verdict onlyReplicated(const Call& call, const std::function<std::string(int)>& reason) {
   const std::vector<int> split = splitOperands(call);
-  if (split.empty()) return claimOf(allReplicated(call), "every rank holds all of the inputs");
+  if (split.empty()) return claimOf(allReplicated(call), "every rank has all inputs in full");
   return conflictOfAny(reason(split.front()), split);
 }
 

@@ -1,12 +1,12 @@
 #pragma once
-/// What a rule sees of one application: operands with shapes and placements, results, and arguments read by schema
-/// position with the schema's defaults. Inside this room only.
+/// A rule's view of one call: operands with shapes and placements, results, and arguments by schema position with the
+/// schema's defaults. Only this room includes it.
 ///
-/// Arguments come from foreign graphs too: an accessor that meets the wrong kind or a dimension out of range notes it
-/// in `problem()` and answers a harmless value; `applyRule` turns a noted problem into a conflict.
-#include <functional>
+/// Arguments also come from exported graphs. An accessor that finds the wrong kind or a dimension out of range records
+/// it in `problem()` and returns a harmless value. `applyRule` turns a recorded problem into a conflict.
+#include "rules/verdict.h"
 
-#include "rules/rule.h"
+#include <functional>
 
 namespace cleave::rules {
 
@@ -22,7 +22,7 @@ class Call {
   graph::DType dtype(int operand) const;
   int rank(int operand) const { return static_cast<int>(shape(operand).size()); }
   const Placement& at(int operand) const { return m_placements[static_cast<std::size_t>(operand)]; }
-  /// Some rules read a placement as another one that holds the same elements.
+  /// For rules that treat a placement as another one with the same elements.
   void reinterpret(int operand, Placement placement) {
     m_placements[static_cast<std::size_t>(operand)] = std::move(placement);
   }
@@ -31,11 +31,11 @@ class Call {
   const Shape& resultShape(int result) const;
   int resultRank(int result) const { return static_cast<int>(resultShape(result).size()); }
 
-  /// Operator that makes an operand; empty: none does.
+  /// The operator that produces an operand; empty if it is an input, a parameter or a constant.
   std::string_view producerOf(int operand) const;
-  /// The layer whose output features the last dimension of an operand are, casts and element-wise steps aside; empty:
-  /// none.
-  std::string layerBehind(int operand) const;
+  /// The layer that produces the last dimension of an operand as its output features, apart from casts and element-wise
+  /// steps. Empty if there is no such layer.
+  std::string decidingLayer(int operand) const;
 
   bool has(std::size_t index) const;                      ///< given and not None
   int operand(std::size_t index) const;                   ///< operand number of a tensor argument; -1 when absent
@@ -45,7 +45,7 @@ class Call {
   bool flag(std::size_t index, bool fallback) const;
   std::vector<std::int64_t> integers(std::size_t index) const;  ///< an int counts as a list of one
   std::string text(std::size_t index) const;
-  /// A dimension argument brought into [0, rank); a scalar counts as rank 1.
+  /// A dimension argument, normalised to [0, rank). A scalar has rank 1.
   int dim(std::size_t index, int rank, std::int64_t fallback) const;
   std::vector<int> dims(std::size_t index, int rank) const;  ///< each once, ascending
 
@@ -65,32 +65,32 @@ class Call {
   mutable std::string m_problem;
 };
 
-/// The pieces of every verdict.
+/// Builders for verdicts.
 Verdict claimOf(std::vector<Placement> results, std::string reason);
 Verdict conflictOf(std::string reason, std::vector<int> culprits);
-/// A conflict that any one of these operands causes alone; there is at least one.
+/// A conflict that each of these operands causes on its own. `operands` is not empty.
 Verdict conflictOfAny(std::string reason, const std::vector<int>& operands);
-/// Operands that some rank does not hold in full.
+/// Operands that at least one rank has only in part.
 std::vector<int> splitOperands(const Call& call);
-/// All results replicated: true whatever the operands are, as long as every rank can compute them.
+/// All results replicated. Always true if every rank can compute them.
 std::vector<Placement> allReplicated(const Call& call);
-/// For a call that takes inputs that every rank has in full, and no others: all results replicated, or a conflict that
-/// `reason`, told the first split operand, words.
+/// For a call that supports replicated inputs only: all results replicated, or a conflict. `reason` gets the first
+/// split operand and returns the conflict's sentence.
 Verdict onlyReplicated(const Call& call, const std::function<std::string(int)>& reason);
-/// The same, where the rule might follow some splits and does not (Conflict::isDeclined).
+/// The same for a call whose splits the rule could follow but does not (Conflict::isDeclined).
 Verdict declined(const Call& call, const std::string& reason);
 
-/// "first", "second", ... "12th" for an operand counted from 0.
+/// "first", "second", ... "12th" for an operand index that starts at 0.
 std::string ordinal(int operand);
 /// "its input" or "its second input".
 std::string inputName(const Call& call, int operand);
 
-/// One operator: how its placements follow, and which of its arguments a rank must change.
+/// One operator: its rule, and the arguments that change on a rank.
 struct Entry {
   std::string_view op;
   Verdict (*apply)(Call&);
   void (*localise)(Call&, std::span<const Placement> results, std::vector<graph::Argument>& args) = nullptr;
-  /// What the result may be beside replicated where every rank holds all operands.
+  /// Adds further placements of the result for replicated operands.
   void (*fromWhole)(Call&, std::vector<Claim>& claims) = nullptr;
 };
 
@@ -118,16 +118,16 @@ FamilyTable lossFamily();
 /// Queries, keys, values and attention scores: [batch, heads, sequence, ..].
 inline constexpr int kRankOfHeads = 4, kHeads = 1;
 
-/// Element-wise with broadcasting to the first result; the rule that other families fall back on.
+/// Element-wise with broadcasting to the first result. Other families fall back on this rule.
 Verdict pointwise(Call& call);
 /// Replaces argument `index` by the local sizes of result 0.
 void setLocalSizes(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args,
                    std::size_t index);
-/// Size of dimension `dim` of result `result` on a rank (its whole size when the placement does not divide).
+/// Size of dimension `dim` of result `result` on a rank. The full size if the placement does not divide it.
 std::int64_t localSize(const Call& call, std::span<const Placement> results, int result, int dim);
 /// Size of dimension `dim` of an operand on a rank.
 std::int64_t localOperandSize(const Call& call, int operand, int dim);
-/// Writes an argument that may have been left out.
+/// Sets an argument that the call may have omitted.
 void setArgument(std::vector<graph::Argument>& args, std::size_t index, graph::Argument value);
 
 }  // namespace cleave::rules

@@ -1,5 +1,5 @@
-/// Products: dimensions that are summed over must be whole (each rank would hold a partial sum; only a row-parallel
-/// layer may complete one), batch, row and column dimensions may be split.
+/// Products. The dimension that is summed over must not be split: each rank would have a partial sum, and only a
+/// row-parallel layer may complete one. Batch, row and column dimensions may be split.
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kSums = "sums over";
 
-/// Binds the dimensions of `operand`, from the right, to those of the result whose axes are given; size 1 broadcasts.
+/// Binds the dimensions of `operand`, from the right, to the result's axes in `resultAxes`. Size 1 broadcasts.
 void bindBroadcast(Axes& axes, const Call& call, int operand, const std::vector<int>& resultAxes) {
   const int offset = static_cast<int>(resultAxes.size()) - call.rank(operand);
   for (int d = 0; d < call.rank(operand); ++d) {
@@ -25,7 +25,7 @@ void bindBroadcast(Axes& axes, const Call& call, int operand, const std::vector<
   }
 }
 
-/// [..., m, k] x [..., k, n] with NumPy's rules for vectors and batch dimensions; `added` broadcasts to the result.
+/// [..., m, k] x [..., k, n] with NumPy's rules for vectors and batch dimensions. `added` broadcasts to the result.
 Verdict product(Call& call, int left, int right, int added = -1) {
   if (left < 0 || right < 0 || call.rank(left) < 1 || call.rank(right) < 1)
     return call.complain("a factor is missing"), claimOf({}, {});
@@ -61,10 +61,11 @@ Verdict product(Call& call, int left, int right, int added = -1) {
 }
 
 Verdict plainProduct(Call& call) { return product(call, call.operand(0), call.operand(1)); }
-/// added, left, right.
+/// Arguments: added, left, right.
 Verdict addedProduct(Call& call) { return product(call, call.operand(1), call.operand(2), call.operand(0)); }
 
-/// input [..., in], weight [out, in], bias [out]: where the weight is no parameter (computed, or seen through a view).
+/// Arguments: input [..., in], weight [out, in], bias [out]. Applies if the weight is not a parameter but computed or a
+/// view.
 Verdict linear(Call& call) {
   const int input = call.operand(0), weight = call.operand(1), bias = call.operand(2);
   if (input < 0 || weight < 0 || call.rank(weight) != 2 || call.rank(input) < 1)
@@ -89,8 +90,8 @@ Verdict outer(Call& call) {
   return axes.follow();
 }
 
-/// equation, tensors: each letter is an axis; one that the result lacks is summed over. Ellipses and repeated letters
-/// in one term take replicated inputs only.
+/// Arguments: equation, tensors. Each letter is an axis, and letters that the result lacks are summed over. Terms with
+/// an ellipsis or a repeated letter support replicated inputs only.
 Verdict einsum(Call& call) {
   std::string equation = call.text(0);
   equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
@@ -125,8 +126,8 @@ Verdict einsum(Call& call) {
     axes.result(0, static_cast<int>(d), axisOf[static_cast<unsigned char>(output[d])]);
   }
   if (isPlain) return axes.follow();
-  return declined(call, fmt::format("`einsum` with the equation {} takes replicated inputs only: its rule follows "
-                                    "equations with an arrow, without ... and repeated letters.",
+  return declined(call, fmt::format("`einsum` with the equation {} supports replicated inputs only. Its rule needs "
+                                    "an arrow, and no ... or repeated letters.",
                                     call.text(0)));
 }
 
@@ -141,7 +142,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable contractionFamily() {
-  return {"contraction", "batch, row and column dimensions may be split, the summed one not", kEntries};
+  return {"contraction", "batch, row and column dimensions may be split; the summed dimension may not", kEntries};
 }
 
 }  // namespace cleave::rules

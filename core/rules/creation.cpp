@@ -1,4 +1,4 @@
-/// Tensors made from sizes and numbers: the same on every rank. Those "like" a tensor are placed like it.
+/// Tensors made from sizes and numbers: equal on every rank. A tensor made "like" another one may have its placement.
 #include "rules/axes.h"
 
 #include <algorithm>
@@ -7,30 +7,31 @@ namespace cleave::rules {
 
 namespace {
 
-/// self, sizes: the input gives only its dtype. Where the sizes are the input's own, the result may be placed like it.
+/// Arguments: self, sizes. The input provides only its dtype. If the sizes are the input's own, the result may have its
+/// placement.
 Verdict newOfSizes(Call& call) {
   std::vector<Claim> claims;
   if (call.shape(0) == call.resultShape(0)) {
-    claims.push_back({{call.at(0)}, "made of the same sizes, so it can be placed like the input"});
+    claims.push_back({{call.at(0)}, "same sizes as the input, so it can have the same placement"});
   }
-  claims.push_back({allReplicated(call), "made from numbers alone, the same on every rank"});
+  claims.push_back({allReplicated(call), "made from numbers only, equal on every rank"});
   return claims;
 }
 
-/// No tensor operand, or one that is a single number: always whole.
+/// Operators without tensor operands, or with a single number: always replicated.
 Verdict whole(Call& call) {
   const std::vector<int> split = splitOperands(call);
   if (split.empty()) return claimOf(allReplicated(call), "created replicated");
-  return conflictOfAny("It is created replicated and takes no split input.", split);
+  return conflictOfAny("It is created replicated and does not support split inputs.", split);
 }
 
-/// One number everywhere, so that a rank may make its part alone. Offered for heads only, where it becomes a mask or a
-/// bias of attention scores: elsewhere a choice would but slow the search.
+/// One number fills the tensor, so a rank may create only its part. Offered for heads only, as a mask or a bias of
+/// attention scores: elsewhere the choice would only slow the search.
 void fillHeads(Call& call, std::vector<Claim>& claims) {
   if (call.resultRank(0) != kRankOfHeads) return;
   const std::int64_t heads = sizeAt(call.resultShape(0), kHeads);
   if (heads < call.worldSize() || heads % call.worldSize() != 0) return;
-  claims.push_back({{Placement::split(kHeads)}, "one number everywhere: each rank makes its heads' part"});
+  claims.push_back({{Placement::split(kHeads)}, "one number everywhere: each rank creates the part of its heads"});
 }
 
 template <std::size_t kSizes>
@@ -74,8 +75,8 @@ constexpr Entry kEntries[] = {
 
 FamilyTable creationFamily() {
   return {"creation",
-          "created from numbers: replicated, or by heads where one number fills them; created like a tensor: placed as "
-          "that tensor is",
+          "created from numbers: replicated, or split by heads if one number fills them; created like a tensor: the "
+          "placement of that tensor",
           kEntries};
 }
 

@@ -5,7 +5,7 @@ namespace cleave::rules {
 namespace {
 
 constexpr std::string_view kOthers[] = {
-    // pointwise with particular arguments
+    // pointwise with special arguments
     "add.Tensor(f32[a,b], f32[a,b], 2)",
     "sub.Tensor(f32[a,b], f32[b], 0.5)",
     "add.Tensor(i64[a,b]<9>, f32[a,b])",
@@ -83,7 +83,7 @@ constexpr std::string_view kOthers[] = {
     "new_ones(f32[a,b], [b,a])",
     "new_zeros(f32[a,b], [a,b])",
     "new_zeros(f32[a], [a,b])",
-    // reduction with particular arguments
+    // reduction with special arguments
     "sum.dim_IntList(f32[a,b,c], [])",
     "sum.dim_IntList(f32[a,b], None, true)",
     "sum.dim_IntList(f32[a,b,c], [1], false, :f64)",

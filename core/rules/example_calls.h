@@ -1,6 +1,6 @@
 #pragma once
-/// The examples (examples.h) of operators that share their rows with no other: "NAME(arguments)", without the
-/// namespace. Inside this room only.
+/// The examples (examples.h) of operators with argument lists of their own: "NAME(arguments)", without the namespace.
+/// Only this room includes it.
 #include <span>
 #include <string_view>
 
@@ -8,7 +8,7 @@ namespace cleave::rules {
 
 /// In the order of the families.
 std::span<const std::string_view> ownExamples();
-/// Of operators whose results are random.
+/// Examples of operators with random results.
 std::span<const std::string_view> randomExamples();
 
 }  // namespace cleave::rules

@@ -12,7 +12,7 @@ namespace {
 
 using Names = std::vector<std::string_view>;
 
-/// Operators that take nothing but one tensor of floats.
+/// Operators with one tensor of floats as their only argument.
 const Names kUnary = {"abs",      "acos",        "acosh",      "asin",       "asinh",       "atan",
                       "atanh",    "ceil",        "cos",        "cosh",       "deg2rad",     "erf",
                       "erfc",     "erfinv",      "exp",        "exp2",       "expm1",       "floor",
@@ -26,7 +26,7 @@ const Names kUnary = {"abs",      "acos",        "acosh",      "asin",       "as
                       "_to_copy", "ones_like",   "zeros_like", "logit"};
 constexpr std::array kUnaryRows = {"f32[a,b,c]", "f32[a]", "f32[a,1,b]"};
 
-/// Operators of two tensors of floats that broadcast.
+/// Operators on two tensors of floats that broadcast.
 const Names kBinary = {"add.Tensor",
                        "atan2",
                        "div.Tensor",
@@ -63,7 +63,7 @@ const Names kIntegerBinary = {"bitwise_and.Tensor",
                               "logical_xor"};
 constexpr std::array kIntegerBinaryRows = {"i64[a,b]<2>, i64[a,b]<2>", "i64[a,b,c]<9>, i64[b,1]<9>"};
 
-/// A tensor of floats and a number.
+/// Operators on a tensor of floats and a number.
 const Names kWithNumber = {"add.Scalar",  "sub.Scalar",       "mul.Scalar",          "div.Scalar",  "eq.Scalar",
                            "ne.Scalar",   "lt.Scalar",        "le.Scalar",           "gt.Scalar",   "ge.Scalar",
                            "fmod.Scalar", "remainder.Scalar", "pow.Tensor_Scalar",   "fill.Scalar", "clamp_max",

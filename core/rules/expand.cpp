@@ -1,7 +1,7 @@
-/// Dimensions repeated: size 1 expanded, tiles, repeated elements.
+/// Repeated dimensions: size 1 expanded, tiles, repeated elements.
 ///
-/// `S(d,xk)` is how KV heads fewer than ranks pass: k neighbouring ranks hold one head, and when the next dimension is
-/// expanded by a multiple of k each of them keeps its share of the copies: `S(d:d+1)`.
+/// `S(d,xk)` is the placement of KV heads that are fewer than ranks: k neighbouring ranks share one head. If the next
+/// dimension is expanded by a multiple of k, each of them keeps its share of the copies: `S(d:d+1)`.
 #include "rules/axes.h"
 
 #include <algorithm>
@@ -10,7 +10,7 @@ namespace cleave::rules {
 
 namespace {
 
-/// Replicas of single elements: the placement's parts have one element each, `replicas` ranks hold it.
+/// Number of ranks that share one element, for a placement whose parts have one element each.
 int replicasOfOne(const Call& call) {
   const Placement& p = call.at(0);
   if (p.isReplicated() || p.firstDim() != p.lastDim() || !p.blocks().empty() || p.padding() != 0) return 0;
@@ -18,7 +18,7 @@ int replicasOfOne(const Call& call) {
   return p.replicas();
 }
 
-/// Dimensions of the operand lie at the end of the result's; `repeats(d)` tells how often result dimension d repeats.
+/// The dimensions of the operand are the last ones of the result. `repeats(d)` is how often result dimension d repeats.
 template <class Repeats>
 Verdict repeatDims(Call& call, const Repeats& repeats) {
   const int offset = call.resultRank(0) - call.rank(0);
@@ -31,11 +31,11 @@ Verdict repeatDims(Call& call, const Repeats& repeats) {
   if (const int replicas = replicasOfOne(call); replicas > 0) {
     const int dim = p.firstDim() + offset;
     if (sizeAt(call.shape(0), p.firstDim()) == 1 && repeats(dim) > 1 && repeats(dim) % replicas == 0) {
-      claims.push_back({{Placement::split(dim)}, "each rank keeps its share of the copies of the one element"});
+      claims.push_back({{Placement::split(dim)}, "each rank keeps its share of the copies of the element"});
     }
     if (repeats(dim) == 1 && dim + 1 < call.resultRank(0) && repeats(dim + 1) > 1 && repeats(dim + 1) % replicas == 0 &&
         sizeAt(call.shape(0), p.firstDim() + 1) == 1) {
-      claims.push_back({{Placement::joint(dim, dim + 1)}, "the ranks that hold one element share its copies out"});
+      claims.push_back({{Placement::joint(dim, dim + 1)}, "the ranks that share an element divide its copies"});
     }
   }
   if (p.firstDim() == p.lastDim() && p.padding() == 0 && sizeAt(call.shape(0), p.firstDim()) > 1 &&
@@ -47,7 +47,7 @@ Verdict repeatDims(Call& call, const Repeats& repeats) {
     }
     if (blocks.size() <= 64) {
       return claimOf({Placement::split(p.firstDim() + offset).withBlocks(std::move(blocks))},
-                     "each rank repeats its own part");
+                     "each rank repeats its part");
     }
   }
   Axes axes(call);
@@ -66,7 +66,7 @@ Verdict repeatDims(Call& call, const Repeats& repeats) {
   return claims;
 }
 
-/// Expand, repeat and tile: how often a dimension repeats follows from the sizes.
+/// Expand, repeat and tile. The sizes determine how often a dimension repeats.
 Verdict expand(Call& call) {
   return repeatDims(call, [&](int dim) -> std::int64_t {
     const int offset = call.resultRank(0) - call.rank(0);
@@ -76,9 +76,9 @@ Verdict expand(Call& call) {
   });
 }
 
-/// Of one head that every rank has, each may keep its share of the copies (the rotated part of latent attention). Only
-/// where the dimension behind the batch alone is expanded, so that masks, which are expanded too, do not bring a choice
-/// into every layer; KV heads that few ranks have to share come with their replicas.
+/// If one head is replicated, each rank may keep its share of the copies (the rotary part of latent attention). Only
+/// for the dimension after the batch: masks are expanded too, and would add this choice to every layer. KV heads that
+/// ranks share already come with replicas.
 void shareCopies(Call& call, std::vector<Claim>& claims) {
   if (call.resultRank(0) != call.rank(0)) return;
   int expanded = -1;
@@ -90,7 +90,7 @@ void shareCopies(Call& call, std::vector<Claim>& claims) {
   if (expanded != kHeads || call.rank(0) < kRankOfHeads) return;
   const std::int64_t copies = sizeAt(call.resultShape(0), expanded);
   if (sizeAt(call.shape(0), expanded) != 1 || copies < call.worldSize() || copies % call.worldSize() != 0) return;
-  claims.push_back({{Placement::split(expanded)}, "each rank keeps its share of the copies of the one element"});
+  claims.push_back({{Placement::split(expanded)}, "each rank keeps its share of the copies of the element"});
 }
 
 void localiseExpand(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
@@ -108,13 +108,13 @@ void localiseRepeat(Call& call, std::span<const Placement> results, std::vector<
   if (results.front().isSplit()) setArgument(args, 1, std::move(repeats));
 }
 
-/// self, repeats, dim, output_size. Element i of the dimension becomes `repeats` neighbours.
+/// Arguments: self, repeats, dim, output_size. Element i of the dimension becomes `repeats` neighbours.
 Verdict repeatInterleave(Call& call) {
   const std::int64_t repeats = call.integer(1, 1);
   const int rank = call.rank(0);
   Axes axes(call);
   if (!call.has(2)) {
-    // Flattened: the outermost dimension with more than one element still leads.
+    // Without a dimension the input is flattened. The outermost dimension with more than one element still leads.
     int lead = 0;
     while (lead + 1 < rank && sizeAt(call.shape(0), lead) == 1) ++lead;
     for (int d = 0; d < rank; ++d) {
@@ -128,7 +128,7 @@ Verdict repeatInterleave(Call& call) {
   const int dim = call.dim(2, rank, 0);
   const int replicas = replicasOfOne(call);
   if (replicas > 0 && call.at(0).firstDim() == dim && repeats % replicas == 0) {
-    claims.push_back({{Placement::split(dim)}, "the ranks that hold one element share its copies out"});
+    claims.push_back({{Placement::split(dim)}, "the ranks that share an element divide its copies"});
   }
   for (int d = 0; d < rank; ++d) {
     const int axis = d == dim ? axes.keptInProportion() : axes.kept();
@@ -156,7 +156,7 @@ void localiseInterleave(Call& call, std::span<const Placement> results, std::vec
 constexpr Entry kEntries[] = {
     {"aten::broadcast_to", expand, localiseExpand},
     {"aten::expand", expand, localiseExpand, shareCopies},
-    {"aten::expand_as", pointwise},  // the second input gives only its sizes, which are split with it
+    {"aten::expand_as", pointwise},  // the second input provides only its sizes, which are split with it
     {"aten::repeat", expand, localiseRepeat},
     {"aten::repeat_interleave.self_int", repeatInterleave, localiseInterleave},
     {"aten::tile", expand, localiseRepeat},
@@ -165,7 +165,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable expandFamily() {
-  return {"expand", "a split dimension stays; replicated single heads share their copies out", kEntries};
+  return {"expand", "a split dimension stays split; ranks that share a head divide its copies", kEntries};
 }
 
 }  // namespace cleave::rules

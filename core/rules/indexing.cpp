@@ -1,5 +1,5 @@
-/// Elements picked or written by index. The dimension that indices point into must be whole (they count from its
-/// start); the dimensions of the indices themselves, and those that are not indexed, may be split.
+/// Elements read or written by index. The dimension that indices point into must not be split, because they count from
+/// its start. The dimensions of the indices, and those without an index, may be split.
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -10,14 +10,14 @@ namespace cleave::rules {
 
 namespace {
 
-constexpr const char* kPicks = "picks by index from";
+constexpr const char* kPicks = "reads by index from";
 constexpr const char* kWrites = "writes by index into";
 
-/// self, dim, index: result has the index's shape.
+/// Arguments: self, dim, index. The result has the shape of the index.
 Verdict gather(Call& call) {
   const int self = call.operand(0), index = call.operand(2);
   if (self < 0 || index < 0 || call.rank(self) != call.rank(index))
-    return call.complain("self and index differ in dimensions"), claimOf({}, {});
+    return call.complain("self and index have different numbers of dimensions"), claimOf({}, {});
   const int dim = call.dim(1, call.rank(self), 0);
   Axes axes(call);
   axes.name(index, "the index");
@@ -27,7 +27,7 @@ Verdict gather(Call& call) {
       axes.operand(index, d, axis).result(0, d, axis).operand(self, d, axes.whole(kPicks));
       continue;
     }
-    // A shorter index reads from the beginning of the dimension: a rank would begin at the wrong place.
+    // A shorter index reads from the start of the dimension, so a rank's part would not match.
     const bool isAligned = sizeAt(call.shape(self), d) == sizeAt(call.shape(index), d);
     const int axis = isAligned ? axes.kept() : axes.whole(kPicks);
     axes.operand(index, d, axis).operand(self, d, axis);
@@ -36,11 +36,11 @@ Verdict gather(Call& call) {
   return axes.follow();
 }
 
-/// self, dim, index, src (a tensor or a number).
+/// Arguments: self, dim, index, src (a tensor or a number).
 Verdict scatter(Call& call) {
   const int self = call.operand(0), index = call.operand(2);
   if (self < 0 || index < 0 || call.rank(self) != call.rank(index))
-    return call.complain("self and index differ in dimensions"), claimOf({}, {});
+    return call.complain("self and index have different numbers of dimensions"), claimOf({}, {});
   const int source = call.operandCount() > 2 ? call.operand(3) : -1;
   const int dim = call.dim(1, call.rank(self), 0);
   Axes axes(call);
@@ -57,7 +57,7 @@ Verdict scatter(Call& call) {
   return axes.follow();
 }
 
-/// self, dim, index of one dimension.
+/// Arguments: self, dim, index with one dimension.
 Verdict indexSelect(Call& call) {
   const int self = call.operand(0), index = call.operand(2);
   if (self < 0 || index < 0) return call.complain("self or index is missing"), claimOf({}, {});
@@ -74,9 +74,9 @@ Verdict indexSelect(Call& call) {
   return axes.follow();
 }
 
-/// Where the broadcast dimensions of advanced indices go, and which dimensions of self they take.
+/// The position of the broadcast dimensions of advanced indices, and the dimensions of self that they replace.
 struct AdvancedIndex {
-  std::vector<int> indexed;  ///< operand per dimension of self; -1: not indexed
+  std::vector<int> indexed;  ///< operand per dimension of self; -1 without an index
   int broadcastRank = 0;
   int position = 0;  ///< first dimension of the broadcast indices in the result
   bool isByMask = false;
@@ -86,14 +86,14 @@ AdvancedIndex readIndices(Call& call) {
   AdvancedIndex out;
   out.indexed = call.operandList(1);
   const int selfRank = call.rank(0);
-  if (static_cast<int>(out.indexed.size()) > selfRank) call.complain("there are more indices than dimensions");
+  if (static_cast<int>(out.indexed.size()) > selfRank) call.complain("the call has more indices than dimensions");
   out.indexed.resize(static_cast<std::size_t>(selfRank), -1);
   int first = -1, last = -1;
   for (int d = 0; d < selfRank; ++d) {
     const int operand = out.indexed[static_cast<std::size_t>(d)];
     if (operand < 0) continue;
     if (first < 0) first = d;
-    // Indices that are not neighbours put their dimensions in front (NumPy's rule).
+    // Indices that are not adjacent move their dimensions to the front (NumPy's rule).
     if (last >= 0 && last != d - 1) out.position = -1;
     last = d;
     out.broadcastRank = std::max(out.broadcastRank, call.rank(operand));
@@ -104,7 +104,7 @@ AdvancedIndex readIndices(Call& call) {
   return out;
 }
 
-/// Kept axes for the broadcast dimensions of the indices, bound to those operands that run along them.
+/// Axes for the broadcast dimensions of the indices, bound to the operands that run along them.
 std::vector<int> bindIndices(Call& call, Axes& axes, const AdvancedIndex& index, bool isKept) {
   std::vector<int> out;
   for (int b = 0; b < index.broadcastRank; ++b) out.push_back(isKept ? axes.kept() : axes.whole(kWrites));
@@ -130,12 +130,12 @@ Verdict allMustBeReplicated(Call& call, const char* why) {
   });
 }
 
-/// self, list of indices (absent entries: not indexed).
+/// Arguments: self, list of indices (None: the dimension has no index).
 Verdict index(Call& call) {
   const AdvancedIndex at = readIndices(call);
   if (!call.problem().empty()) return claimOf({}, {});
   if (at.isByMask)
-    return allMustBeReplicated(call, "picks by a mask, which gives each rank another number of elements");
+    return allMustBeReplicated(call, "reads by a mask, which gives each rank a different number of elements");
   Axes axes(call);
   const std::vector<int> broadcast = bindIndices(call, axes, at, true);
   for (int b = 0; b < at.broadcastRank; ++b) axes.result(0, at.position + b, broadcast[static_cast<std::size_t>(b)]);
@@ -152,7 +152,8 @@ Verdict index(Call& call) {
   return axes.follow();
 }
 
-/// self, indices, values, accumulate: written where the indices point; values broadcast to what `index` would give.
+/// Arguments: self, indices, values, accumulate. Writes the values at the indices. Values broadcast to the result of
+/// `index`.
 Verdict indexPut(Call& call) {
   const AdvancedIndex at = readIndices(call);
   const int values = call.operand(2);
@@ -186,7 +187,7 @@ Verdict indexPut(Call& call) {
   return axes.follow();
 }
 
-/// A table that is not a layer's parameter: rows picked by index.
+/// A table that does not belong to a layer: rows read by index.
 Verdict embedding(Call& call) {
   const int table = call.operand(0), ids = call.operand(1);
   if (table < 0 || ids < 0 || call.rank(table) != 2) return call.complain("the table is not a matrix"), claimOf({}, {});
@@ -204,15 +205,13 @@ Verdict embedding(Call& call) {
 Verdict oneHot(Call& call) {
   Axes axes(call);
   for (int d = 0; d < call.rank(0); ++d) {
-    const int axis = call.integer(1, -1) < 0 ? axes.whole("finds the number of classes along") : axes.kept();
+    const int axis = call.integer(1, -1) < 0 ? axes.whole("counts the classes along") : axes.kept();
     axes.operand(0, d, axis).result(0, d, axis);
   }
   return axes.follow();
 }
 
-Verdict dataDependent(Call& call) {
-  return allMustBeReplicated(call, "gives a number of elements that depends on the data");
-}
+Verdict dataDependent(Call& call) { return allMustBeReplicated(call, "has a result whose size depends on the data"); }
 
 constexpr Entry kEntries[] = {
     {"aten::embedding", embedding},      {"aten::gather", gather},
@@ -226,7 +225,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable indexFamily() {
-  return {"index", "the dimension that indices point into must not be split; the indices' own dimensions may be split",
+  return {"index",
+          "the dimension that indices point into must not be split; the dimensions of the indices may be split",
           kEntries};
 }
 

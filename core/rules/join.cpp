@@ -1,4 +1,4 @@
-/// Tensors joined: concatenated along a dimension or stacked along a new one.
+/// Tensors concatenated along a dimension or stacked along a new one.
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -14,9 +14,9 @@ bool joinsSplit(const Call& call, int operand, int dim) {
   return p.firstDim() == dim && p.lastDim() == dim && p.padding() == 0;
 }
 
-/// An input that is split along the joined dimension is a conflict only beside one that is not.
+/// Sets the culprits: an input that is split along the joined dimension conflicts only with one that is not.
 void nameUnlike(const Call& call, int dim, Conflict& conflict) {
-  std::vector<int> others;  // one that is not, or all where there is none: too many blocks
+  std::vector<int> others;  // one without this split; all of them if every input has it (too many blocks)
   for (int i = 0; i < call.operandCount() && others.size() != 1; ++i) {
     if (!joinsSplit(call, i, dim)) others = {i};
   }
@@ -41,10 +41,10 @@ std::optional<Verdict> concatenateSplit(Call& call, int dim) {
   }
   if (blocks.size() > 64) return std::nullopt;
   return claimOf({Placement::split(dim).withBlocks(std::move(blocks))},
-                 "the parts of all inputs follow each other on each rank");
+                 "each rank concatenates its parts of all inputs");
 }
 
-/// tensors, dim. A one-dimensional empty tensor beside longer ones is skipped, as ATen does.
+/// Arguments: tensors, dim. ATen skips a one-dimensional empty tensor next to longer ones.
 Verdict cat(Call& call) {
   const int rank = call.resultRank(0);
   const int dim = call.dim(1, rank, 0);
@@ -91,7 +91,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable joinFamily() {
-  return {"join", "all inputs split alike on another dimension; split along the joined one they make blocks", kEntries};
+  return {"join", "all inputs split alike on another dimension; inputs split along the joined dimension give blocks",
+          kEntries};
 }
 
 }  // namespace cleave::rules

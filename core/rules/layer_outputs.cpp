@@ -19,16 +19,16 @@ using graph::Node;
 using graph::NodeId;
 using graph::ValueId;
 
-/// Values between a projection and the view that makes its heads: bias, cast, norm over the head, clamp.
-constexpr std::size_t kLongestWay = 16;
+/// Limit on the values between a projection and the view that makes its heads: bias, cast, norm over the head, clamp.
+constexpr std::size_t kMaxPathLength = 16;
 
 std::int64_t lastSize(const Graph& graph, ValueId value) {
   const Shape& shape = graph.shapeOf(value);
   return shape.empty() ? 1 : shape.back();
 }
 
-/// Heads that a call makes of features: [.., h·e] → [.., h, e], or as one with the batch before them, [s, b, h·e] →
-/// [s, b·h, e]; 0: it makes none.
+/// Number of heads that a call makes from features: [.., h·e] → [.., h, e], or merged with the batch before them, [s,
+/// b, h·e] → [s, b·h, e]. 0 if it does not make heads.
 std::int64_t headsIn(const Shape& from, const Shape& to, bool isView) {
   if (from.empty() || to.size() < 2) return 0;
   const std::int64_t count = to[to.size() - 2], each = to.back();
@@ -38,9 +38,9 @@ std::int64_t headsIn(const Shape& from, const Shape& to, bool isView) {
   return count == from[from.size() - 2] * heads ? heads : 0;
 }
 
-/// Heads that are made of the last dimension of `value`; 0 when none follow. Looks through operators that keep the
-/// shape, nearest first, but not through another layer: what lies behind that is its own affair.
-std::int64_t headsBehind(const Graph& graph, ValueId value) {
+/// Number of heads made from the last dimension of `value`; 0 without heads. Follows operators that keep the shape,
+/// nearest first, but stops at the next layer, which decides for itself.
+std::int64_t headsAfter(const Graph& graph, ValueId value) {
   const Shape& shape = graph.shapeOf(value);
   std::vector<ValueId> way{value};
   for (std::size_t at = 0; at < way.size(); ++at) {
@@ -49,7 +49,7 @@ std::int64_t headsBehind(const Graph& graph, ValueId value) {
       if (node.kind != graph::NodeKind::Call || node.results.empty() || graph::layerShape(graph, user)) continue;
       const Shape& next = graph.shapeOf(node.results.front());
       if (const auto heads = headsIn(shape, next, graph.opName(node) == "aten::view"); heads > 0) return heads;
-      if (next != shape || way.size() >= kLongestWay) continue;
+      if (next != shape || way.size() >= kMaxPathLength) continue;
       if (std::find(way.begin(), way.end(), node.results.front()) == way.end()) way.push_back(node.results.front());
     }
   }
@@ -65,22 +65,22 @@ int replicasFor(std::int64_t heads, int worldSize) {
 
 namespace {
 
-/// Steps from logits to the loss: cast, soft cap, shift, flattening.
-constexpr int kLongestWayToLoss = 12;
+/// Limit on the steps from logits to the loss: cast, soft cap, shift, flattening.
+constexpr int kMaxPathToLoss = 12;
 
-/// Breadth first: each value once, however many ways lead to it.
+/// Breadth first, so that each value is visited once.
 bool reachesLoss(const Graph& graph, ValueId value) {
   const auto isOutput = [&](ValueId at) {
     return std::any_of(graph.outputs.begin(), graph.outputs.end(),
                        [&](const graph::Output& output) { return output.value == at; });
   };
   std::unordered_set<std::uint32_t> seen{value.raw()};
-  std::vector<ValueId> here{value}, behind;
-  for (int steps = 0; !here.empty(); ++steps, here.swap(behind)) {
-    behind.clear();
+  std::vector<ValueId> here{value}, later;
+  for (int steps = 0; !here.empty(); ++steps, here.swap(later)) {
+    later.clear();
     for (const ValueId at : here) {
       if (isOutput(at)) return true;
-      if (steps == kLongestWayToLoss) continue;
+      if (steps == kMaxPathToLoss) continue;
       for (const NodeId user : graph.value(at).users) {
         if (const auto layer = graph::layerShape(graph, user)) {
           if (layer->kind == graph::LayerKind::CrossEntropy && layer->input == at) return true;
@@ -88,7 +88,7 @@ bool reachesLoss(const Graph& graph, ValueId value) {
         }
         for (const ValueId next : graph.node(user).results) {
           const bool keepsLast = !graph.shapeOf(next).empty() && lastSize(graph, next) == lastSize(graph, at);
-          if (keepsLast && seen.insert(next.raw()).second) behind.push_back(next);
+          if (keepsLast && seen.insert(next.raw()).second) later.push_back(next);
         }
       }
     }
@@ -99,10 +99,10 @@ bool reachesLoss(const Graph& graph, ValueId value) {
 struct OutputPart {
   std::int64_t size = 0;
   ValueId value;
-  std::optional<std::int64_t> heads = {};  ///< of it, 0: none are shown; nullopt: ask headsBehind
+  std::optional<std::int64_t> heads = {};  ///< heads in this part, 0 if no heads are visible; nullopt: ask headsAfter
 };
 
-/// Pieces of a dimension of `value` by their start, when slices or one split cover all of it; else empty.
+/// Parts of a dimension of `value` by their start. Empty unless slices or one split cover the whole dimension.
 std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value, int dim) {
   std::map<std::int64_t, OutputPart> pieces;
   const int rank = static_cast<int>(graph.shapeOf(value).size());
@@ -137,14 +137,14 @@ std::map<std::int64_t, OutputPart> piecesOf(const Graph& graph, ValueId value, i
   return end == size ? pieces : std::map<std::int64_t, OutputPart>();
 }
 
-/// A dimension of a value on its way through operators that move it and nothing else.
+/// A dimension of a value, followed through operators that only move it.
 struct Moved {
   ValueId value;
   int dim = 0;
-  std::int64_t heads = 0;  ///< that a view has made on the way of the features behind it
+  std::int64_t heads = 0;  ///< heads that a view on the way made from the features after the dimension
 };
 
-/// A view that regroups what is behind the dimension and before it, [3, b, s, h·e] → [3, b, s, h, e].
+/// A view that regroups the dimensions after and before this one, [3, b, s, h·e] → [3, b, s, h, e].
 std::optional<Moved> regroupedBy(const Graph& graph, const Moved& from, ValueId to) {
   const Shape &before = graph.shapeOf(from.value), &after = graph.shapeOf(to);
   const std::int64_t outer = sizeBefore(before, from.dim), size = sizeAt(before, from.dim);
@@ -156,7 +156,7 @@ std::optional<Moved> regroupedBy(const Graph& graph, const Moved& from, ValueId 
   return std::nullopt;
 }
 
-/// Where the dimension is behind this call; nullopt: it does more than move it.
+/// The dimension in the result of this call; nullopt if the call does more than move it.
 std::optional<Moved> movedBy(const Graph& graph, const Node& node, const Moved& from) {
   const std::string& op = graph.opName(node);
   const ValueId to = node.results.front();
@@ -175,7 +175,7 @@ std::optional<Moved> movedBy(const Graph& graph, const Node& node, const Moved& 
   return movedTo(from.dim + (isPut ? (*dim <= from.dim ? 1 : 0) : (*dim < from.dim ? -1 : 0)));
 }
 
-/// What is selected of a dimension, by index; empty: it is read otherwise.
+/// The values selected from a dimension, by index. Empty if something else reads the dimension.
 std::map<std::int64_t, ValueId> selectedOf(const Graph& graph, const Moved& at) {
   const int rank = static_cast<int>(graph.shapeOf(at.value).size());
   const std::int64_t size = sizeAt(graph.shapeOf(at.value), at.dim);
@@ -193,12 +193,12 @@ std::map<std::int64_t, ValueId> selectedOf(const Graph& graph, const Moved& at) 
 
 std::vector<std::int64_t> takenApart(const Graph& graph, Moved at);
 
-/// Heads of what this very value is cut into along the dimension, one by one; empty: it is not cut. Where heads are
-/// made before, a piece of several may be cut further on.
+/// Number of heads in each piece that this value is sliced into along the dimension. Empty if it is not sliced. If a
+/// view made heads before, a piece with several heads may be sliced again later.
 std::vector<std::int64_t> cutApart(const Graph& graph, const Moved& at) {
   std::vector<std::int64_t> heads;
   for (const auto& [index, piece] : selectedOf(graph, at))
-    heads.push_back(at.heads > 0 ? at.heads : headsBehind(graph, piece));
+    heads.push_back(at.heads > 0 ? at.heads : headsAfter(graph, piece));
   if (!heads.empty() || at.heads == 0) return heads;
   const auto sliced = piecesOf(graph, at.value, at.dim);
   if (sliced.size() < 2) return {};
@@ -209,11 +209,11 @@ std::vector<std::int64_t> cutApart(const Graph& graph, const Moved& at) {
   return heads;
 }
 
-/// Heads of the pieces that a dimension is taken apart into, 0 for a piece that shows none, by index; empty: nothing
-/// takes it apart, or not all of it.
+/// Number of heads in each index of a dimension that is fully taken apart; 0 for an index without visible heads. Empty
+/// if nothing takes the dimension apart, or not all of it.
 std::vector<std::int64_t> takenApart(const Graph& graph, Moved at) {
   const auto count = static_cast<std::size_t>(sizeAt(graph.shapeOf(at.value), at.dim));
-  for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
+  for (std::size_t steps = 0; steps < kMaxPathLength; ++steps) {
     if (auto heads = cutApart(graph, at); !heads.empty())
       return heads.size() == count ? std::move(heads) : std::vector<std::int64_t>();
     const auto& users = graph.value(at.value).users;
@@ -224,7 +224,7 @@ std::vector<std::int64_t> takenApart(const Graph& graph, Moved at) {
   return {};
 }
 
-/// The view that alone reads `value` and makes more dimensions of its last one; invalid: there is none.
+/// The view that splits the last dimension of `value` and is its only reader; invalid if there is no such view.
 ValueId viewOfFeatures(const Graph& graph, ValueId value) {
   const auto& users = graph.value(value).users;
   const Shape& shape = graph.shapeOf(value);
@@ -234,8 +234,8 @@ ValueId viewOfFeatures(const Graph& graph, ValueId value) {
   return to.size() > shape.size() && std::equal(shape.begin(), shape.end() - 1, to.begin()) ? view : ValueId();
 }
 
-/// Equal pieces of the last dimension that a view makes a dimension of and what follows takes apart: [.., k · n] →
-/// [.., k, n] (torch.nn.MultiheadAttention), or with their heads, [.., k, h, e] (image transformers).
+/// Equal parts of the last dimension that a view makes a dimension and later operators take apart: [.., k · n] → [..,
+/// k, n] (torch.nn.MultiheadAttention), or with their heads, [.., k, h, e] (image transformers).
 std::vector<OutputPart> unflattenedOf(const Graph& graph, ValueId value) {
   const ValueId view = viewOfFeatures(graph, value);
   if (!view.isValid()) return {};
@@ -248,7 +248,7 @@ std::vector<OutputPart> unflattenedOf(const Graph& graph, ValueId value) {
   return pieces;
 }
 
-/// Pieces of the heads that a view makes of the last dimension, [.., h · e] → [.., h, e]: of queries, keys and values.
+/// Parts of the heads that a view makes from the last dimension, [.., h · e] → [.., h, e]: queries, keys and values.
 std::vector<OutputPart> headsApart(const Graph& graph, ValueId value) {
   const ValueId view = viewOfFeatures(graph, value);
   if (!view.isValid() || graph.shapeOf(view).size() != graph.shapeOf(value).size() + 1) return {};
@@ -259,7 +259,7 @@ std::vector<OutputPart> headsApart(const Graph& graph, ValueId value) {
   return pieces;
 }
 
-/// The pieces that the last dimension of a value is cut into, in their order; fewer than two: it is not.
+/// The parts that the last dimension of a value is divided into, in order. Fewer than two if it is not divided.
 std::vector<OutputPart> fusedOf(const Graph& graph, ValueId value) {
   const int last = static_cast<int>(graph.shapeOf(value).size()) - 1;
   std::vector<OutputPart> pieces;
@@ -269,9 +269,8 @@ std::vector<OutputPart> fusedOf(const Graph& graph, ValueId value) {
   return pieces.size() < 2 ? headsApart(graph, value) : pieces;
 }
 
-/// Whether the last dimension of `value` is that of the call's result too, and means the same: under other leading
-/// sizes, those in another order, or with something of a source's added to it (a bias apart), multiplied by it (a
-/// scale).
+/// True if the result's last dimension has the same features as the last dimension of `value`. The leading sizes may
+/// change or be reordered, and a source may be added (a separate bias) or multiplied (a scale).
 bool keepsFeatures(const Graph& graph, const Node& node, ValueId value) {
   if (node.kind != graph::NodeKind::Call || lastSize(graph, node.results.front()) != lastSize(graph, value))
     return false;
@@ -290,36 +289,36 @@ bool keepsFeatures(const Graph& graph, const Node& node, ValueId value) {
   });
 }
 
-/// The same features further on: under other leading sizes, [batch · sequence, f] → [batch, sequence, f], as a product
-/// of matrices has them (Conv1D), or with a bias that is added apart: the last value that is cut into pieces or heads.
-/// A view that makes one head of all features is no such regrouping, though it looks like one. The value itself where
-/// something else reads it too.
-ValueId featuresBehind(const Graph& graph, ValueId made) {
+/// Follows the features to the last value that is divided into parts or heads. On the way the leading sizes may change,
+/// [batch · sequence, f] → [batch, sequence, f], as in a matrix product (Conv1D), and a separate bias may be added. A
+/// view that makes one head from all features is not such a change, although it looks like one. Returns `made` if it
+/// has other readers too.
+ValueId featuresAfter(const Graph& graph, ValueId made) {
   ValueId found = made, value = made;
-  for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
+  for (std::size_t steps = 0; steps < kMaxPathLength; ++steps) {
     const auto& users = graph.value(value).users;
     if (users.size() != 1) break;
     const Node& node = graph.node(users.front());
     if (!keepsFeatures(graph, node, value)) break;
     value = node.results.front();
-    if (fusedOf(graph, value).size() >= 2 || headsBehind(graph, value) > 0) found = value;
+    if (fusedOf(graph, value).size() >= 2 || headsAfter(graph, value) > 0) found = value;
   }
   return found;
 }
 
 }  // namespace
 
-std::optional<Placement> columnsBehind(const Graph& graph, ValueId made, int worldSize) {
+std::optional<Placement> columnsForReaders(const Graph& graph, ValueId made, int worldSize) {
   const Placement last = Placement::split(static_cast<int>(graph.shapeOf(made).size()) - 1);
-  const ValueId result = featuresBehind(graph, made);
+  const ValueId result = featuresAfter(graph, made);
   const auto pieces = fusedOf(graph, result);
   if (pieces.size() < 2) {
-    const int replicas = replicasFor(headsBehind(graph, result), worldSize);
+    const int replicas = replicasFor(headsAfter(graph, result), worldSize);
     return replicas > 1 ? std::optional(last.withReplicas(replicas)) : std::nullopt;
   }
   std::vector<Block> blocks;
   for (const OutputPart& piece : pieces) {
-    const std::int64_t heads = piece.heads ? *piece.heads : headsBehind(graph, piece.value);
+    const std::int64_t heads = piece.heads ? *piece.heads : headsAfter(graph, piece.value);
     blocks.push_back({piece.size, replicasFor(heads, worldSize)});
   }
   return last.withBlocks(std::move(blocks));
@@ -332,7 +331,7 @@ std::vector<ValueId> piecesAlong(const Graph& graph, ValueId value, int dim) {
 }
 
 bool isOfSource(const Graph& graph, ValueId value) {
-  for (std::size_t steps = 0; steps < kLongestWay; ++steps) {
+  for (std::size_t steps = 0; steps < kMaxPathLength; ++steps) {
     const Node& node = graph.node(graph.value(value).producer);
     if (node.kind != graph::NodeKind::Call) return node.kind != graph::NodeKind::Input;
     if (!graph::isView(graph.opName(node)) || graph::operandsOf(node).size() != 1) return false;

@@ -1,10 +1,10 @@
 #pragma once
-/// What the graph does with a projection's output features, as far as that decides how its columns must be cut. Inside
-/// this room only.
+/// How the graph uses a projection's output features. This decides how the columns are split. Only this room includes
+/// it.
 ///
-/// A fused projection (qkv, gate_up) is cut into pieces of its last dimension: each piece is a block of its own. A
-/// projection to fewer heads than ranks keeps each head on several neighbouring ranks. Both are found by looking from
-/// the layer's result forwards to slices, splits and the view that makes heads.
+/// A fused projection (qkv, gate_up) is sliced along its last dimension, and each slice is a block of its own. A
+/// projection to fewer heads than ranks keeps each head on several neighbouring ranks. To find both, the functions
+/// follow the layer's result to slices, splits and the view that makes heads.
 #include "graph/graph.h"
 #include "rules/placement.h"
 
@@ -13,23 +13,22 @@
 
 namespace cleave::rules {
 
-/// How many neighbouring ranks hold one part of so many heads, so that no part is less than a head; 1 when the heads
-/// divide or are unknown (0).
+/// Number of neighbouring ranks that share one part of `heads`, so that each part has at least one head. 1 if the heads
+/// divide by the ranks or are unknown (0).
 int replicasFor(std::int64_t heads, int worldSize);
 
-/// The split of the last dimension of `result` that what follows asks for, other than the plain one; nullopt: none.
-std::optional<Placement> columnsBehind(const graph::Graph& graph, graph::ValueId result, int worldSize);
+/// The split of the last dimension of `result` that its readers require; nullopt if the plain split suffices.
+std::optional<Placement> columnsForReaders(const graph::Graph& graph, graph::ValueId result, int worldSize);
 
-/// What slices or one split cut out of a dimension, where together they cover all of it and nothing else reads the
-/// value; in their order, else empty.
+/// The results of slices or of one split along a dimension, in order. Empty unless they cover the whole dimension and
+/// nothing else reads the value.
 std::vector<graph::ValueId> piecesAlong(const graph::Graph& graph, graph::ValueId value, int dim);
 
 /// True for a parameter, a constant, or a view of one.
 bool isOfSource(const graph::Graph& graph, graph::ValueId value);
 
-/// True when the last dimension of `result` is a vocabulary: it reaches the loss or an output of the graph and nothing
-/// on the way changes its size. Such a dimension may be padded, as the loss and the gather at the end leave the padding
-/// out.
+/// True if the last dimension of `result` is a vocabulary: it reaches the loss or an output of the graph at its full
+/// size. Such a dimension may be padded, because the loss and the final gather drop the padding.
 bool makesClasses(const graph::Graph& graph, graph::ValueId result);
 
 }  // namespace cleave::rules

@@ -1,4 +1,4 @@
-/// Losses over tensors that are no layer's: classes are normalised over, and a mean or sum runs over all elements.
+/// Losses that are not layers. They normalise over the classes, and a mean or sum runs over all elements.
 #include "rules/axes.h"
 
 namespace cleave::rules {
@@ -7,7 +7,8 @@ namespace {
 
 constexpr int kNoReduction = 0, kMean = 1;
 
-/// input [N,C] or [N,C,d1..], target [N] or [N,d1..] (or like the input: probabilities), class weights [C].
+/// Arguments: input [N,C] or [N,C,d1..], target [N] or [N,d1..] (or probabilities, shaped like the input), class
+/// weights [C].
 Verdict perClass(Call& call, std::size_t reductionIndex) {
   const int input = call.operand(0), target = call.operand(1), weights = call.operand(2);
   if (input < 0 || target < 0) return call.complain("input or target is missing"), claimOf({}, {});
@@ -34,7 +35,7 @@ Verdict perClass(Call& call, std::size_t reductionIndex) {
   return axes.follow();
 }
 
-/// input, target of one shape.
+/// Arguments: input and target of the same shape.
 Verdict perElement(Call& call, std::size_t reductionIndex) {
   if (call.integer(reductionIndex, kMean) == kNoReduction) return pointwise(call);
   Axes axes(call);
@@ -61,9 +62,10 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable lossFamily() {
-  return {"loss",
-          "classes and, for a mean or sum, all elements must be on every rank; only a loss layer takes split classes",
-          kEntries};
+  return {
+      "loss",
+      "classes and, for a mean or sum, all elements must be on every rank; only a loss layer supports split classes",
+      kEntries};
 }
 
 }  // namespace cleave::rules

@@ -1,4 +1,4 @@
-/// Normalisations: the dimensions whose mean and variance are taken must be whole, the others may be split.
+/// Normalisations. The dimensions of the mean and variance must not be split; the others may be split.
 #include "base/quantities.h"
 #include "rules/axes.h"
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kNormalises = "normalises over";
 
-/// The last `count` dimensions are normalised; `weights` run along them. Further results keep the leading dimensions.
+/// Normalises the last `count` dimensions; `weights` run along them. Further results keep the leading dimensions.
 Verdict overLast(Call& call, int count, const std::vector<int>& weights) {
   const int input = call.operand(0);
   const int rank = call.rank(input);
@@ -36,14 +36,14 @@ Verdict overLast(Call& call, int count, const std::vector<int>& weights) {
   return axes.follow();
 }
 
-/// input, normalized_shape, weight, bias, ...
+/// Arguments: input, normalized_shape, weight, bias, ...
 Verdict layerNorm(Call& call) {
   return overLast(call, static_cast<int>(call.integers(1).size()), {call.operand(2), call.operand(3)});
 }
 
 Verdict rmsNorm(Call& call) { return overLast(call, static_cast<int>(call.integers(1).size()), {call.operand(2)}); }
 
-/// Channels in groups: whole groups may be split, with their weights.
+/// Channels in groups. A split must keep each group on one rank, with its weights.
 Verdict groups(Call& call, int weight, int bias) {
   const int rank = call.rank(0);
   if (rank < 2) return call.complain("the input has no channel dimension"), claimOf({}, {});
@@ -59,20 +59,20 @@ Verdict groups(Call& call, int weight, int bias) {
   return axes.follow();
 }
 
-/// Groups must divide too, which the results' sizes do not always tell.
+/// The number of groups must divide too. The results' sizes do not always show it.
 std::optional<Conflict> refuseGroups(const Call& call, std::int64_t count) {
   const Placement& p = call.at(0);
-  if (count < 1) call.complain(fmt::format("{} groups", count));
+  if (count < 1) call.complain(fmt::format("the number of groups is {}", count));
   if (!p.touches(1) || p.isReplicatedOn(call.worldSize())) return std::nullopt;
   const std::int64_t parts = call.worldSize() / p.replicas();
   if (p.firstDim() == p.lastDim() && count % parts == 0) return std::nullopt;
-  return Conflict{fmt::format("`{}` has {} not split over {} ranks.", call.shortName(),
+  return Conflict{fmt::format("`{}` has {} not divide by {} ranks.", call.shortName(),
                               counted(count, "group of channels, which does", "groups of channels, which do"), parts),
                   {0},
                   {}};
 }
 
-/// input, weight, bias, N, C, HxW, group, eps.
+/// Arguments: input, weight, bias, N, C, HxW, group, eps.
 Verdict nativeGroupNorm(Call& call) {
   if (auto conflict = refuseGroups(call, call.integer(6, 1))) return *std::move(conflict);
   return groups(call, call.operand(1), call.operand(2));
@@ -85,7 +85,7 @@ void localiseNativeGroupNorm(Call& call, std::span<const Placement> results, std
   if (whole > 0) setArgument(args, 6, call.integer(6, 1) * local / whole);
 }
 
-/// input, num_groups, weight, bias, eps.
+/// Arguments: input, num_groups, weight, bias, eps.
 Verdict groupNorm(Call& call) {
   if (auto conflict = refuseGroups(call, call.integer(1, 1))) return *std::move(conflict);
   return groups(call, call.operand(2), call.operand(3));
@@ -96,7 +96,7 @@ void localiseGroupNorm(Call& call, std::span<const Placement> results, std::vect
   if (whole > 0) setArgument(args, 1, call.integer(1, 1) * local / whole);
 }
 
-/// Per channel; with running statistics each element is independent.
+/// Batch norm: one mean and variance per channel. With running statistics each element is independent.
 Verdict batchNorm(Call& call, bool isTraining) {
   const int input = call.operand(0);
   const int rank = call.rank(input);
@@ -118,13 +118,13 @@ Verdict batchNorm(Call& call, bool isTraining) {
   return axes.follow();
 }
 
-/// v, g, dim: v of each index along `dim` is divided by its norm over all others and multiplied by its g, whose other
-/// sizes are 1.
+/// Arguments: v, g, dim. For each index of `dim`, v is divided by its norm and multiplied by its g. The other sizes of
+/// g are 1.
 Verdict weightNorm(Call& call) {
   const int v = call.operand(0), g = call.operand(1);
   const int rank = call.rank(v);
   if (g < 0 || call.rank(g) != rank)
-    return call.complain("the scale has other dimensions than the weight"), claimOf({}, {});
+    return call.complain("the scale and the weight have different numbers of dimensions"), claimOf({}, {});
   const int kept = call.dim(2, rank, 0);
   Axes axes(call);
   axes.name(v, "the weight").name(g, "its scale");
@@ -156,7 +156,7 @@ constexpr Entry kEntries[] = {
 
 FamilyTable normalisationFamily() {
   return {"normalisation",
-          "what is normalised over must not be split; batch, sequence and entire groups of channels may be split",
+          "the normalised dimensions must not be split; batch, sequence and entire groups of channels may be split",
           kEntries};
 }
 

@@ -25,7 +25,7 @@ constexpr int kMaxReplicas = 1 << 20;
 constexpr std::size_t kMaxBlocks = 4096;
 constexpr std::int64_t kMaxPadding = std::int64_t{1} << 40;
 
-/// Reads the text form from left to right; spaces are allowed between tokens.
+/// Reads the text form from left to right. Spaces are allowed between tokens.
 class Reader {
  public:
   explicit Reader(std::string_view text) : m_rest(text) {}
@@ -55,7 +55,7 @@ class Reader {
   std::string_view m_rest;
 };
 
-/// "/x2" behind a block's size; 1 when there is none, nullopt when it is malformed.
+/// The replicas of "/x2" after a block's size. 1 if there is no such suffix, nullopt if it is malformed.
 std::optional<int> readBlockReplicas(Reader& in) {
   if (!in.take("/")) return 1;
   if (!in.take("x")) return std::nullopt;
@@ -64,7 +64,7 @@ std::optional<int> readBlockReplicas(Reader& in) {
   return static_cast<int>(*replicas);
 }
 
-/// What follows the "b": "3", "3/x2" or "[4,1/x2]".
+/// The text after the "b": "3", "3/x2" or "[4,1/x2]".
 std::optional<std::vector<Block>> readBlocks(Reader& in) {
   std::vector<Block> blocks;
   if (!in.take("[")) {
@@ -83,8 +83,8 @@ std::optional<std::vector<Block>> readBlocks(Reader& in) {
   return blocks;
 }
 
-/// Splits `sizes` jointly, row-major, into `parts`: outer dimensions are used up before inner ones are divided, because
-/// only then is each part one rectangle. False when no such division exists.
+/// Splits `sizes` jointly, row-major, into `parts`. Outer dimensions are used up before inner ones are divided, because
+/// only then each part is one rectangle. False if no such division exists.
 bool divideJointly(std::span<std::int64_t> sizes, std::int64_t parts) {
   for (std::int64_t& size : sizes) {
     if (parts == 1) return true;
@@ -218,7 +218,7 @@ std::string Placement::whyNotDivisible(const Shape& shape, int worldSize) const 
   if (isReplicated()) return {};
   const int rank = static_cast<int>(shape.size());
   if (m_lastDim >= rank) {
-    return fmt::format("{} names dimension {} of a tensor with {}", text(), m_lastDim, counted(rank, "dimension"));
+    return fmt::format("{} needs dimension {}, but the tensor has {}", text(), m_lastDim, counted(rank, "dimension"));
   }
   const auto badReplicas = [&](int replicas) {
     return replicas < 1 || worldSize % replicas != 0

@@ -12,8 +12,8 @@
 /// | `S(d:e)`, `S(d:e,xk)`   | adjacent dimensions d..e split jointly, row-major                                 |
 /// | `S(d,pad p)`            | d padded by p at its end to divide, then split evenly                             |
 ///
-/// A small value type; equality is equality of the text form. Dimensions are non-negative. Independent of any shape:
-/// `localShape` and `ranges` say what a placement makes of one.
+/// A small value type. Two placements are equal if their texts are equal. Dimensions are not negative. A placement is
+/// independent of any shape: `localShape` and `ranges` apply it to one.
 ///
 ///     auto p = *Placement::parse("S(1)");
 ///     p.localShape({2, 8}, 4) == Shape{2, 2};   p.ranges({2, 8}, 4, /*rank=*/1) == {{2, 2}};
@@ -31,7 +31,7 @@ namespace cleave::rules {
 using graph::Shape;
 
 inline std::int64_t sizeAt(const Shape& shape, int dim) { return shape[static_cast<std::size_t>(dim)]; }
-/// The product of the sizes before that dimension; saturated.
+/// The product of the sizes before `dim`; saturates.
 std::int64_t sizeBefore(const Shape& shape, int dim);
 
 /// Elements [start, start + length) of the split dimension (of the joint, row-major index for `S(d:e)`).
@@ -41,8 +41,8 @@ struct Range {
   bool operator==(const Range&) const = default;
 };
 
-/// One part of a fused dimension: `size` elements in parts held by `replicas` neighbouring ranks each. Blocks that are
-/// all equal carry size 0, an equal share of whatever the dimension has (`b3`); see Placement::blocksOf.
+/// One part of a fused dimension: `size` elements, split into parts that `replicas` neighbouring ranks share. Equal
+/// blocks have size 0, an equal share of the dimension (`b3`); see Placement::blocksOf.
 struct Block {
   std::int64_t size = 0;
   int replicas = 1;
@@ -59,9 +59,10 @@ class Placement {
 
   Placement withReplicas(int replicas) const;
   Placement withPadding(std::int64_t padding) const;
-  /// Canonical: one block becomes plain (or replicas), equal blocks become `b<count>`.
+  /// Makes the form canonical: one block becomes plain (or replicas), equal blocks become `b<count>`.
   Placement withBlocks(std::vector<Block> blocks) const;
-  /// The same placement after the split dimensions moved by `offset` (unsqueeze in front, reduction of a leading one).
+  /// The same placement with its dimensions moved by `offset` (after an unsqueeze in front, or a reduction of a leading
+  /// one).
   Placement shifted(int offset) const;
 
   bool isReplicated() const { return m_firstDim < 0; }
@@ -75,20 +76,21 @@ class Placement {
   int replicas() const { return m_replicas; }
   std::int64_t padding() const { return m_padding; }
   const std::vector<Block>& blocks() const { return m_blocks; }  ///< empty: not a concatenation
-  /// The blocks of a dimension of `size` elements, sizes filled in; one block for every other split.
+  /// The blocks of a dimension of `size` elements, with their sizes. Every other split has one block.
   std::vector<Block> blocksOf(std::int64_t size) const;
-  /// True when every rank holds everything although the text says "split" (as many replicas as ranks), and for R.
+  /// True if every rank has all elements: R, or a split with as many replicas as ranks.
   bool isReplicatedOn(int worldSize) const;
 
-  /// Shape that every rank holds; nullopt when the sizes do not divide or a dimension does not exist.
-  /// For a joint split the outermost dimension is divided, and the inner ones as far as needed.
+  /// Shape per rank; nullopt if the sizes do not divide or a dimension does not exist. A joint split divides the
+  /// outermost dimension first, then inner ones as far as needed.
   std::optional<Shape> localShape(const Shape& shape, int worldSize) const;
-  /// Elements of `localShape`, without making the shape: for loops that only count. Only valid where localShape is.
+  /// Number of elements in `localShape`, computed without the shape for loops that only count. Requires a valid
+  /// localShape.
   std::int64_t localCount(const Shape& shape, int worldSize) const;
-  /// What `rank` holds along the split dimension(s), in local order; empty for R. Only valid where localShape is.
-  /// One range per block; padding is left out, so that the last ranks' ranges may be shorter than the local shape.
+  /// The elements of `rank` along the split dimensions, in local order; empty for R. Requires a valid localShape. Each
+  /// block has one range. Padding is excluded, so the last ranks' ranges may be shorter than the local shape.
   std::vector<Range> ranges(const Shape& shape, int worldSize, int rank) const;
-  /// Why localShape is nullopt, in words with the numbers ("12 does not divide by 8 ranks"); empty when it is not.
+  /// Why localShape is nullopt, with the numbers ("12 does not divide by 8 ranks"); empty if it has a value.
   std::string whyNotDivisible(const Shape& shape, int worldSize) const;
 
   std::string text() const;

@@ -179,8 +179,7 @@ constexpr Entry kCopies[] = {
 }  // namespace
 
 FamilyTable pointwiseFamily() {
-  return {"pointwise", "element by element with broadcasting: all inputs split alike, or of size 1 where they are not",
-          kEntries};
+  return {"pointwise", "element-wise with broadcasting: all inputs split alike, except dimensions of size 1", kEntries};
 }
 
 FamilyTable copyFamily() { return {"copies", "copies, casts and aliases keep the placement", kCopies}; }

@@ -51,11 +51,11 @@ class PromiseCheck {
     });
   }
 
-  /// Places all operands but `fixed` otherwise until `broken` tells a promise that does not hold.
+  /// Draws other placements for all operands except `fixed`, until `broken` returns a promise that fails.
   std::optional<BrokenPromise> findOther(const std::vector<int>& fixed,
                                          const std::function<std::string(const Verdict&)>& broken) {
     if (fixed.size() == m_choices.size()) return std::nullopt;
-    // The first draw has all others whole, where a conflict is least likely.
+    // The first draw replicates all other operands, because then a conflict is least likely.
     for (int draw = 0; draw < m_draws; ++draw) {
       std::vector<Placement> operands(m_call.operands.begin(), m_call.operands.end());
       for (std::size_t i = 0; i < operands.size(); ++i) {
@@ -64,12 +64,14 @@ class PromiseCheck {
       }
       const Verdict now = applyRule({m_call.graph, m_call.node, operands, m_call.worldSize});
       const std::string promise = broken(now);
-      if (!promise.empty()) return BrokenPromise{operands, fmt::format("{}, but now it is {}", promise, toText(now))};
+      if (!promise.empty())
+        return BrokenPromise{operands,
+                             fmt::format("{}, but with other placements the verdict is {}", promise, toText(now))};
     }
     return std::nullopt;
   }
 
-  /// Often as another operand is placed, where most rules answer with a claim.
+  /// Often repeats the placement of another operand, because then most rules return a claim.
   Placement drawPlacement(std::size_t operand, const std::vector<Placement>& operands) {
     const auto& choices = m_choices[operand];
     if (m_random() % 2 == 0) {

@@ -1,4 +1,4 @@
-/// Operators that run along some dimensions and leave the others alone: sums, extrema, softmax, sorts.
+/// Operators that run along some dimensions and keep the others: sums, extrema, softmax, sorts.
 #include "rules/axes.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace {
 
 bool contains(const std::vector<int>& dims, int dim) { return std::find(dims.begin(), dims.end(), dim) != dims.end(); }
 
-/// Runs along `dims` of operand 0, which disappear from the results (or stay with size 1).
+/// Runs along `dims` of operand 0. They disappear from the results, or stay with size 1.
 Verdict reduceOver(Call& call, const std::vector<int>& dims, bool keepsDims, const char* why) {
   Axes axes(call);
   int next = 0;
@@ -23,11 +23,11 @@ Verdict reduceOver(Call& call, const std::vector<int>& dims, bool keepsDims, con
   return axes.allowPadding().follow();
 }
 
-/// Dimensions argument where an absent or empty list means all of them.
+/// An absent or empty list of dimensions means all dimensions.
 Verdict reduceDims(Call& call, std::size_t dimsIndex, std::size_t keepIndex, const char* why) {
   std::vector<int> dims = call.dims(dimsIndex, call.rank(0));
   if (dims.empty()) {
-    // Some overloads read an empty list as "reduce nothing": the result's shape tells.
+    // Some overloads do not reduce for an empty list; the result's shape shows it.
     if (call.rank(0) > 0 && call.resultShape(0) == call.shape(0)) return pointwise(call);
     for (int d = 0; d < call.rank(0); ++d) dims.push_back(d);
   }
@@ -44,7 +44,7 @@ Verdict sumAll(Call& c) { return reduceAll(c, "sums over"); }
 Verdict extremeAll(Call& c) { return reduceAll(c, "compares along"); }
 Verdict spreadAll(Call& c) { return reduceAll(c, "averages over"); }
 Verdict sumDims(Call& c) { return reduceDims(c, 1, 2, "sums over"); }
-/// The mean of squares is half of a norm, as decompositions write it.
+/// Decompositions compute a norm from the mean of squares.
 Verdict meanDims(Call& c) {
   const bool isNorm =
       c.operandCount() > 0 && (c.producerOf(0).starts_with("aten::pow") || c.producerOf(0) == "aten::square");
@@ -52,12 +52,12 @@ Verdict meanDims(Call& c) {
 }
 Verdict productDims(Call& c) { return reduceDims(c, 1, 2, "multiplies along"); }
 Verdict extremeDims(Call& c) { return reduceDims(c, 1, 2, "compares along"); }
-/// dim, unbiased or correction, keepdim.
+/// Arguments: dim, unbiased or correction, keepdim.
 Verdict spreadDims(Call& c) { return reduceDims(c, 1, 3, "averages over"); }
-/// order, dim, keepdim.
+/// Arguments: order, dim, keepdim.
 Verdict normDims(Call& c) { return reduceDims(c, 2, 3, "sums over"); }
 
-/// Runs along one dimension that the results keep with all its elements (or with another number, for topk).
+/// Runs along one dimension. The results keep its elements (topk: k of them).
 Verdict along(Call& call, int dim, const char* why) {
   Axes axes(call);
   for (int d = 0; d < call.rank(0); ++d) {
@@ -81,13 +81,13 @@ Verdict sortAlong(Call& c) {
   return along(c, c.dim(kDimIndex, c.rank(0), -1), "sorts along");
 }
 
-/// One dimension, or the index into the flattened tensor when there is none.
+/// One dimension, or the index into the flattened tensor if the argument is absent.
 Verdict extremeIndex(Call& c) {
   if (!c.has(1)) return reduceAll(c, "compares along");
   return reduceOver(c, {c.dim(1, c.rank(0), 0)}, c.flag(2, false), "compares along");
 }
 
-/// self, k, dim, keepdim.
+/// Arguments: self, k, dim, keepdim.
 Verdict kthValue(Call& c) { return reduceOver(c, {c.dim(2, c.rank(0), -1)}, c.flag(3, false), "sorts along"); }
 
 constexpr Entry kEntries[] = {
@@ -147,8 +147,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable reductionFamily() {
-  return {"reduction", "the dimensions it runs along must not be split; a split of any other stays where it is",
-          kEntries};
+  return {"reduction", "the dimensions it runs along must not be split; the other dimensions may be split", kEntries};
 }
 
 }  // namespace cleave::rules

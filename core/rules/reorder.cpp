@@ -1,4 +1,4 @@
-/// Dimensions reordered, added or dropped; no element moves to another index of its dimension.
+/// Dimensions reordered, added or removed. No element changes its index within its dimension.
 #include "rules/axes.h"
 
 #include <fmt/format.h>
@@ -13,7 +13,8 @@ namespace {
 /// Result dimension i is operand dimension order[i].
 Verdict reorder(Call& call, const std::vector<int>& order) {
   Axes axes(call);
-  if (static_cast<int>(order.size()) != call.rank(0)) call.complain("the order names another number of dimensions");
+  if (static_cast<int>(order.size()) != call.rank(0))
+    call.complain("the order and the input have different numbers of dimensions");
   for (std::size_t i = 0; i < order.size(); ++i) {
     const int axis = axes.kept();
     axes.operand(0, order[i], axis).result(0, static_cast<int>(i), axis);
@@ -50,7 +51,7 @@ Verdict reverseAll(Call& call) {
   return reorder(call, order);
 }
 
-/// source[i] goes to destination[i]; the others keep their order.
+/// source[i] moves to destination[i]; the others keep their order.
 Verdict movedim(Call& call) {
   const int rank = call.rank(0);
   const auto wrapAll = [&](std::size_t index) {
@@ -88,8 +89,8 @@ Verdict unsqueeze(Call& call) {
   return axes.allowPadding().follow();
 }
 
-/// Drops the dimensions of size 1 among `dims`. A dimension that is not dropped because it is longer would be dropped
-/// on a rank that holds one element of it.
+/// Removes the dimensions of size 1 among `dims`. A longer dimension that stays must not shrink to one element on a
+/// rank, because the rank would remove it.
 Verdict squeezeDims(Call& call, const std::vector<int>& dims) {
   Axes axes(call);
   int next = 0;
@@ -101,8 +102,8 @@ Verdict squeezeDims(Call& call, const std::vector<int>& dims) {
     }
     if (isNamed && call.at(0).touches(d) && localOperandSize(call, 0, d) == 1) {
       return conflictOf(
-          fmt::format("`squeeze` would drop dimension {} on the ranks: it has {} elements and {} leaves one "
-                      "of them on each.",
+          fmt::format("`squeeze` would remove dimension {} on each rank: of its {} elements, {} leaves one "
+                      "per rank.",
                       d, call.shape(0)[static_cast<std::size_t>(d)], call.at(0).text()),
           {0});
     }
@@ -132,6 +133,6 @@ constexpr Entry kEntries[] = {
 
 }  // namespace
 
-FamilyTable reorderFamily() { return {"permute", "a split dimension goes where the operator puts it", kEntries}; }
+FamilyTable reorderFamily() { return {"permute", "a split dimension moves with the operator", kEntries}; }
 
 }  // namespace cleave::rules

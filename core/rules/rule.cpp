@@ -39,7 +39,7 @@ const Entry* findEntry(std::string_view op) {
   return found == index.end() ? nullptr : found->second;
 }
 
-/// An operand whose size does not divide has no shard at all, whatever the operator.
+/// An operand whose size does not divide has no shard, for any operator.
 std::optional<Conflict> checkOperands(const Call& call) {
   for (int i = 0; i < call.operandCount(); ++i) {
     const std::string why = call.at(i).whyNotDivisible(call.shape(i), call.worldSize());
@@ -52,7 +52,7 @@ std::optional<Conflict> checkOperands(const Call& call) {
   return std::nullopt;
 }
 
-/// Drops claims whose sizes do not divide; the last one's numbers become the conflict when none is left.
+/// Removes claims whose sizes do not divide. If no claim is left, the last one's numbers become the conflict.
 Verdict keepDivisible(const Call& call, std::vector<Claim> claims) {
   std::string refusal;
   const auto isImpossible = [&](const Claim& claim) {
@@ -60,7 +60,7 @@ Verdict keepDivisible(const Call& call, std::vector<Claim> claims) {
       const Placement& p = claim.results[static_cast<std::size_t>(i)];
       const std::string why = p.whyNotDivisible(call.resultShape(i), call.worldSize());
       if (why.empty()) continue;
-      refusal = fmt::format("`{}` makes {}, which cannot be {}: {}.", call.shortName(),
+      refusal = fmt::format("`{}` returns {}, which cannot be {}: {}.", call.shortName(),
                             graph::toText(call.resultShape(i)), p.text(), why);
       return true;
     }
@@ -77,7 +77,7 @@ Verdict keepDivisible(const Call& call, std::vector<Claim> claims) {
   return conflictOf(std::move(refusal), std::move(culprits));
 }
 
-/// Each set ascending and without duplicates; as many sets as a search can make use of.
+/// Makes each set ascending without duplicates, and keeps as many sets as a search can use.
 void normalise(Conflict& conflict) {
   constexpr std::size_t kMostFurther = 32;
   const auto sortOnce = [](std::vector<int>& operands) {
@@ -116,7 +116,7 @@ Verdict applyRule(const OpCall& opCall) {
   if (isWhole) {
     const graph::Node& node = opCall.graph.node(opCall.node);
     std::vector<Claim> claims{{std::vector<Placement>(node.results.size()),
-                               opCall.operands.empty() ? "created replicated" : "every input is replicated"}};
+                               opCall.operands.empty() ? "created replicated" : "all inputs are replicated"}};
     const Entry* entry = opCall.worldSize > 1 ? findEntry(opCall.graph.opName(node)) : nullptr;
     if (entry && entry->fromWhole && !graph::drawsNumbers(opCall.graph, node)) {
       Call call(opCall);
@@ -140,13 +140,14 @@ Verdict applyRule(const OpCall& opCall) {
         split);
   }
   if (graph::drawsNumbers(opCall.graph, node) && !graph::isDropout(opCall.graph, node))
-    return declined(call, fmt::format("`{}` draws random numbers, of which each rank would draw the same for its own "
-                                      "part, so that it takes replicated inputs only.",
-                                      call.shortName()));
+    return declined(call,
+                    fmt::format("`{}` draws random numbers and supports replicated inputs only: all ranks would draw "
+                                "the same numbers for different parts.",
+                                call.shortName()));
   if (op == brokenRule()) return wrongClaims(call, split.front());
   Verdict verdict = entry->apply(call);
   if (!call.problem().empty()) {
-    return conflictOf(fmt::format("`{}` has arguments its rule cannot read: {}.", op, call.problem()), split);
+    return conflictOf(fmt::format("The rule of `{}` cannot read its arguments: {}.", op, call.problem()), split);
   }
   if (auto* claims = std::get_if<std::vector<Claim>>(&verdict)) return keepDivisible(call, std::move(*claims));
   normalise(std::get<Conflict>(verdict));

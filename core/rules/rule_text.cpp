@@ -1,6 +1,7 @@
 #include "rules/rule_text.h"
 
 #include "base/checked.h"
+#include "graph/graph_builder.h"
 
 #include <fmt/format.h>
 
@@ -34,7 +35,7 @@ class CallParser {
       CLEAVE_TRY(Argument argument, parseArgument(kMostNesting));
       m_call.args.push_back(std::move(argument));
     }
-    if (takeText("->")) {
+    if (acceptText("->")) {
       do {
         CLEAVE_TRY(TensorType type, parseType());
         m_call.results.push_back(std::move(type));
@@ -69,7 +70,7 @@ class CallParser {
     ++m_at;
     return true;
   }
-  bool takeText(std::string_view text) {
+  bool acceptText(std::string_view text) {
     skipSpaces();
     if (!m_text.substr(m_at).starts_with(text)) return false;
     m_at += text.size();
@@ -98,7 +99,7 @@ class CallParser {
     const char c = peek();
     if (isLetter(c)) {
       const auto bound = m_sizes.find(c);
-      if (bound == m_sizes.end()) return expected("a number (this letter has no size)");
+      if (bound == m_sizes.end()) return expected("a number (the letter has no size)");
       ++m_at;
       return bound->second;
     }
@@ -183,23 +184,23 @@ class CallParser {
       CLEAVE_TRY(const ValueId value, parseTensor());
       return Argument(value);
     }
-    if (takeKeyword("None")) return Argument();
-    if (takeKeyword("true")) return Argument(true);
-    if (takeKeyword("false")) return Argument(false);
-    if (takeKeyword("device")) return Argument(graph::DeviceArgument());
-    if (takeText("-inf")) return Argument(-HUGE_VAL);
-    if (auto real = takeReal()) return Argument(*real);
+    if (acceptKeyword("None")) return Argument();
+    if (acceptKeyword("true")) return Argument(true);
+    if (acceptKeyword("false")) return Argument(false);
+    if (acceptKeyword("device")) return Argument(graph::DeviceArgument());
+    if (acceptText("-inf")) return Argument(-HUGE_VAL);
+    if (auto real = acceptReal()) return Argument(*real);
     CLEAVE_TRY(const std::int64_t value, parseSum());
     return Argument(value);
   }
 
-  bool takeKeyword(std::string_view keyword) {
+  bool acceptKeyword(std::string_view keyword) {
     if (peekWord() != keyword) return false;
     word();
     return true;
   }
 
-  std::optional<double> takeReal() {
+  std::optional<double> acceptReal() {
     skipSpaces();
     std::size_t end = m_at;
     const auto isPart = [&](char ch) {
@@ -209,7 +210,7 @@ class CallParser {
     while (end < m_text.size() && isPart(m_text[end])) ++end;
     const auto text = m_text.substr(m_at, end - m_at);
     const bool isReal = text.find('.') != text.npos || (text.find('e') != text.npos && text.front() != 'e');
-    if (!isReal) return takeKeyword("inf") ? std::optional(HUGE_VAL) : std::nullopt;
+    if (!isReal) return acceptKeyword("inf") ? std::optional(HUGE_VAL) : std::nullopt;
     double value = 0;
     if (std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc()) return std::nullopt;
     m_at = end;

@@ -1,5 +1,5 @@
-/// Pieces of a dimension: slices, splits, selections. The dimension cut from must be whole, unless the piece is all of
-/// it, every n-th element of it, or ends at the borders of its blocks.
+/// Parts of a dimension: slices, splits, selections. The dimension must not be split, unless the part is all of it,
+/// every n-th element of it, or ends at the boundaries of its blocks.
 #include "base/quantities.h"
 #include "rules/axes.h"
 
@@ -20,7 +20,7 @@ std::int64_t sizeOrZero(const Shape& shape, int dim) {
   return dim < static_cast<int>(shape.size()) ? shape[static_cast<std::size_t>(dim)] : 0;
 }
 
-/// A run of blocks of the operand's split that a piece covers exactly, as blocks; empty when a border falls inside one.
+/// The blocks of the operand's split that a slice covers exactly. Empty if a boundary falls inside a block.
 std::vector<Block> blocksBetween(const Placement& p, std::int64_t size, std::int64_t start, std::int64_t end) {
   std::vector<Block> out;
   std::int64_t offset = 0;
@@ -36,7 +36,7 @@ std::vector<Block> blocksBetween(const Placement& p, std::int64_t size, std::int
   return out;
 }
 
-/// Where element `start` of the whole dimension begins on a rank, for a `start` at a border of blocks.
+/// The local index of element `start` of the full dimension. `start` is at a boundary of blocks.
 std::int64_t localOffset(const Call& call, int dim, std::int64_t start) {
   std::int64_t offset = 0, local = 0;
   for (const Block& block : call.at(0).blocksOf(sizeOrZero(call.shape(0), dim))) {
@@ -51,7 +51,7 @@ bool isCutAcross(const Call& call, int dim) {
   return call.at(0).touches(dim) && !call.at(0).isReplicatedOn(call.worldSize());
 }
 
-/// Dimension i of operand and results run along, except `dim`.
+/// Keeps all dimensions except `dim`.
 Verdict keepOthers(Call& call, int dim, int dimAxisKind, const std::string& why, bool dropsDim = false) {
   Axes axes(call);
   for (int d = 0; d < call.rank(0); ++d) {
@@ -68,7 +68,7 @@ Verdict keepOthers(Call& call, int dim, int dimAxisKind, const std::string& why,
 }
 constexpr int kCut = 0, kAll = 1, kEveryNth = 2;
 
-/// Pieces at the borders of blocks: each result gets its own blocks.
+/// Slices at the boundaries of blocks: each result gets its own blocks.
 std::optional<Verdict> piecesOfBlocks(Call& call, int dim, const std::vector<Piece>& pieces) {
   const Placement& p = call.at(0);
   if (p.blocks().empty() || p.firstDim() != dim) return std::nullopt;
@@ -78,7 +78,7 @@ std::optional<Verdict> piecesOfBlocks(Call& call, int dim, const std::vector<Pie
     if (blocks.empty() || piece.step != 1) return std::nullopt;
     results.push_back(Placement::split(dim).withBlocks(std::move(blocks)));
   }
-  return claimOf(std::move(results), "each piece begins and ends at a border of the blocks");
+  return claimOf(std::move(results), "each piece begins and ends at a block boundary");
 }
 
 std::string cutText(const Piece& piece, std::int64_t size) {
@@ -89,12 +89,12 @@ std::string cutText(const Piece& piece, std::int64_t size) {
 
 bool isAll(const Piece& piece, std::int64_t size) { return piece.start == 0 && piece.end >= size && piece.step == 1; }
 
-Verdict takePiece(Call& call, int dim, const Piece& piece) {
+Verdict cutPiece(Call& call, int dim, const Piece& piece) {
   const std::int64_t size = sizeOrZero(call.shape(0), dim);
   if (isAll(piece, size)) return keepOthers(call, dim, kAll, {});
   if (auto verdict = piecesOfBlocks(call, dim, {piece})) return *std::move(verdict);
   const Placement& p = call.at(0);
-  // Every n-th element: true when each rank's part begins at the same place of the pattern.
+  // Every n-th element works if each rank's part begins at the same place of the pattern.
   const bool isPattern = piece.step > 1 && piece.start < piece.step && p.blocks().empty() &&
                          size - piece.end < piece.step && p.firstDim() == p.lastDim() &&
                          (p.touches(dim) ? localOperandSize(call, 0, dim) % piece.step == 0 : size % piece.step == 0) &&
@@ -102,7 +102,7 @@ Verdict takePiece(Call& call, int dim, const Piece& piece) {
   return keepOthers(call, dim, isPattern ? kEveryNth : kCut, cutText(piece, size));
 }
 
-/// start, end, step from this argument on.
+/// Reads start, end, step from this argument on.
 Piece sliceFrom(const Call& call, int dim, std::size_t first) {
   const std::int64_t size = sizeOrZero(call.shape(0), dim);
   const auto clampTo = [size](std::int64_t i) { return std::clamp<std::int64_t>(i < 0 ? i + size : i, 0, size); };
@@ -110,16 +110,16 @@ Piece sliceFrom(const Call& call, int dim, std::size_t first) {
   piece.start = clampTo(call.integer(first, 0));
   piece.end = std::max(piece.start, clampTo(call.integer(first + 1, std::numeric_limits<std::int64_t>::max())));
   piece.step = call.integer(first + 2, 1);
-  if (piece.step < 1) call.complain(fmt::format("step {}", piece.step));
+  if (piece.step < 1) call.complain(fmt::format("the step is {}", piece.step));
   return piece;
 }
 
-/// self, dim, start, end, step.
+/// Arguments: self, dim, start, end, step.
 Piece sliceOf(const Call& call, int dim) { return sliceFrom(call, dim, 2); }
 
 Verdict slice(Call& call) {
   const int dim = call.dim(1, call.rank(0), 0);
-  return takePiece(call, dim, sliceOf(call, dim));
+  return cutPiece(call, dim, sliceOf(call, dim));
 }
 
 void localiseSlice(Call& call, std::span<const Placement>, std::vector<graph::Argument>& args) {
@@ -131,7 +131,7 @@ void localiseSlice(Call& call, std::span<const Placement>, std::vector<graph::Ar
   setArgument(args, 3, isToTheEnd ? std::numeric_limits<std::int64_t>::max() : localOffset(call, dim, piece.end));
 }
 
-/// self, dim, start, length.
+/// Arguments: self, dim, start, length.
 Piece narrowOf(const Call& call, int dim) {
   const std::int64_t size = sizeOrZero(call.shape(0), dim);
   const std::int64_t start = call.integer(2, 0);
@@ -143,7 +143,7 @@ Piece narrowOf(const Call& call, int dim) {
 
 Verdict narrow(Call& call) {
   const int dim = call.dim(1, call.rank(0), 0);
-  return takePiece(call, dim, narrowOf(call, dim));
+  return cutPiece(call, dim, narrowOf(call, dim));
 }
 
 void localiseNarrow(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
@@ -163,7 +163,7 @@ Verdict unbind(Call& call) {
   return keepOthers(call, dim, kCut, "takes single elements of", true);
 }
 
-/// split, split_with_sizes and chunk: consecutive pieces whose sizes the results tell.
+/// split, split_with_sizes and chunk: consecutive pieces with the sizes of the results.
 Verdict splitAlong(Call& call, int dim) {
   if (call.resultCount() == 1 && call.resultShape(0) == call.shape(0)) return keepOthers(call, dim, kAll, {});
   std::vector<Piece> pieces;
@@ -177,10 +177,10 @@ Verdict splitAlong(Call& call, int dim) {
   return keepOthers(call, dim, kCut, fmt::format("cuts {} pieces from", call.resultCount()));
 }
 
-/// A list of sizes.
+/// The argument is a list of sizes.
 Verdict splitBySizes(Call& call) { return splitAlong(call, call.dim(2, call.rank(0), 0)); }
 
-/// One size or a count: the pieces of a rank must be equal too, but for a shorter last one.
+/// The argument is one size or a count. The pieces on a rank must be equal too, except a shorter last one.
 Verdict splitBy(Call& call) {
   const int dim = call.dim(2, call.rank(0), 0);
   Verdict verdict = splitAlong(call, dim);
@@ -192,9 +192,10 @@ Verdict splitBy(Call& call) {
     const std::int64_t size = localSize(call, results, r, dim);
     const bool isLast = r + 1 == call.resultCount();
     if (size == first || (isLast && size < first && call.shortName().find("chunk") == std::string_view::npos)) continue;
-    return conflictOf(fmt::format("`{}` cuts equal pieces, but {} leaves pieces of {} and {} elements on a rank.",
-                                  call.shortName(), call.at(0).text(), first, size),
-                      {0});
+    return conflictOf(
+        fmt::format("`{}` splits into equal pieces, but with {} the pieces on a rank have {} and {} elements.",
+                    call.shortName(), call.at(0).text(), first, size),
+        {0});
   }
   return verdict;
 }
@@ -212,14 +213,15 @@ void localiseSplitSizes(Call& call, std::span<const Placement> results, std::vec
   setArgument(args, 1, std::move(sizes));
 }
 
-/// All of a dimension, or every n-th element with the pattern beginning anew in each even part.
+/// True for all of a dimension, or every n-th element if the pattern starts anew in each even part.
 bool reachesEveryPart(const Call& call, int dim, const Piece& piece) {
   const std::int64_t size = sizeOrZero(call.shape(0), dim);
   const bool isEven = piece.start < piece.step && size - piece.end < piece.step;
   return isAll(piece, size) || (piece.step > 1 && isEven && size % (piece.step * call.worldSize()) == 0);
 }
 
-/// self, src, dim, start, end, step: self with src in place of the slice, which a view that is written to becomes.
+/// Arguments: self, src, dim, start, end, step. Self with src in place of the slice, as functionalisation writes to a
+/// view.
 Verdict sliceScatter(Call& call) {
   const int dim = call.dim(2, call.rank(0), 0);
   const Piece piece = sliceFrom(call, dim, 3);
@@ -232,14 +234,14 @@ Verdict sliceScatter(Call& call) {
   return axes.follow();
 }
 
-/// Where a split dimension is written to as far as it goes: each rank as far as its part goes.
+/// A write to all of a split dimension covers all of each rank's part.
 void localiseSliceScatter(Call& call, std::span<const Placement>, std::vector<graph::Argument>& args) {
   const int dim = call.dim(2, call.rank(0), 0);
   const Piece piece = sliceFrom(call, dim, 3);
   if (reachesEveryPart(call, dim, piece)) setArgument(args, 4, std::numeric_limits<std::int64_t>::max());
 }
 
-/// self, src, dim, index: src lacks the dimension.
+/// Arguments: self, src, dim, index. src lacks the dimension.
 Verdict selectScatter(Call& call) {
   const int dim = call.dim(2, call.rank(0), 0);
   Axes axes(call);
@@ -263,7 +265,7 @@ Verdict flip(Call& call) {
   return axes.follow();
 }
 
-/// self, shifts, dims; without dims the flattened tensor is rolled.
+/// Arguments: self, shifts, dims. Without dims the flattened tensor is rolled.
 Verdict roll(Call& call) {
   const std::vector<std::int64_t> shifts = call.integers(1);
   std::vector<std::int64_t> dims = call.integers(2);
@@ -276,7 +278,7 @@ Verdict roll(Call& call) {
       isRolled = isRolled || (isSame && size != 0 && shifts[i] % size != 0);
       isTurned = isTurned || (isSame && shifts[i] != 0);
     }
-    // A full turn of the whole is one of every even part.
+    // A full turn of the dimension is a full turn of every even part.
     const int axis = isRolled ? axes.whole("rolls") : isTurned ? axes.keptInProportion() : axes.kept();
     axes.operand(0, d, axis);
     if (!isRolled) axes.result(0, d, axis);
@@ -284,7 +286,7 @@ Verdict roll(Call& call) {
   return axes.follow();
 }
 
-/// self, pad (pairs from the last dimension on), ...
+/// Arguments: self, pad (pairs from the last dimension on), ...
 Verdict pad(Call& call) {
   const std::vector<std::int64_t> amounts = call.integers(1);
   const int rank = call.rank(0);
@@ -299,12 +301,12 @@ Verdict pad(Call& call) {
   return axes.follow();
 }
 
-/// tril, triu: what is kept depends on the row and column number.
+/// tril, triu: the row and column numbers decide which elements are kept.
 Verdict triangle(Call& call) {
   const int rank = call.rank(0);
   Axes axes(call);
   for (int d = 0; d < rank; ++d) {
-    const int axis = d >= rank - 2 ? axes.whole("counts rows and columns, so it needs") : axes.kept();
+    const int axis = d >= rank - 2 ? axes.whole("counts along") : axes.kept();
     axes.operand(0, d, axis);
     if (d < rank - 2) axes.result(0, d, axis);
   }
@@ -337,9 +339,8 @@ constexpr Entry kEntries[] = {
 
 FamilyTable sliceFamily() {
   return {"slice",
-          "a dimension that pieces are cut from, written to in part, padded, rolled or reversed must not be split; "
-          "blocks pass at their "
-          "borders",
+          "a dimension that is sliced, partly written, padded, rolled or reversed must not be split; slices at block "
+          "boundaries are possible",
           kEntries};
 }
 

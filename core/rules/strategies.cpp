@@ -2,34 +2,19 @@
 
 #include "base/quantities.h"
 #include "graph/arguments.h"
+#include "rules/dim_meaning.h"
 #include "rules/layer_outputs.h"
-#include "rules/source_splits.h"
 #include "rules/strategy_collectives.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace cleave::rules {
 
 namespace {
 
-constexpr std::array<std::string_view, 12> kStrategyNames = {
-    "replicated",  "column",        "column+gather",     "row",
-    "row+scatter", "gather+column", "gather+replicated", "replicated-on-sequence",
-    "vocab",       "vocab+scatter", "by-expert",         "in-expert",
-};
-static_assert(kStrategyNames.size() == std::size_t(Strategy::InExpert) + 1 && !kStrategyNames.back().empty(),
-              "one word for each strategy, in order");
-/// The enumerator whose word stands at its place.
-template <class T, std::size_t N>
-std::optional<T> parseWord(const std::array<std::string_view, N>& words, std::string_view text) {
-  const auto at = std::find(words.begin(), words.end(), text);
-  return at == words.end() ? std::nullopt : std::optional(static_cast<T>(at - words.begin()));
-}
-
-/// Collects the options of one layer; each `offer…` adds an option or the refusal with the numbers.
+/// Collects the options of one layer. Each `offer…` adds an option, or a refusal with the numbers.
 class Offers {
  public:
   Offers(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer, const StrategyContext& context)
@@ -46,7 +31,7 @@ class Offers {
     if (isFull) fusedColumns(Strategy::Column, Placement(), Lanes::Split);
     if (isFull) column(Strategy::ColumnGather, Placement());
     if (isFull) fusedColumns(Strategy::Column, Placement(), Lanes::Whole);
-    whole("every rank computes the entire product");
+    whole("every rank computes the full product");
     if (hasSequenceStrategies()) {
       const Placement sequence = Placement::split(m_inputRank - 2);
       column(Strategy::GatherColumn, sequence);
@@ -59,7 +44,7 @@ class Offers {
                   {},
                   {},
                   {},
-                  "the sequence is gathered, then every rank computes the entire product"});
+                  "the sequence is gathered, then every rank computes the full product"});
       if (isFull) {
         onSequence({Strategy::ReplicatedOnSequence,
                     sequence,
@@ -83,14 +68,14 @@ class Offers {
     if (isScatterFirst) vocab(Strategy::VocabScatter);
     const bool isSplit = vocab(Strategy::Vocab);
     if (!isScatterFirst) vocab(Strategy::VocabScatter);
-    if (!isSplit || m_context.candidateSet == CandidateSet::Full) whole("every rank holds the entire table");
+    if (!isSplit || m_context.candidateSet == CandidateSet::Full) whole("every rank has the full table");
     if (m_context.candidateSet == CandidateSet::Full && meansHeads(m_graph, m_node.results.front(), lastDim()))
       headsOfTable();
     return std::move(m_options);
   }
 
-  /// A table with something for each attention head (T5's bias of relative positions): each rank has its heads'
-  /// columns.
+  /// A table with values for each attention head (T5's bias of relative positions): each rank has the columns of its
+  /// heads.
   void headsOfTable() {
     const std::int64_t heads = sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.inAxis);
     const int ranks = m_context.worldSize;
@@ -117,12 +102,12 @@ class Offers {
              {},
              {},
              {},
-             fmt::format("{} classes{} split over {} ranks, the loss reduces over them inside", classes,
+             fmt::format("{} classes{} split over {} ranks; the loss all-reduces over them", classes,
                          paddingText(padding), m_context.worldSize)});
     } else {
       refuse(Strategy::Vocab, refusal);
     }
-    whole("every rank computes the entire loss");
+    whole("every rank computes the full loss");
     return std::move(m_options);
   }
 
@@ -141,7 +126,7 @@ class Offers {
   }
 
  private:
-  /// Fills in what follows from the strategy.
+  /// Sets the fields that follow from the strategy.
   void offer(LayerStrategy option) {
     const bool isLoss = m_layer.kind == graph::LayerKind::CrossEntropy;
     option.before = collectiveBefore(option.strategy);
@@ -167,8 +152,8 @@ class Offers {
     dividesSequence() ? offer(std::move(option)) : refuse(option.strategy, sequenceRefusal());
   }
 
-  /// Rows that a vocabulary of `size` lacks to divide. Only the full candidate set pads, and never where ranks
-  /// outnumber the rows.
+  /// Rows to add so that a vocabulary of `size` divides. Only the full candidate set pads, and only if there are at
+  /// least as many rows as ranks.
   std::int64_t vocabularyPadding(std::int64_t size) const {
     if (m_context.candidateSet != CandidateSet::Full || size < m_context.worldSize) return 0;
     return (m_context.worldSize - size % m_context.worldSize) % m_context.worldSize;
@@ -180,7 +165,7 @@ class Offers {
   std::int64_t outFeatures() const { return sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.outAxis); }
   int lastDim() const { return static_cast<int>(m_result.size()) - 1; }
 
-  /// Placement of the bias beside a column split `lane` of the result's last dimension.
+  /// Placement of the bias for a column split `lane` of the result's last dimension.
   Placement columnBias(const Placement& lane) const {
     if (!m_layer.bias.isValid() || sizeAt(m_graph.shapeOf(m_layer.bias), 0) != outFeatures()) return {};
     return lane.shifted(-lane.firstDim());
@@ -205,11 +190,11 @@ class Offers {
                        (out + padding) / ranks)});
   }
 
-  /// Columns that suit what comes behind: fused projections as blocks, single KV heads with replicas.
-  /// `Lanes::Whole`: those whose parts every rank has, which save nothing and come after what splits the weight.
+  /// Columns that match the readers: fused projections as blocks, single KV heads with replicas. `Lanes::Whole` are
+  /// those that every rank has in full. They save nothing, so they come after those that split the weight.
   enum class Lanes { Split, Whole };
   void fusedColumns(Strategy strategy, const Placement& input, Lanes wanted) {
-    const auto lane = columnsBehind(m_graph, m_node.results.front(), m_context.worldSize);
+    const auto lane = columnsForReaders(m_graph, m_node.results.front(), m_context.worldSize);
     if (!lane || lane->isReplicatedOn(m_context.worldSize) != (wanted == Lanes::Whole)) return;
     const std::string why = lane->whyNotDivisible(m_result, m_context.worldSize);
     if (!why.empty())
@@ -227,9 +212,8 @@ class Offers {
   std::string fusedReason(const Placement& lane) const {
     const int ranks = m_context.worldSize;
     if (lane.blocks().empty() && lane.replicas() == ranks) {
-      return fmt::format(
-          "all {} output features on each of the {} ranks that share them, because the heads do not divide",
-          outFeatures(), ranks);
+      return fmt::format("all {} output features on each of the {} ranks, because the heads do not divide by the ranks",
+                         outFeatures(), ranks);
     }
     if (lane.blocks().empty()) {
       return fmt::format(
@@ -239,8 +223,8 @@ class Offers {
     const auto isShared = [](const Block& block) { return block.replicas > 1; };
     if (std::any_of(lane.blocks().begin(), lane.blocks().end(), isShared)) {
       return fmt::format(
-          "{} output features are {} fused blocks, split over {} ranks; some blocks have heads that several ranks "
-          "share",
+          "{} output features are {} fused blocks, split over {} ranks; ranks share the heads of some "
+          "blocks",
           outFeatures(), lane.blocks().size(), ranks);
     }
     return fmt::format("{} output features are {} fused blocks, each split over {} ranks", outFeatures(),
@@ -253,20 +237,21 @@ class Offers {
     const bool isScatter = strategy == Strategy::RowScatter;
     if (isScatter && !hasSequenceStrategies()) return;
     if (in % ranks != 0) return refuse(strategy, doesNotDivide(in, "input feature", ranks));
-    LayerStrategy option{strategy,
-                         Placement::split(m_inputRank - 1),
-                         Placement::split(m_layer.inAxis),
-                         {},
-                         {},
-                         {},
-                         {},
-                         fmt::format("{} input features split over {} ranks, {} each; the partial sums are {}", in,
-                                     ranks, in / ranks, isScatter ? "reduced onto the sequence" : "added up")};
+    LayerStrategy option{
+        strategy,
+        Placement::split(m_inputRank - 1),
+        Placement::split(m_layer.inAxis),
+        {},
+        {},
+        {},
+        {},
+        fmt::format("{} input features split over {} ranks, {} each; the partial sums are {}", in, ranks, in / ranks,
+                    isScatter ? "reduce-scattered along the sequence" : "all-reduced")};
     option.result = isScatter ? Placement::split(sequenceDim()) : Placement();
     isScatter ? onSequence(std::move(option)) : offer(std::move(option));
   }
 
-  /// False when the vocabulary does not divide.
+  /// Returns false if the vocabulary does not divide.
   bool vocab(Strategy strategy) {
     const std::int64_t rows = sizeAt(m_graph.shapeOf(m_layer.weight), m_layer.outAxis);
     const int ranks = m_context.worldSize;
@@ -295,7 +280,7 @@ class Offers {
     return true;
   }
 
-  /// Whole experts on each rank; a rank adds nothing for tokens of other ranks' experts.
+  /// Each rank has complete experts, and adds zero for tokens of other ranks' experts.
   void byExpert() {
     const std::int64_t experts = sizeAt(m_graph.shapeOf(m_layer.weight), 0);
     const int ranks = m_context.worldSize;
@@ -307,12 +292,12 @@ class Offers {
            {},
            {},
            {},
-           fmt::format("{} experts split over {} ranks, {} each; the partial sums are added up", experts, ranks,
+           fmt::format("{} experts split over {} ranks, {} each; the partial sums are all-reduced", experts, ranks,
                        experts / ranks),
            Placement::split(0)});
   }
 
-  /// A part of every expert on each rank: gate and up are two blocks of one dimension, or lie in turn.
+  /// Each rank has a part of every expert. Gate and up are two blocks of one dimension, or alternate.
   void inExpert() {
     const std::int64_t features = sizeAt(m_graph.shapeOf(m_layer.down), m_layer.inAxis);
     const int ranks = m_context.worldSize;
@@ -331,7 +316,7 @@ class Offers {
            {},
            {},
            {},
-           fmt::format("{} features of each expert split over {} ranks, {} each; the partial sums are added up",
+           fmt::format("{} features of each expert split over {} ranks, {} each; the partial sums are all-reduced",
                        features, ranks, features / ranks),
            Placement::split(m_layer.inAxis)});
   }
@@ -344,7 +329,7 @@ class Offers {
   std::string whyNotVocabLoss() const {
     const Shape& logits = m_graph.shapeOf(m_layer.input);
     if (logits.size() != 2)
-      return fmt::format("the logits have {} instead of [tokens, classes]", counted(std::ssize(logits), "dimension"));
+      return fmt::format("the logits have {}, not [tokens, classes]", counted(std::ssize(logits), "dimension"));
     if (m_layer.weight.isValid()) return "the loss has class weights";
     if (labelSmoothing() != 0) return fmt::format("the loss smooths its labels by {}", labelSmoothing());
     if (graph::isFloatingPoint(m_graph.value(m_layer.target).type.dtype)) return "the targets are probabilities";
@@ -370,67 +355,6 @@ std::string doesNotDivide(std::int64_t count, std::string_view one, int ranks, s
   return fmt::format("{} not divide by {} ranks",
                      counted(count, single, many.empty() ? fmt::format("{}s do", one) : fmt::format("{} do", many)),
                      ranks);
-}
-
-std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
-
-std::string_view inFiles(Strategy strategy) {
-  switch (strategy) {  // these have had other words since the first version of the formats
-    case Strategy::Replicated: return "whole";
-    case Strategy::GatherReplicated: return "gather+whole";
-    case Strategy::ReplicatedOnSequence: return "whole-on-sequence";
-    default: return toText(strategy);
-  }
-}
-
-std::optional<Strategy> parseStrategy(std::string_view text) {
-  for (std::size_t i = 0; i < kStrategyNames.size(); ++i) {
-    const auto strategy = static_cast<Strategy>(i);
-    if (text == toText(strategy) || text == inFiles(strategy)) return strategy;
-  }
-  return std::nullopt;
-}
-
-std::string_view toText(CandidateSet candidateSet) {
-  return kCandidateSetWords[static_cast<std::size_t>(candidateSet)];
-}
-std::optional<CandidateSet> parseCandidateSet(std::string_view text) {
-  return parseWord<CandidateSet>(kCandidateSetWords, text);
-}
-std::string_view toText(SequenceParallel mode) { return kSequenceParallelWords[static_cast<std::size_t>(mode)]; }
-std::optional<SequenceParallel> parseSequenceParallel(std::string_view text) {
-  return parseWord<SequenceParallel>(kSequenceParallelWords, text);
-}
-
-std::string_view axisOf(Strategy strategy) {
-  switch (strategy) {
-    case Strategy::Column:
-    case Strategy::ColumnGather:
-    case Strategy::GatherColumn: return "column";
-    case Strategy::Row:
-    case Strategy::RowScatter: return "row";
-    case Strategy::Vocab:
-    case Strategy::VocabScatter: return "vocab";
-    case Strategy::ByExpert:
-    case Strategy::InExpert: return "expert";
-    case Strategy::Replicated:
-    case Strategy::GatherReplicated:
-    case Strategy::ReplicatedOnSequence: return "replicated";
-  }
-  return "replicated";
-}
-
-std::string_view toText(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::AllReduce: return "all_reduce";
-    case CollectiveKind::AllGather: return "all_gather";
-    case CollectiveKind::ReduceScatter: return "reduce_scatter";
-  }
-  return "all_reduce";
-}
-
-bool isSplit(const LayerStrategy& option, int worldSize) {
-  return option.weight.isSplit() && !option.weight.isReplicatedOn(worldSize);
 }
 
 LayerStrategies layerStrategies(const graph::Graph& graph, graph::NodeId node, const graph::LayerShape& layer,

@@ -1,13 +1,13 @@
 #pragma once
-/// Which collective a strategy owns (the table in strategies.h): for the options of layers, and for who draws a
-/// strategy without one.
-#include "rules/strategies.h"
+/// The collective that belongs to a strategy (the table in strategy.h). Used for the options of layers, and to draw a
+/// strategy without its option.
+#include "rules/strategy.h"
 
 namespace cleave::rules {
 
-/// Of its input, before the layer.
+/// The collective on the layer's input, before the layer.
 std::optional<CollectiveKind> collectiveBefore(Strategy strategy);
-/// Of its result, after the layer; of a vocabulary-parallel loss, inside it.
+/// The collective on the layer's result, after the layer. A vocabulary-parallel loss runs it inside.
 std::optional<CollectiveKind> collectiveAfter(Strategy strategy);
 
 }  // namespace cleave::rules

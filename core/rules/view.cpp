@@ -1,12 +1,12 @@
-/// Views: the same elements in row-major order under other sizes.
+/// Views: the same elements in row-major order with other sizes.
 ///
-/// A split is seen in the flattened tensor: it repeats `outer` times over periods of `period` elements, and each period
-/// is a concatenation of blocks that are cut evenly. The split survives where the result has a dimension that begins at
-/// the same period, cut in the same way. Everything follows from comparing these numbers:
+/// A split is described on the flattened tensor: it repeats `outer` times over periods of `period` elements, and each
+/// period is a concatenation of blocks that are split evenly. The split survives if the result has a dimension that
+/// begins at the same period and is split in the same way. These numbers decide everything:
 ///
 ///   [2,8,12] S(2) at 4 ranks  = outer 16, period 12, one block of 12
 ///   -> [2,8,4,3]: dimension 2 begins at period 12, 4 divides by 4: S(2)
-///   -> [2,96]: period 12 lies inside dimension 1: eight blocks of 12, S(1,b8)
+///   -> [2,96]: period 12 is inside dimension 1: eight blocks of 12, S(1,b8)
 #include "rules/call.h"
 
 #include "base/checked.h"
@@ -19,7 +19,7 @@ namespace cleave::rules {
 
 namespace {
 
-/// More blocks than this in one dimension help nobody; the search would carry them along for nothing.
+/// A dimension with more blocks than this is not useful, and would only slow the search.
 constexpr std::int64_t kMostBlocks = 64;
 
 struct FlatCut {
@@ -45,7 +45,8 @@ FlatCut flatten(const Placement& p, const Shape& shape) {
   return cut;
 }
 
-/// The cut as blocks of dimension `dim`, whose elements are `inner` flat ones, or nullopt when a border falls between.
+/// The split as blocks of dimension `dim`, whose elements have `inner` flat elements each. nullopt if a boundary falls
+/// inside an element.
 std::optional<Placement> asBlocks(const FlatCut& cut, int dim, std::int64_t inner, std::int64_t repeats,
                                   int worldSize) {
   if (static_cast<std::int64_t>(cut.blocks.size()) > kMostBlocks / repeats) return std::nullopt;
@@ -59,7 +60,7 @@ std::optional<Placement> asBlocks(const FlatCut& cut, int dim, std::int64_t inne
   return Placement::split(dim).withBlocks(std::move(blocks));
 }
 
-/// Equal blocks seen from inside: `[3*n] S(0,b3)` is `[3,n] S(1)`.
+/// Equal blocks in their innermost form: `[3*n] S(0,b3)` is `[3,n] S(1)`.
 FlatCut innermost(const FlatCut& cut) {
   const bool areEqual =
       std::all_of(cut.blocks.begin(), cut.blocks.end(), [&](const Block& b) { return b == cut.blocks.front(); });
@@ -68,7 +69,7 @@ FlatCut innermost(const FlatCut& cut) {
   return {cut.outer * count, cut.period / count, {cut.blocks.front()}, false};
 }
 
-/// The smallest joint split from `first` on that covers the cut's period in `worldSize / replicas` rectangles.
+/// The smallest joint split from `first` on that covers the period in `worldSize / replicas` rectangles.
 std::optional<Placement> asJoint(const FlatCut& cut, const Shape& shape, int first, int worldSize) {
   for (int last = first + 1; last < static_cast<int>(shape.size()); ++last) {
     const Placement p = Placement::joint(first, last).withReplicas(cut.blocks.front().replicas);
@@ -86,7 +87,7 @@ struct Finder {
     if (std::find(found.begin(), found.end(), p) == found.end()) found.push_back(std::move(p));
   }
 
-  /// Dimensions of the result, last first, that the cut can lie on.
+  /// Visits the dimensions of the result, last first, that can have the split.
   void search(const FlatCut& cut) {
     for (int d = static_cast<int>(shape.size()) - 1; d >= 0; --d) {
       const auto at = static_cast<std::size_t>(d);
@@ -100,14 +101,14 @@ struct Finder {
           if (auto joint = asJoint(cut, shape, d, worldSize)) add(*std::move(joint));
         }
       } else if (outer < cut.outer && cut.outer % outer == 0 && outer * shape[at] > cut.outer) {
-        // The cut repeats inside this dimension.
+        // The split repeats inside this dimension.
         if (auto p = asBlocks(cut, d, inner, cut.outer / outer, worldSize)) add(*std::move(p));
       }
     }
   }
 };
 
-/// Padding survives only on a dimension that the view leaves alone.
+/// Padding survives only on a dimension that the view keeps.
 std::optional<Placement> keepPadded(const Placement& p, const Shape& from, const Shape& to) {
   const auto dim = static_cast<std::size_t>(p.firstDim());
   const std::int64_t outer = product(from, 0, dim);
@@ -121,19 +122,19 @@ std::optional<Placement> keepPadded(const Placement& p, const Shape& from, const
 
 std::string whyNot(const Call& call, const FlatCut& cut, const Shape& to) {
   const Placement& p = call.at(0);
-  const std::string intro = fmt::format("`{}` turns {}, which is {}, into {}", call.shortName(),
-                                        graph::toText(call.shape(0)), p.text(), graph::toText(to));
+  const std::string intro = fmt::format("`{}` changes {} with {} to {}", call.shortName(), graph::toText(call.shape(0)),
+                                        p.text(), graph::toText(to));
   for (std::size_t d = 0; d < to.size(); ++d) {
     if (to[d] == 1 || product(to, 0, d) != cut.outer) continue;
     const int parts = call.worldSize() / cut.blocks.front().replicas;
     if (to[d] % parts == 0) continue;
     const bool isHead = p.lastDim() == call.rank(0) - 1 && d + 2 == to.size();
-    return isHead ? fmt::format("{}: {} heads do not split over {} {}, the cut would fall inside a head.", intro, to[d],
-                                parts, parts == call.worldSize() ? "ranks" : "parts")
-                  : fmt::format("{}: dimension {} has {} elements, which do not split over {} {}.", intro, d, to[d],
-                                parts, parts == call.worldSize() ? "ranks" : "parts");
+    return isHead ? fmt::format("{}: {} heads do not divide by {} {}.", intro, to[d], parts,
+                                parts == call.worldSize() ? "ranks" : "parts")
+                  : fmt::format("{}: the {} elements of dimension {} do not divide by {} {}.", intro, to[d], d, parts,
+                                parts == call.worldSize() ? "ranks" : "parts");
   }
-  return fmt::format("{}: the parts of the ranks would not be one even part of any dimension.", intro);
+  return fmt::format("{}: the part of a rank is not an even part of any single dimension.", intro);
 }
 
 Verdict reshapeTo(Call& call) {
@@ -144,12 +145,12 @@ Verdict reshapeTo(Call& call) {
   if (!sizes || sizes != checkedProduct(to)) call.complain("the number of elements changes");
   if (from == to) return pointwise(call);
   if (!sizes || *sizes == 0)
-    return declined(call, fmt::format("`{}` of an empty tensor takes replicated inputs only.", call.shortName()));
+    return declined(call, fmt::format("`{}` of an empty tensor supports replicated inputs only.", call.shortName()));
   if (p.padding() != 0) {
     auto kept = keepPadded(p, from, to);
     if (!kept)
       return conflictOf(fmt::format("`{}` regroups a padded dimension ({}).", call.shortName(), p.text()), {0});
-    return claimOf({*kept}, "the padded dimension is left alone");
+    return claimOf({*kept}, "the padded dimension does not change");
   }
   const FlatCut cut = flatten(p, from);
   Finder finder{to, call.worldSize(), {}};
@@ -160,8 +161,8 @@ Verdict reshapeTo(Call& call) {
   std::vector<Claim> claims;
   for (Placement& placement : finder.found) {
     std::string reason = placement.isReplicated()
-                             ? "every rank holds all of it"
-                             : fmt::format("the part of each rank is {} of the new sizes", placement.text());
+                             ? "every rank has all of it"
+                             : fmt::format("each rank's part is {} of the new shape", placement.text());
     claims.push_back({{std::move(placement)}, std::move(reason)});
   }
   return claims;
@@ -171,7 +172,7 @@ void localiseView(Call& call, std::span<const Placement> results, std::vector<gr
   setLocalSizes(call, results, args, 1);
 }
 
-/// unflatten: dim, sizes of the new dimensions.
+/// unflatten takes the dimension and the sizes of the new dimensions.
 void localiseUnflatten(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
   const int first = call.dim(1, call.rank(0), 0);
   const int count = call.resultRank(0) - call.rank(0) + 1;

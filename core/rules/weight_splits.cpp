@@ -5,6 +5,7 @@
 #include "graph/weights.h"
 #include "rules/layer_outputs.h"
 #include "rules/rule.h"
+#include "rules/strategies.h"
 
 #include <algorithm>
 #include <map>
@@ -19,16 +20,16 @@ using graph::ValueId;
 
 constexpr std::string_view kLinear = "aten::linear";
 constexpr std::size_t kWeight = 1, kBias = 2;
-/// Values between a parameter and the layers that read it.
+/// Limit on the values between a parameter and the layers that read it.
 constexpr std::size_t kMostValues = 64;
 
-/// A value on the way from a parameter to a layer, and the value before it.
+/// A value between a parameter and a layer, and the value before it.
 struct Step {
   ValueId value;
   std::size_t before = 0;  ///< index of a Step
 };
 
-/// A layer that reads what was computed from the parameter.
+/// A layer that reads a value computed from the parameter.
 struct Reader {
   NodeId layer;
   graph::LayerShape shape;
@@ -36,7 +37,7 @@ struct Reader {
 };
 
 struct Ways {
-  std::vector<Step> steps;  ///< the parameter first
+  std::vector<Step> steps;  ///< the first one is the parameter
   std::vector<Reader> readers;
 };
 
@@ -61,10 +62,8 @@ Ways waysFrom(const Graph& graph, ValueId parameter) {
   return ways;
 }
 
-// ---- pieces of a packed parameter
-
 /// The value after a chain of casts. Each keeps the shape and is the only reader of the value before it.
-ValueId behindCasts(const Graph& graph, ValueId value) {
+ValueId afterCasts(const Graph& graph, ValueId value) {
   for (std::size_t steps = 0; steps < kMostValues; ++steps) {
     const auto& users = graph.value(value).users;
     if (users.size() != 1) break;
@@ -77,7 +76,7 @@ ValueId behindCasts(const Graph& graph, ValueId value) {
   return value;
 }
 
-/// Reads `value` as the weight or the bias of a projection, and as nothing else.
+/// True if the node reads `value` only as the weight or the bias of a projection.
 bool isProjection(const Graph& graph, NodeId user, ValueId value) {
   const Node& node = graph.node(user);
   if (node.kind != graph::NodeKind::Call || graph.opName(node) != kLinear) return false;
@@ -86,16 +85,16 @@ bool isProjection(const Graph& graph, NodeId user, ValueId value) {
          (graph::operandAt(node, kWeight) == value || graph::operandAt(node, kBias) == value);
 }
 
-/// Blocks of the columns that the readers of one piece make; empty: they want none, or not the same.
+/// Blocks of the columns that the readers of one piece require. Empty if they require nothing or disagree.
 std::vector<Block> blocksOfReaders(const Graph& graph, ValueId piece, int worldSize) {
-  piece = behindCasts(graph, piece);
+  piece = afterCasts(graph, piece);
   std::vector<Block> blocks;
   for (const NodeId user : graph.value(piece).users) {
     if (!isProjection(graph, user, piece)) return {};
     const ValueId made = graph.node(user).results.front();
     const Shape& shape = graph.shapeOf(made);
     const Placement plain = Placement::split(static_cast<int>(shape.size()) - 1);
-    const Placement lane = columnsBehind(graph, made, worldSize).value_or(plain);
+    const Placement lane = columnsForReaders(graph, made, worldSize).value_or(plain);
     if (lane.isReplicatedOn(worldSize) || !lane.localShape(shape, worldSize)) return {};
     auto found = lane.blocksOf(shape.back());
     if (!blocks.empty() && blocks != found) return {};
@@ -104,14 +103,14 @@ std::vector<Block> blocksOfReaders(const Graph& graph, ValueId piece, int worldS
   return blocks;
 }
 
-/// A piece of the first dimension of a packed parameter; invalid: rows that nothing reads.
+/// A slice of the first dimension of a packed parameter; invalid for rows that nothing reads.
 struct Piece {
   std::int64_t rows = 0;
   ValueId value;
 };
 
-/// What slices read of the first dimension, in their order and with the rows between them; empty: something else reads
-/// the value too, or slices overlap.
+/// The slices of the first dimension, in order, with the rows between them. Empty if slices overlap or something else
+/// reads the value.
 std::vector<Piece> slicesOf(const Graph& graph, ValueId packed) {
   std::map<std::int64_t, ValueId> starts;
   const Shape& shape = graph.shapeOf(packed);
@@ -137,12 +136,13 @@ std::vector<Piece> slicesOf(const Graph& graph, ValueId packed) {
   return pieces;
 }
 
-/// The split of the parameter's first dimension in which each rank holds its columns of every projection that reads a
-/// piece of it, or all of it, as weight or bias; nullopt: something else reads it too, or the columns do not divide.
+/// The split of the parameter's first dimension that gives each rank its columns of every projection. The projections
+/// read the parameter or slices of it as weight or bias. nullopt if something else reads it too, or if the columns do
+/// not divide.
 std::optional<Placement> columnsOfPieces(const Graph& graph, ValueId parameter, int worldSize) {
   const Shape& shape = graph.shapeOf(parameter);
   if (shape.empty() || shape.size() > 2) return std::nullopt;
-  const ValueId packed = behindCasts(graph, parameter);
+  const ValueId packed = afterCasts(graph, parameter);
   std::vector<Piece> pieces;
   for (const ValueId piece : piecesAlong(graph, packed, 0)) pieces.push_back({graph.shapeOf(piece)[0], piece});
   if (pieces.empty()) pieces = slicesOf(graph, packed);
@@ -157,10 +157,8 @@ std::optional<Placement> columnsOfPieces(const Graph& graph, ValueId parameter, 
   return Placement::split(0).withBlocks(std::move(all));
 }
 
-// ---- weights that other operators prepare
-
-/// `placement` of a dimension of `size` elements, at the same dimension of another operand counted from the last;
-/// replicated where that has another size there.
+/// `placement` of a dimension of `size` elements, moved to the same dimension, counted from the last, of another
+/// operand. Replicated if that dimension has another size.
 Placement alongside(const Placement& placement, const Shape& from, const Shape& other) {
   const int moved = placement.firstDim() + static_cast<int>(other.size()) - static_cast<int>(from.size());
   const bool isJoint = placement.firstDim() != placement.lastDim();
@@ -168,8 +166,8 @@ Placement alongside(const Placement& placement, const Shape& from, const Shape& 
   return placement.shifted(moved - placement.firstDim());
 }
 
-/// What the node makes of `operand` as it is placed, with its other operands replicated or split alongside; nullopt:
-/// it refuses both.
+/// The node's result placement if `operand` has `placement` and its other operands are replicated or split alongside.
+/// nullopt if both conflict.
 std::optional<Placement> passed(const Graph& graph, NodeId id, ValueId operand, const Placement& placement,
                                 ValueId result, int worldSize) {
   const Node& node = graph.node(id);
@@ -190,7 +188,7 @@ std::optional<Placement> passed(const Graph& graph, NodeId id, ValueId operand, 
   return std::nullopt;
 }
 
-/// What the operators of a way make of the parameter's placement at its end.
+/// The placement at the end of a path, for a placement of the parameter.
 std::optional<Placement> atEnd(const Graph& graph, const Ways& ways, std::size_t step, const Placement& placement,
                                int worldSize) {
   if (step == 0) return placement;
@@ -224,7 +222,7 @@ class Splits {
   }
 
  private:
-  /// Placements of the parameter that become `wanted`: the same split of any dimension, or a plain one.
+  /// Adds placements of the parameter that lead to `wanted`: the same split of any dimension, or a plain one.
   void addBefore(const Reader& reader, const Placement& wanted) {
     for (int dim = 0; dim < static_cast<int>(m_shape.size()); ++dim) {
       const bool isJoint = wanted.firstDim() != wanted.lastDim();

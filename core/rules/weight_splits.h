@@ -1,20 +1,21 @@
 #pragma once
 /// Parameters that layers read through other operators: a weight that is cast, sliced, transposed or normalised before
-/// it is multiplied (graph/weights.h). Such a parameter may be split so that each rank computes its part of the layer's
-/// weight from its part of the parameter. Inside this room only.
+/// the product (graph/weights.h). Such a parameter may be split so that each rank computes its part of the weight from
+/// its part of the parameter. Only this room includes it.
 ///
-/// torch.nn.MultiheadAttention packs query, key and value into one parameter, of which attention to something else
-/// reads slices: each slice is split like the columns of its projection.
+/// torch.nn.MultiheadAttention packs query, key and value into one parameter. Cross-attention reads slices of it, and
+/// each slice is split like the columns of its projection.
 #include "graph/graph.h"
-#include "rules/strategies.h"
+#include "rules/placement.h"
+#include "rules/strategy_context.h"
 
 #include <vector>
 
 namespace cleave::rules {
 
-/// The placements of `parameter` from which the operators between compute a placement that a strategy of a layer wants
-/// of its weight, in the order of the layers' strategies; other sources on the way are placed alike. Empty where layers
-/// read it as it is, or not at all.
+/// The placements of `parameter` that lead to a weight placement of one of the layer's strategies, in the order of the
+/// strategies. Other sources between parameter and layer get matching placements. Empty if layers read the parameter
+/// directly or not at all.
 std::vector<Placement> weightSplits(const graph::Graph& graph, graph::ValueId parameter,
                                     const StrategyContext& context);
 

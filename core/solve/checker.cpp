@@ -32,7 +32,7 @@ class Checker {
     for (NodeId n : idRange<NodeId>(m_graph.nodes.size())) checkNode(n);
     for (const Pin& pin : m_problem.pins) checkPin(pin);
     for (const auto& [value, computed] : m_solution.computedAs) checkRedistribution(value, computed);
-    // Only what can be computed has a cost.
+    // Only a valid solution has a cost.
     if (m_violations.empty()) checkBudget();
     return std::move(m_violations);
   }
@@ -58,7 +58,7 @@ class Checker {
                        [&](const std::string& pattern) { return matchesWildcard(pattern, m_graph.opName(node)); });
   }
 
-  /// What the patterns speak of is looked up once for all values.
+  /// The patterns are resolved once for all values.
   bool mayRedistribute(ValueId v) {
     if (m_mayRedistribute.empty()) {
       m_mayRedistribute.assign(m_graph.values.size(), false);
@@ -74,12 +74,13 @@ class Checker {
       return report("The solution redistributes a value that the graph does not have.");
     const Placement& to = m_solution.of(v);
     if (!mayRedistribute(v))
-      report("`{}` is computed as {} and read as {}, which nobody allowed.", name(v), from.text(), to.text());
+      report("`{}` is computed as {} and read as {}, but its redistribution is not allowed.", name(v), from.text(),
+             to.text());
     const bool isGather = from.isPlainSplit() && to.isReplicated();
     const bool isCut = from.isReplicated() && to.isPlainSplit();
     if (!isGather && !isCut) {
-      report("`{}` cannot go from {} to {}: only an even split is gathered, and only a replicated value cut.", name(v),
-             from.text(), to.text());
+      report("`{}` cannot be redistributed from {} to {}: only an even split can be gathered, and only R can be cut.",
+             name(v), from.text(), to.text());
     }
     if (!from.isReplicated() && !from.localShape(m_graph.shapeOf(v), m_problem.context.worldSize)) {
       report("`{}` {} cannot be computed as {}: {}.", name(v), graph::toText(m_graph.shapeOf(v)), from.text(),
@@ -109,20 +110,21 @@ class Checker {
         [[fallthrough]];
       default:
         if (!m_solution.computed(node.results.front()).isReplicated()) {
-          report("`{}` is given, so it must be replicated, but is {} in the solution.", name(node.results.front()),
-                 text(node.results.front()));
+          report("`{}` is an input or a constant, so it must be replicated, but it is {} in the solution.",
+                 name(node.results.front()), text(node.results.front()));
         }
     }
   }
 
-  /// Split as a source that has something for each head may be.
+  /// True if the source has a part per head and is split by heads.
   bool isHeadwise(NodeId source, ValueId value) const {
     const auto splits = rules::sourceSplits(m_graph, source, m_problem.context);
     return std::any_of(splits.begin(), splits.end(),
                        [&](const rules::SourceSplit& split) { return split.placement == m_solution.computed(value); });
   }
 
-  /// Only layers may split a parameter: where anything else reads it, every rank needs all of it, or its heads' part.
+  /// Only layers may split a parameter. If another operator reads it, each rank needs all of it or the part of its
+  /// heads.
   void checkParameter(NodeId source, ValueId parameter) {
     if (m_solution.of(parameter).isReplicated() || isHeadwise(source, parameter)) return;
     bool isOutput = false;
@@ -148,7 +150,7 @@ class Checker {
     for (ValueId v : graph::operandsOf(node)) operands.push_back(m_solution.of(v));
     std::vector<Placement> results;
     for (ValueId v : node.results) results.push_back(m_solution.computed(v));
-    if (isRuleOff(node)) return checkWhole(node, operands, results);
+    if (isRuleOff(node)) return checkReplicated(node, operands, results);
     const auto verdict = rules::applyRule({m_graph, n, operands, m_problem.context.worldSize});
     const std::string label = node.results.empty() ? m_graph.opName(node) : name(node.results.front());
     if (const auto* conflict = std::get_if<rules::Conflict>(&verdict)) {
@@ -159,13 +161,13 @@ class Checker {
     const bool isClaimed =
         std::any_of(claims.begin(), claims.end(), [&](const rules::Claim& c) { return c.results == results; });
     if (!isClaimed)
-      report("`{}` is {} in the solution, which no rule of {} gives for its inputs.", label, listed(results),
+      report("`{}` is {} in the solution, but no rule of {} gives that for its inputs.", label, listed(results),
              m_graph.opName(node));
   }
 
-  /// An operator whose rule is switched off.
-  void checkWhole(const graph::Node& node, const std::vector<Placement>& operands,
-                  const std::vector<Placement>& results) {
+  /// Checks an operator whose rule is switched off.
+  void checkReplicated(const graph::Node& node, const std::vector<Placement>& operands,
+                       const std::vector<Placement>& results) {
     for (const auto* list : {&operands, &results}) {
       for (const Placement& p : *list) {
         if (p.isReplicated()) continue;
@@ -220,7 +222,7 @@ class Checker {
   void checkBudget() {
     const std::int64_t needed = costOf(m_problem, m_solution).bytes(), budget = m_problem.cost.budgetBytes();
     if (needed > budget) {
-      report("The plan needs {} on each rank, which is {} more than {}.", bytesText(needed), bytesText(needed - budget),
+      report("The plan needs {} per rank, {} more than {}.", bytesText(needed), bytesText(needed - budget),
              budgetName(m_problem.cost));
     }
   }
@@ -233,21 +235,21 @@ class Checker {
           chosen && std::find(pin.strategies.begin(), pin.strategies.end(),
                               effectiveStrategy(*chosen, m_problem.context.worldSize)) != pin.strategies.end();
       if (has == pin.forbids) {
-        report("The layer `{}` is {}, against the pin `{}`.", graph::layerName(m_graph, n),
+        report("The layer `{}` is {}, which violates the pin `{}`.", graph::layerName(m_graph, n),
                chosen ? rules::toText(effectiveStrategy(*chosen, m_problem.context.worldSize)) : "without a strategy",
                pin.text);
       }
     }
     for (ValueId v : targets.values) {
       if (!pin.admits(m_solution.of(v), m_problem.context.worldSize))
-        report("`{}` is {}, against the pin `{}`.", name(v), text(v), pin.text);
+        report("`{}` is {}, which violates the pin `{}`.", name(v), text(v), pin.text);
     }
   }
 
   const Problem& m_problem;
   const Graph& m_graph;
   const Solution& m_solution;
-  std::vector<bool> m_mayRedistribute;  ///< by ValueId, once it was asked for
+  std::vector<bool> m_mayRedistribute;  ///< by ValueId; filled at the first use
   std::vector<std::string> m_violations;
 };
 

@@ -8,7 +8,7 @@
 namespace cleave::solve {
 namespace {
 
-/// Keeps the tables only, so that ids mean the same with and without a recording.
+/// Keeps only the tables, so that ids are the same with and without a trace.
 class CountingSink final : public TraceSink {
  public:
   ChoiceId internChoice(Choice choice) override { return m_choices.add(std::move(choice)); }

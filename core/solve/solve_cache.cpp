@@ -28,7 +28,7 @@ struct SolveCache::Contents {
   rules::StrategyContext context;
   std::shared_ptr<CandidateTable> candidates = std::make_shared<CandidateTable>();
   std::shared_ptr<Domains> domains;
-  std::vector<std::string> domainsRedistributable;  ///< that `domains` are for
+  std::vector<std::string> domainsRedistributable;  ///< redistributable values of `domains`
   struct Priced {
     CostSettings settings;  ///< without budget and slack
     std::vector<std::string> redistributable;

@@ -1,5 +1,5 @@
 #pragma once
-/// What is kept between two searches of one graph.
+/// Data that searches of one graph share.
 #include "solve/problem/problem.h"
 
 #include <memory>
@@ -13,9 +13,9 @@ namespace optimal {
 struct Tables;
 }
 
-/// What solving one graph again may keep: answers of rules and layers, whatever engine asked; for `optimal` their costs
-/// and the transitions of blocks that no changed demand touches. Serves any problem: what does not fit the one that is
-/// asked about is dropped, and all of it when it has grown large. One thread at a time; pass it on by reference.
+/// Keeps results of rules and layers for all engines, and for `optimal` their costs and the transitions of blocks that
+/// no changed demand affects. It accepts any problem and drops data that do not fit it. It drops all data when they
+/// grow large. Use it from one thread at a time and pass it by reference.
 class SolveCache {
  public:
   SolveCache();
@@ -24,9 +24,9 @@ class SolveCache {
   SolveCache& operator=(const SolveCache&) = delete;
 
   std::shared_ptr<CandidateTable> candidates(const Problem& problem);
-  /// Of the problem without its demands; made on that table, and kept once they are complete.
+  /// Domains of the problem without its demands, built on that table. They are kept once they are complete.
   std::shared_ptr<Domains> domains(const Problem& problem, Work& work);
-  /// The same table with costs; good until the next call of either.
+  /// The same table with costs. The reference is valid until the next call of `candidates` or `priced`.
   optimal::Tables& priced(const Problem& problem);
 
  private:

@@ -3,7 +3,7 @@
 #   cleave_room(base)                                     core/base/*.cpp -> static library cleave_base
 #   cleave_room(graph USES cleave_base)                   its link line is the dependency rule: only rooms below
 #   cleave_room(solve/cost USES cleave_solve_problem)     core/solve/cost/*.cpp -> cleave_solve_cost; no folder below it
-#   cleave_room(plan KIND PLAN USES cleave_program)       one of the kinds of code below; CORE where none is named
+#   cleave_room(plan KIND PLAN USES cleave_program)       one of the kinds of code below (default: CORE)
 #   cleave_tests(graph LABEL core USES cleave_graph)      tests/graph/tst_*.cpp -> one CTest program each
 
 find_program(CLEAVE_CCACHE ccache)
@@ -18,16 +18,16 @@ endif()
 add_library(cleave_options INTERFACE)
 target_compile_options(cleave_options INTERFACE -Wall -Wextra -Wno-missing-field-initializers -fno-plt)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  # Messages name files from the source tree on, so that what is compiled is the same in each checkout.
+  # Messages name files relative to the source tree, so objects are equal in every checkout.
   target_compile_options(cleave_options INTERFACE -ffile-prefix-map=${CMAKE_SOURCE_DIR}/=)
   # The last four: false alarms of g++ 12 on std::string (GCC bugs 105651, 105329).
   target_compile_options(cleave_options INTERFACE -fpch-preprocess -Wno-restrict -Wno-stringop-overflow
                          -Wno-stringop-overread -Wno-array-bounds)
-  # A precompiled header fills g++'s heap past the size at which it begins to collect garbage, of which there is none: a
-  # tenth of the time. In KiB; no file of ours comes near it.
+  # A precompiled header fills g++'s heap past the size at which it collects garbage. There is no garbage yet, and the
+  # collection takes 10 % of the time. The limit is in KiB; no file of Cleave reaches it.
   target_compile_options(cleave_options INTERFACE "SHELL:--param ggc-min-heapsize=524288")
 endif()
-# Warnings are errors with the compiler they were read with; another one may warn of more, and so may sanitizers' code.
+# Warnings are errors only with the tested compiler. Other compilers and sanitizers may print more warnings.
 set(isKnownCompiler OFF)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 12
    AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13 AND NOT CLEAVE_SANITIZE)
@@ -42,10 +42,10 @@ if(CLEAVE_SANITIZE)
   add_link_options(-fsanitize=${CLEAVE_SANITIZE})
 endif()
 
-# Kinds of code: what nearly every file of a kind includes is parsed once for all of them, our own headers too where a
-# file that does without is rare. Not nlohmann/json: an unused one costs a file more to load than it saves. Files
-# include what they use all the same: clang-tidy reads them without any of this. A third of the time to compile is the
-# optimizer's: what is hot (rules, searches, traces: CORE) gets -O3; what calls it, writes, draws and explains gets -O1.
+# Kinds of code. Headers that nearly every file of a kind includes are parsed once, also Cleave's own. nlohmann/json is
+# not among them: a file that does not use it loses more time than others save. Files still include what they use,
+# because clang-tidy reads them without precompiled headers. The optimizer takes a third of the compile time, so hot
+# code (rules, searches, traces: CORE) gets -O3, and code that calls, writes, draws and explains gets -O1.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 set(CLEAVE_CORE_HEADERS <algorithm> <array> <atomic> <chrono> <cmath> <cstdint> <filesystem> <functional> <limits> <map>
   <memory> <mutex> <numeric> <optional> <span> <string> <string_view> <unordered_map> <utility> <variant> <vector>
@@ -59,11 +59,11 @@ set(CLEAVE_WIDGETS_HEADERS ${CLEAVE_GUI_HEADERS} <QApplication> <QComboBox> <QHB
 set(CLEAVE_TEST_HEADERS ${CLEAVE_CORE_HEADERS} <QTest> <QTemporaryDir>)
 set(CLEAVE_GUI_TEST_HEADERS ${CLEAVE_WIDGETS_HEADERS} <QTest> <QTemporaryDir> <QSignalSpy>)
 
-# Some files of a room are one unit where the headers they share take longer than they do: a name local to one of them
-# is then known in two others. With OFF each file is a unit.
+# If shared headers take longer than the files themselves, three files of a room are one unit. A name local to a file is
+# then visible in two others. OFF makes each file a unit.
 option(CLEAVE_UNITY "Compile some files of a room at a time" ON)
 
-# The first target of a kind parses the headers, those after it take what it made.
+# The first target of a kind precompiles the headers, and later targets reuse the result.
 function(cleave_kind target kind)
   if(kind STREQUAL "CORE")
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
@@ -71,13 +71,13 @@ function(cleave_kind target kind)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
     if(CLEAVE_UNITY)
       set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 3)
-      # It takes sources for headers.
+      # g++ treats the sources of a unity unit as headers.
       target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
     endif()
   endif()
   get_property(first GLOBAL PROPERTY CLEAVE_FIRST_${kind})
   if(NOT CLEAVE_${kind}_HEADERS)
-    return()  # CLI: what CLI11's headers leave to be compiled takes longer than reading them
+    return()  # CLI: compiling CLI11's templates takes longer than parsing its headers
   elseif(first)
     target_precompile_headers(${target} REUSE_FROM ${first})
   else()
@@ -101,32 +101,32 @@ function(cleave_room folder)
   cleave_kind(cleave_${name} ${ROOM_KIND})
 endfunction()
 
-# Everything labelled core: needs neither LibTorch nor a display; what the sanitizers run over.
+# All tests labelled core. They need neither LibTorch nor a display, and the sanitizers run them.
 add_custom_target(core_tests)
 
 function(cleave_tests folder)
   cmake_parse_arguments(T "" "LABEL;TIMEOUT" "USES" ${ARGN})
   if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 300)
+    set(T_TIMEOUT 1800)  # ends a test that hangs; a busy machine may need many times the usual seconds
   endif()
   set(kind TEST)
   if(T_LABEL STREQUAL "gui")
     set(kind GUI_TEST)
-    list(APPEND T_USES Qt6::Widgets)  # of the headers parsed once; that a room does without is checked on the room
+    list(APPEND T_USES Qt6::Widgets)  # for the precompiled headers; packaging/checks/rooms checks rooms without widgets
   elseif(T_LABEL STREQUAL "torch")
-    set(kind LIBTORCH)  # Qt's keywords stand in LibTorch's headers as names: those have to come first
+    set(kind LIBTORCH)  # LibTorch's headers come first, because they use Qt's keywords as names
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/tst_*.cpp)
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
-    # Each includes its own .moc, and nothing else has one: AUTOMOC would compile an empty file more for every test.
+    # Each test includes its own .moc. AUTOMOC would compile one more empty file per test.
     set(moc ${CMAKE_CURRENT_BINARY_DIR}/moc/${name}.moc)
     qt6_generate_moc(${source} ${moc})
     set_source_files_properties(${moc} PROPERTIES HEADER_FILE_ONLY ON)
     add_executable(${name} ${source} ${moc})
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/moc)
-    # A path makes the object another one in each checkout, so that ccache misses: only units that name one get them.
+    # A path in a definition makes objects differ between checkouts, so ccache misses. Only units with a path get them.
     file(STRINGS ${source} paths
       REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|(cases|cli_process|cli_json|hub_server|simulated_run|shim_runs)\\.h")
     if(paths)
@@ -141,10 +141,11 @@ function(cleave_tests folder)
     if(T_LABEL STREQUAL "core")
       add_dependencies(core_tests ${name})
     endif()
-    set(home ${CMAKE_CURRENT_BINARY_DIR}/home/${name})  # whoever tests keeps settings and runs of their own
-    # No SKIP_REGULAR_EXPRESSION: with one, CTest takes a program that skips one row and fails another for skipped.
-    # packaging/test lists the rows that were skipped.
+    set(home ${CMAKE_CURRENT_BINARY_DIR}/home/${name})  # tests do not change the user's settings and runs
+    # No SKIP_REGULAR_EXPRESSION: CTest would report a program with a skipped and a failed row as skipped.
+    # packaging/test lists the skipped rows.
     set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT}
-      ENVIRONMENT "QT_QPA_PLATFORM=offscreen;XDG_CONFIG_HOME=${home}/config;XDG_DATA_HOME=${home}/data")
+      ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QTEST_FUNCTION_TIMEOUT=1800000"
+      ENVIRONMENT_MODIFICATION "XDG_CONFIG_HOME=set:${home}/config;XDG_DATA_HOME=set:${home}/data")
   endforeach()
 endfunction()

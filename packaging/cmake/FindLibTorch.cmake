@@ -4,10 +4,9 @@
 # packaging/setup makes. Defines:
 #   LibTorch::cpu    torch_cpu and c10
 #   LibTorch::cuda   torch_cuda, c10_cuda, NCCL and the CUDA runtime; only if all of them are for one CUDA version
-#   LibTorch_CUDA_VERSION   CUDA version that LibTorch is built for, such as 13.0; empty if there is none or if it is
-#                           not known
+#   LibTorch_CUDA_VERSION   CUDA version that LibTorch is built for, such as 13.0; empty for a CPU build or if unknown
 #
-# CUDA's runtime and headers come from the wheels beside torch: nvidia/cu13/{include,lib} for CUDA 13,
+# CUDA's runtime and headers come from the NVIDIA wheels: nvidia/cu13/{include,lib} for CUDA 13,
 # nvidia/cuda_runtime/{include,lib} and others for CUDA 12. A CUDA toolkit of the system is used for what they lack, and
 # only if it has the same major version: libtorch_cuda.so loads the runtime of its own, and a process cannot use two.
 set(LibTorch_VERSION_WANTED 2.11.0)
@@ -36,8 +35,8 @@ find_package_handle_standard_args(LibTorch REQUIRED_VARS LibTorch_CPU_LIBRARY Li
   REASON_FAILURE_MESSAGE "run packaging/setup, or set CLEAVE_TORCH_DIR to the folder of an installed torch package")
 
 if(LibTorch_FOUND AND NOT TARGET LibTorch::cpu)
-  # The wheel's include folder has a newer fmt, and no library for it: compiled into every file it takes seconds each.
-  # The system's, which has one, goes in front.
+  # The wheel's include folder has a newer fmt without a library. Compiled into every file, it takes seconds per file.
+  # So the include path of the system's fmt, which has a library, comes first.
   find_path(LibTorch_SYSTEM_FMT fmt/format.h)
   set(systemFmt ${CMAKE_BINARY_DIR}/system-fmt)
   file(MAKE_DIRECTORY ${systemFmt})

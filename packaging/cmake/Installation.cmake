@@ -1,5 +1,5 @@
-# What `cmake --install` puts where. The programs find Cleave's own library beside themselves, LibTorch where this build
-# did, and their resources in ../share/cleave. packaging/bundle makes of it what brings its own LibTorch.
+# Files of `cmake --install`. The programs find Cleave's own library in their folder, LibTorch at this build's path,
+# and their resources in ../share/cleave. packaging/bundle makes packages with LibTorch from it.
 include(GNUInstallDirs)
 foreach(program cleave cleave-cli cleave-rank)
   if(TARGET ${program})
@@ -7,7 +7,7 @@ foreach(program cleave cleave-cli cleave-rank)
   endif()
 endforeach()
 if(TARGET cleave_nccl)
-  install(TARGETS cleave_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})  # cleave-rank looks beside itself
+  install(TARGETS cleave_nccl LIBRARY DESTINATION ${CMAKE_INSTALL_BINDIR})  # cleave-rank loads it from its own folder
 endif()
 if(CLEAVE_RANK_ONLY)
   return()
@@ -19,21 +19,21 @@ install(FILES packaging/desktop/cleave.desktop DESTINATION ${CMAKE_INSTALL_DATAD
 install(FILES packaging/desktop/cleave.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/mime/packages)
 install(FILES packaging/desktop/cleave.metainfo.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/metainfo
         RENAME org.cleave.cleave.metainfo.xml)
-# Pages and completions are what the programs say of themselves.
+# cleave-cli writes the man pages and completions.
 install(CODE "
   set(cli \"$<TARGET_FILE:cleave-cli>\")
   set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}\")
-  function(said file)
+  function(write_output file)
     get_filename_component(folder \"\${share}/\${file}\" DIRECTORY)
     file(MAKE_DIRECTORY \"\${folder}\")
     execute_process(COMMAND \"\${cli}\" \${ARGN} OUTPUT_FILE \"\${share}/\${file}\" COMMAND_ERROR_IS_FATAL ANY)
     message(STATUS \"Installing: \${share}/\${file}\")
   endfunction()
-  said(zsh/vendor-completions/_cleave completion zsh)
-  # bash and fish look for a file by the name of the program.
+  write_output(zsh/vendor-completions/_cleave completion zsh)
+  # bash and fish look for a file named after the program.
   foreach(program cleave cleave-cli cleave-rank)
-    said(man/man1/\${program}.1 reference --format man --program \${program})
-    said(bash-completion/completions/\${program} completion bash)
-    said(fish/vendor_completions.d/\${program}.fish completion fish)
+    write_output(man/man1/\${program}.1 manual --format man --program \${program})
+    write_output(bash-completion/completions/\${program} completion bash)
+    write_output(fish/vendor_completions.d/\${program}.fish completion fish)
   endforeach()
 ")

@@ -1,4 +1,4 @@
-/// What a text for strangers must not tell.
+/// Redaction removes secrets and identifying names from a text.
 #include "about/redaction.h"
 
 #include <QTest>

@@ -97,17 +97,18 @@ class TestFiles : public QObject {
     QVERIFY(fs::is_fifo(pipe));
     auto out = OutputFile::open(pipe);
     ::close(reader);
-    const auto broken = out->write("nobody listens");  // and the program lives on
-    QVERIFY(!broken && broken.error().message.ends_with("its reader is gone."));
+    const auto broken = out->write("nobody listens");  // the program goes on running
+    QVERIFY(!broken && broken.error().message.ends_with("its reader has closed the pipe."));
     QCOMPARE(entries(pipe.parent_path()), 1);
   }
 
-  /// As `cat > pipe` waits; a stop ends it, before there is a reader and when the reader does not read.
+  /// Opening and writing a pipe block, as `cat > pipe` does. A stop ends both, before a reader opens it and when the
+  /// reader does not read.
   void waitingForAPipesReaderCanBeStopped() {
     QTemporaryDir folder;
     const fs::path pipe = fs::path(folder.path().toStdString()) / "pipe";
     QCOMPARE(::mkfifo(pipe.c_str(), 0600), 0);
-    const std::string more(1 << 20, 'x');  // than a pipe holds
+    const std::string more(1 << 20, 'x');  // more than a pipe's buffer
     for (const bool hasReader : {false, true}) {
       const int reader = hasReader ? ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK) : -1;
       std::stop_source source;
@@ -120,7 +121,7 @@ class TestFiles : public QObject {
       QCOMPARE(result.error().message, fmt::format("Stopped while writing {}.", pipe.string()));
       if (hasReader) ::close(reader);
     }
-    // A reader who comes late and reads slowly gets all of it.
+    // A reader that opens late and reads slowly gets all bytes.
     auto written = std::async(std::launch::async, [&] { return writeFile(pipe, more); });
     const int reader = ::open(pipe.c_str(), O_RDONLY);
     std::string got;
@@ -132,7 +133,7 @@ class TestFiles : public QObject {
     QVERIFY(got == more);
   }
 
-  /// Of processes that were killed: the next output in the folder removes them, and nothing else.
+  /// The next output in the folder removes the files of killed processes, and no others.
   void whatKilledProcessesLeftIsSwept() {
     QTemporaryDir folder;
     const fs::path base = folder.path().toStdString();
@@ -154,7 +155,7 @@ class TestFiles : public QObject {
     fs::create_directory(kept.back());
     kept.push_back(base / ofPid(dead, "4.part"));
     fs::create_symlink(kept.front(), kept.back());
-    kept.push_back(named(ofPid(dead, "5.part")));  // another container's: its maker has the lock
+    kept.push_back(named(ofPid(dead, "5.part")));  // another container's file, whose process has the lock
     const int held = ::open(kept.back().c_str(), O_RDONLY | O_CLOEXEC);
     QCOMPARE(::flock(held, LOCK_EX), 0);
     if (::geteuid() == 0) {
@@ -184,11 +185,13 @@ class TestFiles : public QObject {
     const auto full = writeFile(base / "full", "does not fit");
     QVERIFY(!full);
     QCOMPARE(full.error().code, ErrorCode::Environment);
-    QCOMPARE(full.error().message, fmt::format("Cannot write {}: the disk is full.", (base / "full").string()));
+    QCOMPARE(full.error().message,
+             fmt::format("Cannot write {}: the disk is full. Free space, or write to another disk.",
+                         (base / "full").string()));
     QCOMPARE(entries(base), 3);
   }
 
-  /// What the shell does for `--json out > out`, and what /dev/stdout leads to.
+  /// The shell's `--json out > out`, and the target of /dev/stdout.
   void ourOwnOutputIsNotReplacedUnderUs() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "out";
@@ -216,7 +219,7 @@ class TestFiles : public QObject {
       QVERIFY(out && out->write("half of it"));
     }
     QCOMPARE(*readTextFile(base / "plan", 100), std::string("old"));
-    // As a full disk does: the write itself fails, in the middle.
+    // Like a full disk: the write itself fails, in the middle.
     rlimit limit{};
     ::getrlimit(RLIMIT_FSIZE, &limit);
     rlimit tight = limit;
@@ -234,9 +237,11 @@ class TestFiles : public QObject {
   void whatCannotBeWrittenIsOneSentence() {
     QTemporaryDir folder;
     const fs::path base = folder.path().toStdString();
-    QCOMPARE(writeFile(base, "x").error().message, fmt::format("Cannot write {}: it is a folder.", base.string()));
+    QCOMPARE(writeFile(base, "x").error().message,
+             fmt::format("Cannot write {}: it is a folder. Name a file.", base.string()));
     QCOMPARE(writeFile(base / "absent/x", "x").error().message,
-             fmt::format("Cannot write {0}/absent/x: the folder {0}/absent does not exist.", base.string()));
+             fmt::format("Cannot write {0}/absent/x: the folder {0}/absent does not exist. Create it first.",
+                         base.string()));
     QVERIFY(writeFile(base / std::string(255, 'n'), "names may be this long"));
   }
 
@@ -259,7 +264,7 @@ class TestFiles : public QObject {
     QVERIFY(writeFile(file, std::string(1000, 'x')));
     const auto text = readTextFile(file, 999);
     QVERIFY(!text);
-    QVERIFY(text.error().message.find("1000 bytes; at most 999") != std::string::npos);
+    QVERIFY(text.error().message.find("1000 bytes; the limit is 999") != std::string::npos);
   }
 
   void foldersPipesAndMissingFilesAreOneSentence() {

@@ -86,10 +86,10 @@ class BoundedJsonTest : public QObject {
     QVERIFY(parseJson("[1,2,3]", kWhere, {.elements = 4}));
     QVERIFY(errorOf(parseJson("[1,2,3,4]", kWhere, {.elements = 4})).contains("holds more than 4 values"));
     QVERIFY(parseJson("[1,2]", kWhere, {.bytes = 5}));
-    QVERIFY(errorOf(parseJson("[1,2] ", kWhere, {.bytes = 5})).contains("has 6 bytes of JSON; at most 5 are accepted"));
+    QVERIFY(errorOf(parseJson("[1,2] ", kWhere, {.bytes = 5})).contains("has 6 bytes of JSON; the limit is 5"));
   }
 
-  /// Counted before anything is built, so that a text of many small values costs no more memory than itself.
+  /// The text is counted before anything is built, so that a text of many small values does not multiply memory.
   void countsValuesExactly_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<int>("values");
@@ -184,7 +184,8 @@ class BoundedJsonTest : public QObject {
     std::optional<int> (*const parse)(std::string_view) = [](std::string_view word) {
       return word == "a" ? std::optional(1) : std::nullopt;
     };
-    QCOMPARE(errorOf(object->word("kind", parse)), QString("plan.kind is \"b\", which this program does not know."));
+    QCOMPARE(errorOf(object->word("kind", parse)),
+             QString("plan.kind is \"b\", which this version of Cleave does not know."));
     QVERIFY(!object->optionalInteger("absent").value());
   }
 

@@ -9,7 +9,7 @@ using namespace cleave;
 class TestQuantities : public QObject {
   Q_OBJECT
  private slots:
-  void oneOfAThingIsSingular() {
+  void countsOfOneAreSingular() {
     QCOMPARE(counted(1, "rank"), std::string("1 rank"));
     QCOMPARE(counted(2, "rank"), std::string("2 ranks"));
     QCOMPARE(counted(0, "try", "tries"), std::string("0 tries"));

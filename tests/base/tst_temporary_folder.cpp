@@ -12,7 +12,7 @@ using namespace cleave;
 
 namespace {
 
-/// A process that makes a folder, tells its path and lives until it is killed.
+/// A process that makes a folder, prints its path and lives until it is killed.
 struct Owner {
   pid_t pid = -1;
   fs::path folder;
@@ -73,11 +73,11 @@ class TestTemporaryFolder : public QObject {
     QVERIFY(fs::is_directory(dead.folder) && fs::is_directory(living.folder));
     QVERIFY(writeFile(dead.folder / "outputs", "x"));
     dead.kill();
-    QVERIFY(fs::exists(dead.folder));  // nobody was left to remove it
+    QVERIFY(fs::exists(dead.folder));  // its owner was killed before it could remove it
     const auto made = TemporaryFolder::make("cleave-test");
     QVERIFY(made);
     QVERIFY(!fs::exists(dead.folder));
-    QVERIFY(fs::is_directory(living.folder));  // others work beside us
+    QVERIFY(fs::is_directory(living.folder));  // tests may run in parallel
     living.kill();
     QVERIFY(TemporaryFolder::make("cleave-test"));
     QVERIFY(!fs::exists(living.folder));
@@ -85,7 +85,7 @@ class TestTemporaryFolder : public QObject {
 
   void foldersThatAreNotOursStay() {
     const fs::path parent = m_parent.path().toStdString();
-    // One without an owner's file was made by something else, one of another kind is swept by its own.
+    // A folder without a lock file was made by another program. A folder of another kind is removed by its own kind.
     fs::create_directory(parent / "cleave-test-abcdef");
     fs::create_directory(parent / "cleave-other-abcdef");
     QVERIFY(writeFile(parent / "cleave-other-abcdef" / "owner", ""));

@@ -1,10 +1,8 @@
-/// Texts that other programs read: bytes as base64, words for a shell.
+/// Texts for other programs: bytes as base64, lines on a terminal.
 #include "base/base64.h"
-#include "base/shell_word.h"
 #include "base/terminal_text.h"
 
 #include <QByteArray>
-#include <QProcess>
 #include <QTest>
 
 using namespace cleave;
@@ -36,17 +34,6 @@ class TestTextForms : public QObject {
                           "31m \xc2\xa0"),
              "\\x9b31m \xc2\xa0");
     QCOMPARE(terminalText(std::string("a\0b", 3)), "a\\x00b");
-  }
-
-  void aShellReadsAWordAsItWas() {
-    for (const char* word :
-         {"plain", "/a/path", "a b", "it's", "$HOME", "`id`", "a\"b", "*", "", "a\\b", "x;y", "#", "~", "ä"}) {
-      QProcess shell;
-      shell.start("sh", {"-c", "printf %s " + QString::fromStdString(shellWord(word))});
-      QVERIFY(shell.waitForFinished());
-      QCOMPARE(shell.readAllStandardOutput(), QByteArray(word));
-    }
-    QCOMPARE(shellWord("/a/plain-path_1.json"), "/a/plain-path_1.json");
   }
 };
 

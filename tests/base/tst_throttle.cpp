@@ -15,7 +15,7 @@ class TestThrottle : public QObject {
     QVERIFY(!throttle.isDue(start));
     QVERIFY(!throttle.isDue(start + 49ms));
     QVERIFY(throttle.isDue(start + 50ms));
-    // Counted from when it was due last, not from when it might have been.
+    // The period counts from the last true answer.
     QVERIFY(throttle.isDue(start + 180ms));
     QVERIFY(!throttle.isDue(start + 229ms));
     QVERIFY(throttle.isDue(start + 230ms));

@@ -1,6 +1,6 @@
 #pragma once
-/// Benchmarks of Cleave: each case is a function that measures something and reports numbers; `cleave-bench` prints one
-/// JSON line for each. A case lives in the file of its room and registers itself:
+/// Benchmarks of Cleave. Each case is a function that measures something and reports numbers. `cleave-bench` prints one
+/// JSON line per case. A case is in the file of its room and registers itself:
 ///
 ///     BENCH_CASE("solve/seek") {
 ///       bench.measure("seek_ms", [&] { cursor.seek(...); });
@@ -9,8 +9,8 @@
 ///
 ///     cleave-bench              every case
 ///     cleave-bench solve        the cases whose name contains "solve"
-///     cleave-bench view         the window against the limits it is held to
-///     cleave-bench --smoke      each measurement once, on small inputs where a case has them: whether all still run
+/// cleave-bench view         the window, compared with its limits
+/// cleave-bench --smoke      each measurement once, on small inputs if a case has them, to check that all still run
 ///     cleave-bench --list
 #include "base/result.h"
 
@@ -30,17 +30,16 @@ class Bench {
  public:
   using Number = std::variant<std::int64_t, double, std::string>;
   explicit Bench(bool isSmoke = false) : m_isSmoke(isSmoke) {}
-  /// Only whether the case runs is asked, not how fast: take the smaller input.
+  /// True with --smoke: use the smaller input, because only success counts, not speed.
   bool isSmoke() const { return m_isSmoke; }
 
-  /// Runs the work until it ran `runs` times (at least once) and reports the median in milliseconds, which it also
-  /// returns.
+  /// Runs the work `runs` times (at least once), and reports and returns the median in milliseconds.
   double measure(std::string_view name, const std::function<void()>& work, int runs = 5);
-  /// The same, but the least of the times: what the work costs while nothing else wants the processor.
+  /// The same with the minimum: the cost of the work on an otherwise idle processor.
   double least(std::string_view name, const std::function<void()>& work, int runs);
-  /// Reports a number beside the most that it should be; the case fails where it is three times as much.
+  /// Reports a number with its limit. The case fails at three times the limit.
   void hold(std::string_view name, double number, double limit);
-  /// The median, held against the limit in milliseconds.
+  /// Reports the median with a limit in milliseconds.
   void hold(std::string_view name, double limitMs, const std::function<void()>& work, int runs);
   void report(std::string_view name, double number) { m_numbers.emplace_back(name, number); }
   void report(std::string_view name, std::int64_t number) { m_numbers.emplace_back(name, number); }
@@ -48,7 +47,7 @@ class Bench {
   void report(std::string_view name, int number) { report(name, static_cast<std::int64_t>(number)); }
   void report(std::string_view name, std::string text) { m_numbers.emplace_back(name, std::move(text)); }
   const std::vector<std::pair<std::string, Number>>& numbers() const { return m_numbers; }
-  /// The names of what is far over its limit.
+  /// The names of measurements far over their limit.
   const std::vector<std::string>& excesses() const { return m_excesses; }
 
  private:
@@ -63,7 +62,7 @@ class Bench {
   std::vector<std::string> m_excesses;
 };
 
-/// The value, or the end of the case with the error's sentence.
+/// The value. An error ends the case with its message.
 template <class T>
 T need(Result<T> result) {
   if (!result) throw std::runtime_error(result.error().message);
@@ -77,7 +76,7 @@ struct Case {
   std::string_view name;
   void (*run)(Bench&);
 };
-/// Registered cases; their order is that of the link line, so `cleave-bench` sorts them by name.
+/// Registered cases. Their order depends on the link line, so `cleave-bench` sorts them by name.
 std::vector<Case>& cases();
 
 struct Registration {

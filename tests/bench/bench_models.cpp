@@ -1,7 +1,11 @@
-/// Published models from their configurations: opened, and planned for 1 to 16 ranks. A plan is what `plan --json`
+/// Opens published models from their configurations and plans them for 1 to 16 ranks. The plan is measured as in `plan
+/// --json` on an open model: search, reasons, rank program, JSON.
 /// makes once the model is open: search, reasons, rank program, JSON.
 #include "base/stopwatch.h"
-#include "pipeline/solve.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
+#include "plan/file/plan_file.h"
 #include "program/rank_program.h"
 #include "tests/bench/bench.h"
 
@@ -39,7 +43,7 @@ BENCH_CASE("models/published") {
       pipeline::SolveOptions options;
       options.ranks = ranks;
       options.record = false;
-      options.cost.memoryBudget = program::kMaxSize;  // some models fit on no few devices
+      options.cost.memoryBudget = program::kMaxSize;  // some models need many devices
       options.cost.profile = bench::need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
       const Stopwatch planning;
       const auto solved = bench::need(pipeline::solveModel(model, options));

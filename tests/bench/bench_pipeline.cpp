@@ -1,6 +1,9 @@
-/// The whole way on a 126-layer model without weights (405B's sizes): in this process, stage by stage, and as the
-/// programs users start.
-#include "pipeline/solve.h"
+/// The whole pipeline on a 126-layer model without weights (405B's sizes): in this process by stage, and as the
+/// programs that users start.
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
+#include "plan/file/plan_file.h"
 #include "tests/bench/bench.h"
 
 #include <cstdlib>
@@ -17,7 +20,7 @@ const std::string kModel = CLEAVE_SOURCE_DIR "/tests/data/models/llama-126-layer
 constexpr int kRanks =
     16;  // 812 GB of bfloat16 weights: the fewest ranks, a power of two, of the default device that hold them
 
-/// Runs a program of the build and answers whether it ended with 0; its output is thrown away.
+/// Runs a program of the build, discards its output, and returns true if it exited with 0.
 bool runs(const std::string& commandLine) {
   return std::system(("QT_QPA_PLATFORM=offscreen " CLEAVE_BIN_DIR "/" + commandLine + " >/dev/null 2>&1").c_str()) == 0;
 }
@@ -50,9 +53,9 @@ BENCH_CASE("program/plan-126-layers") {
 }
 
 BENCH_CASE("program/window-126-layers") {
-  // The script's shot is taken after the graph was painted, so the whole run bounds the time to first paint.
+  // The script's shot is taken after the first paint of the graph, so the whole run is an upper bound for it.
   char folder[] = "/tmp/cleave-bench-XXXXXX";
-  bench::need(::mkdtemp(folder) != nullptr, "No temporary folder can be made.");
+  bench::need(::mkdtemp(folder) != nullptr, "Cannot make a temporary folder.");
   const std::string script = std::string(folder) + "/open.script";
   std::ofstream(script) << "open " << kModel << "\nwait\nshot first\nquit\n";
   bool ended = true;

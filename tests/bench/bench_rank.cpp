@@ -1,7 +1,6 @@
-/// Ranks at work: two Gloo processes with a thread each against PyTorch's DTensor on the same model, loading against
-/// plain reads of the same file, memory against what was predicted, by kind and where there is much of it, and a run
-/// that tells much against one that tells nothing. The two sides of a ratio take turns, so that what else the machine
-/// does meets both.
+/// Ranks at work. Two Gloo processes with one thread each are compared with PyTorch's DTensor on the same model,
+/// loading with plain reads of the same file, memory with its prediction by kind and in total, and a watched run with
+/// an unwatched one. The two sides of a ratio take turns, so that other load on the machine affects both.
 #include "base/json.h"
 #include "base/output_file.h"
 #include "base/stopwatch.h"
@@ -9,9 +8,13 @@
 #include "base/unique_fd.h"
 #include "formats/safetensors.h"
 #include "launch/launcher.h"
-#include "pipeline/memory_account.h"
-#include "pipeline/report.h"
-#include "pipeline/solve.h"
+#include "pipeline/memory/predicted_memory.h"
+#include "pipeline/report/memory_account.h"
+#include "pipeline/report/report.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
+#include "plan/file/plan_file.h"
 #include "tests/bench/bench.h"
 
 #include <nlohmann/json.hpp>
@@ -42,7 +45,7 @@ struct LlamaSizes {
   std::int64_t sequence;
 };
 
-/// Of the comparison with DTensor: 8 layers as wide as they go before products alone decide.
+/// For the comparison with DTensor: 8 layers, as wide as possible before matrix products dominate.
 LlamaSizes comparedSizes(bool isSmoke) {
   if (isSmoke) return {2, 128, 352, 32, 512, 32};
   return {8, 512, 1408, 64, 4096, 128};
@@ -52,7 +55,7 @@ LlamaSizes loadedSizes(bool isSmoke) {
   if (isSmoke) return {2, 512, 1408, 64, 4096, 8};
   return {5, 2048, 5632, 128, 2048, 8};
 }
-/// More than 1 GiB of weights on each rank, and as many tokens as a step of some seconds has.
+/// More than 1 GiB of weights per rank, and enough tokens for a step of a few seconds.
 LlamaSizes rememberedSizes(bool isSmoke) {
   if (isSmoke) return comparedSizes(true);
   return {10, 2048, 5632, 128, 16384, 128};
@@ -64,13 +67,13 @@ double median(std::vector<double> numbers) {
   return numbers[numbers.size() / 2];
 }
 
-/// What the work takes while nobody else wants the processor.
+/// The time of the work on an otherwise idle processor.
 double least(const std::vector<double>& times) {
   bench::need(!times.empty(), "Nothing was measured.");
   return *std::min_element(times.begin(), times.end());
 }
 
-/// User and system time of all ended ranks together: what else the machine does counts for little in it.
+/// User and system time of all ended ranks. Other load on the machine hardly affects it.
 double processorMsOfChildren() {
   rusage used{};
   bench::need(::getrusage(RUSAGE_CHILDREN, &used) == 0, "The kernel does not say what children used.");
@@ -104,7 +107,7 @@ std::vector<formats::NamedType> weightsOf(const LlamaSizes& sizes) {
 /// The one file of the weights of a model.
 fs::path weightFile(const fs::path& folder) { return folder / "model.safetensors"; }
 
-/// What a value is depends on where its tensor stands among the others.
+/// A value depends on its tensor's index.
 void writeWeights(const fs::path& folder, const LlamaSizes& sizes) {
   const std::vector<formats::NamedType> weights = weightsOf(sizes);
   auto writer = bench::need(formats::SafetensorsWriter::open(weightFile(folder), weights));
@@ -123,7 +126,7 @@ void writeWeights(const fs::path& folder, const LlamaSizes& sizes) {
   bench::need(writer.finish().has_value(), "The weights cannot be written.");
 }
 
-/// What ranks need to make up the weights themselves.
+/// The configuration, for ranks that make random weights.
 void writeConfig(const fs::path& folder, const LlamaSizes& sizes) {
   fs::create_directories(folder);
   const nlohmann::json config{{"architectures", {"LlamaForCausalLM"}},
@@ -181,15 +184,15 @@ Planned planned(const fs::path& folder, const LlamaSizes& sizes, const fs::path&
   return result;
 }
 
-/// What ranks did; figures are those of the slowest and of the largest.
+/// The results of a run. Times are of the slowest rank, memory of the largest.
 struct RanksRun {
   double stepMs = 0;            ///< median of the passes
-  std::vector<double> stepsMs;  ///< of training, each
-  std::vector<double> losses;   ///< of training, each; of passes one
+  std::vector<double> stepsMs;  ///< one per training step
+  std::vector<double> losses;   ///< one per training step; a single one for passes
   double loadingMs = 0;
-  std::int64_t bytesRead = 0;  ///< of weights, by all
+  std::int64_t bytesRead = 0;  ///< bytes of weights, over all ranks
   std::int64_t peakOfProcess = 0, peakOfProgram = 0;
-  std::vector<protocol::MemoryAccount> memory;  ///< by rank, where --times asks for it
+  std::vector<protocol::MemoryAccount> memory;  ///< by rank, with --times
 };
 
 RanksRun runRanks(const Planned& planned, std::vector<std::string> arguments) {
@@ -218,7 +221,7 @@ RanksRun runRanks(const Planned& planned, std::vector<std::string> arguments) {
     run.stepsMs.push_back(static_cast<double>(step->microseconds) / 1e3);
     run.losses.push_back(step->loss);
   }));
-  if (!outcome.succeeded) throw std::runtime_error("A rank failed: " + outcome.firstFailure->lastWords);
+  if (!outcome.succeeded) throw std::runtime_error("A rank failed: " + outcome.firstFailure->lastMessage);
   for (const auto& result : outcome.results) {
     run.stepMs = std::max(run.stepMs, static_cast<double>(result->stepMicroseconds) / 1e3);
     run.bytesRead += result->bytesRead;
@@ -229,13 +232,13 @@ RanksRun runRanks(const Planned& planned, std::vector<std::string> arguments) {
   return run;
 }
 
-/// The median without the first step, which gets its memory from the system.
+/// The median without the first step, which also allocates its memory.
 double warmStep(const std::vector<double>& stepsMs) {
   bench::need(stepsMs.size() > 1, "Fewer than two steps were taken.");
   return median({stepsMs.begin() + 1, stepsMs.end()});
 }
 
-/// One turn of dtensor_llama.py: its answer, or a string that says why there is none.
+/// One run of dtensor_llama.py: its answer, or a string with the reason why it cannot run.
 nlohmann::json runDTensor(const fs::path& folder, const fs::path& tokens, int passes, int steps) {
   if (!fs::exists(CLEAVE_TORCH_PYTHON))
     return fmt::format("There is no Python beside the LibTorch of this build ({}).", CLEAVE_TORCH_PYTHON);
@@ -256,7 +259,7 @@ nlohmann::json runDTensor(const fs::path& folder, const fs::path& tokens, int pa
   throw std::runtime_error("dtensor_llama.py failed: " + words.str());
 }
 
-/// Both compute the same, or their times say nothing.
+/// Both sides must compute the same losses, or their times are not comparable.
 void needSameLosses(const std::vector<double>& own, const nlohmann::json& of) {
   const auto theirs = of["losses"].get<std::vector<double>>();
   const std::size_t count = std::min(own.size(), theirs.size());
@@ -273,7 +276,7 @@ std::vector<double> milliseconds(const nlohmann::json& of) {
   return result;
 }
 
-/// What dd does: reads a file into one buffer again and again, 1 MiB at once.
+/// Like dd: reads a file into one buffer repeatedly, 1 MiB at a time.
 double plainReadMs(const fs::path& file) {
   constexpr std::size_t kAtOnce = 1 << 20;
   const UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -285,7 +288,7 @@ double plainReadMs(const fs::path& file) {
   return reading.milliseconds();
 }
 
-/// Whoever reads the file next has it from the disk.
+/// Drops the file from the page cache, so that the next read comes from the disk.
 void forgetPages(const fs::path& file) {
   const UniqueFd descriptor(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   bench::need(descriptor.isOpen() && ::fsync(descriptor.get()) == 0, "The weights cannot be opened.");
@@ -295,7 +298,7 @@ void forgetPages(const fs::path& file) {
 double inMegabytes(std::int64_t bytes) { return static_cast<double>(bytes) / 1e6; }
 double inMebibytes(std::int64_t bytes) { return static_cast<double>(bytes) / (1 << 20); }
 
-/// What was measured of the rank that held most beside what was predicted, as a whole and by kind.
+/// Reports the measured and predicted memory of the largest rank, in total and by kind.
 void reportMemory(bench::Bench& bench, const std::string& of, const RanksRun& ran, const plan::Plan& plan) {
   const auto most = std::max_element(ran.memory.begin(), ran.memory.end(),
                                      [](const auto& a, const auto& b) { return a.peak < b.peak; });
@@ -374,7 +377,7 @@ BENCH_CASE("rank/loading") {
     const Planned plan = planned(folder / "model", sizes, folder / fmt::format("{}.json", ranks), ranks, Work::Forward);
     for (const bool isFromDisk : {true, false}) {
       const auto prepare = [&] { isFromDisk ? forgetPages(file) : void(plainReadMs(file)); };
-      // The least of each: a read that is over within a time slice meets nobody, loading meets whoever is there.
+      // The minimum of each: a short read is rarely interrupted, but loading usually is.
       std::vector<double> reads, loadings;
       for (int round = 0; round < (bench.isSmoke() ? 1 : 7); ++round) {
         prepare();
@@ -430,7 +433,7 @@ BENCH_CASE("rank/watching") {
   };
   for (int round = 0; round < (isSmoke ? 1 : 15); ++round) {
     const double quiet = take("--quiet", quietMs, unrecordedMs);
-    // Of the last step the times are recorded.
+    // --times records the last step only.
     processorRatios.push_back(take("--times", watchedMs, recordedMs) / quiet);
   }
   bench.report("quiet_step_ms", least(quietMs));

@@ -20,7 +20,8 @@ std::shared_ptr<const Problem> problemOf(const test::LlamaSizes& sizes, int rank
   return problem;
 }
 
-/// Tiny Llama under tensor parallelism with a pin that no plan meets: four times the tries for each further layer.
+/// Tiny Llama under tensor parallelism with a pin that no plan satisfies. Each additional layer multiplies the tries by
+/// four.
 std::shared_ptr<const Problem> exploding(std::int64_t layers) {
   return problemOf({.layers = layers, .hasLoss = false}, 2, {"lm_head=row"});
 }
@@ -88,7 +89,7 @@ BENCH_CASE("solve/126-layers") {
   }
 }
 
-/// The whole of what `optimal` answers for 405B's sizes: without a budget that binds, with one, the front, regrets.
+/// All answers of `optimal` for 405B's sizes: without a binding budget, with one, the front, regrets.
 BENCH_CASE("solve/126-layers-optimal") {
   for (const bool isTraining : {false, true}) {
     Problem problem = *problemOf(llama405B(), 8);
@@ -96,7 +97,7 @@ BENCH_CASE("solve/126-layers-optimal") {
     problem.context.sequenceParallel = rules::SequenceParallel::Auto;
     problem.cost.isTraining = isTraining;
     problem.cost.memoryBudget = 1ll << 60;
-    // A slow link: whole layers are fast, split ones small.
+    // A slow link: replicated layers are fast, split ones are small.
     problem.cost.profile.linkBytesPerSecond = 2e9;
     const std::string kind = isTraining ? "training" : "inference";
     std::vector<NodeId> layers;
@@ -128,7 +129,7 @@ BENCH_CASE("solve/126-layers-optimal") {
     bench.measure(
         kind + "_best_10_ms", [&] { CLEAVE_CHECK(optimum.best(10, visit)->plans == 10, "plans"); }, 3);
     if (front.points.size() < 2) continue;
-    // Between the fastest plan and the smallest, so that it binds.
+    // Between the fastest plan and the smallest one, so that the budget binds.
     problem.cost.memoryBudget = (optimum.cost().bytes() + front.points.back().bytes) / 2;
     result = measured(bench, kind + "_budget", problem);
     if (!result.optimum) continue;
@@ -140,9 +141,8 @@ BENCH_CASE("solve/126-layers-optimal") {
   }
 }
 
-/// Time for each node must not grow with the graph. Every size solves graphs of as many nodes in all, each graph once
-/// before any comes again, so that a small one does not lie in the processor's cache while a large one is fetched from
-/// memory.
+/// The time per node must not grow with the graph. All sizes have the same total number of nodes, and each graph is
+/// solved once before any is repeated, so that the cache does not favour small graphs.
 BENCH_CASE("solve/nodes") {
   const std::int64_t mostLayers = bench.isSmoke() ? 13 : 1333;
   for (const Engine engine : {Engine::Reference, Engine::Learning, Engine::Optimal}) {

@@ -1,5 +1,5 @@
-// The window: what it costs to open a model, unfold a module, step, seek, pan and zoom, each to the painted frame and
-// held against the limits below: a second to open, a frame of 60 Hz for a step, of 30 Hz for a pan.
+// The window: the time to open a model, unfold a module, step, seek, pan and zoom, each until the frame is painted.
+// Limits: one second to open, one frame at 60 Hz for a step, at 30 Hz for a pan.
 #include <time.h>
 
 #include <QApplication>
@@ -48,7 +48,7 @@ struct Program {
   std::unique_ptr<QApplication> app;
 };
 
-/// Milliseconds that this thread has computed, whatever else the machine does.
+/// Processor time of this thread in milliseconds, independent of other load.
 double threadMs() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -134,7 +134,7 @@ void unfold(bench::Bench& bench, MainWindow& window) {
     view.collapse(open);
     frame();
   }
-  bench.hold("first_unfold_ms", times.front(), kUnfoldLimit);  // lays it out; the others are equal to it
+  bench.hold("first_unfold_ms", times.front(), kUnfoldLimit);  // with layout; the others reuse it
   std::sort(times.begin(), times.end());
   bench.hold("unfold_ms", times[times.size() / 2], kUnfoldLimit);
 }
@@ -155,7 +155,7 @@ void walk(bench::Bench& bench, MainWindow& window) {
       kFrames);
 }
 
-/// As Shift and the wheel do.
+/// Like Shift and the wheel.
 void pan(GraphView& view, int by) {
   const QPointF middle = QRectF(view.viewport()->rect()).center();
   QWheelEvent event(middle, view.viewport()->mapToGlobal(middle), {}, {0, by}, Qt::NoButton, Qt::ShiftModifier,
@@ -213,7 +213,7 @@ void useAll(bench::Bench& bench, const QString& path, double openLimit) {
   bench.hold("close_ms", static_cast<double>(clock.elapsed()), kCloseLimit);
 }
 
-/// The bundled 126 layers with another number of them.
+/// The bundled 126-layer model with another number of layers.
 QString modelOf(const QTemporaryDir& folder, int layers) {
   QFile source(QStringLiteral(CLEAVE_SOURCE_DIR "/tests/data/models/llama-126-layers/config.json"));
   bench::need(source.open(QFile::ReadOnly), "the configuration of 126 layers is missing");
@@ -225,7 +225,7 @@ QString modelOf(const QTemporaryDir& folder, int layers) {
   return folder.path();
 }
 
-/// A recorded search over a graph of so many nodes at least.
+/// A recorded search over a graph with at least this number of nodes.
 QString traceOf(const QTemporaryDir& folder, std::size_t nodes) {
   const std::size_t perLayer =
       (test::llamaGraph({.layers = 3})->nodes.size() - test::llamaGraph({.layers = 2})->nodes.size());
@@ -259,7 +259,7 @@ BENCH_CASE("view/080-layers") {
   useAll(bench, modelOf(folder, bench.isSmoke() ? 8 : 80), kOpenLimit);
 }
 
-/// As many operators as torch.export makes of a Llama of 80 layers.
+/// As many operators as torch.export produces for an 80-layer Llama.
 BENCH_CASE("view/exported") {
   const Program program;
   const QTemporaryDir folder;

@@ -1,10 +1,10 @@
-"""The rival of `cleave-bench rank`: a plain Llama that PyTorch's DTensor splits over two Gloo processes.
+"""The baseline of `cleave-bench rank`: a plain Llama that PyTorch's DTensor splits over two Gloo processes.
 
     python dtensor_llama.py MODEL_FOLDER INPUT.safetensors [--passes N] [--train-steps N] [--lr X]
 
 The model is eager torch.nn: RMSNorm, RoPE, SDPA, SwiGLU, cross entropy over split logits (loss_parallel). It reads the
-same files as cleave-rank does. Prints one JSON line: the losses and the microseconds of each pass and of each AdamW
-step, of which the bench takes what it wants. Where this Python cannot do that, the line says why: {"skipped": "..."}.
+same files as cleave-rank. Prints one JSON line with the losses and the microseconds of each pass and of each AdamW
+step. If this Python cannot run it, the line contains the reason: {"skipped": "..."}.
 """
 
 import argparse
@@ -115,7 +115,7 @@ def make_model(config):
 
         def forward(self, ids, labels):
             logits = self.lm_head(self.model(ids))
-            # Position i is asked for token i + 1; the last one for none.
+            # Position i predicts token i + 1. The last position has no target.
             shifted = functional.pad(labels[:, 1:], (0, 1), value=-100)
             return functional.cross_entropy(logits.flatten(0, 1), shifted.flatten(), ignore_index=-100)
 
@@ -211,7 +211,7 @@ def main():
     with socket.socket() as any_port:
         any_port.bind(("127.0.0.1", 0))
         port = any_port.getsockname()[1]
-    # Forked: what is imported is imported once.
+    # Forked, so that the modules are imported only once.
     context = processes.get_context("fork")
     answers = context.SimpleQueue()
     processes.start_processes(run_rank, (port, arguments, answers), nprocs=RANKS, start_method="fork")

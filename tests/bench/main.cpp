@@ -32,7 +32,7 @@ double Bench::measure(std::string_view name, const std::function<void()>& work, 
 }
 
 void Bench::hold(std::string_view name, double number, double limit) {
-  constexpr double kTolerated = 3;  // a machine may be slow or busy, but not that much
+  constexpr double kTolerated = 3;  // tolerates slow or busy machines
   report(name, number);
   report(fmt::format("{}_limit", name), limit);
   if (!m_isSmoke && number > kTolerated * limit) m_excesses.emplace_back(name);
@@ -52,7 +52,7 @@ namespace {
 constexpr const char* kHelp =
     "Usage: cleave-bench [--smoke] [--list] [NAME]\n"
     "Runs the benchmarks whose name contains NAME (all without it) and prints one JSON line for each.\n"
-    "  --smoke  each measurement once and on small inputs: whether all of them still run\n"
+    "  --smoke  run each measurement once on small inputs, to check that all still run\n"
     "  --list   their names only\n"
     "  --help   this text\n"
     "Exit code: 0, or 1 when a case failed, or 2 for bad usage.\n";
@@ -83,7 +83,7 @@ Result<Wanted> parseArguments(int argc, char** argv) {
   return wanted;
 }
 
-/// False when the case failed; its line then says why.
+/// False if the case failed. Its line then contains the error.
 bool runCase(const Case& c, const Wanted& wanted) {
   nlohmann::ordered_json line{{"case", c.name}};
   bool succeeded = true;

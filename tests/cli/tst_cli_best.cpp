@@ -1,4 +1,4 @@
-// `plan --best K`: the plan and the next best ones.
+// `best --count K`: the best plan and the next best ones.
 #include "tests/support/cli_json.h"
 
 #include <QJsonArray>
@@ -11,7 +11,7 @@ using namespace cleave::test;
 
 namespace {
 
-/// What tells a listed plan apart: the layers and the redistributions that are not those of the first.
+/// The identity of a listed plan: its layers and redistributions that differ from the first plan's.
 QByteArray changesOf(const QJsonValue& plan) {
   QJsonArray both{plan["changes"], plan["redistributions"]};
   return QJsonDocument(both).toJson();
@@ -28,7 +28,7 @@ QSet<QByteArray> distinct(const QJsonArray& plans) {
 class TestCliBest : public QObject {
   Q_OBJECT
  private slots:
-  /// The transient peak makes the budget binding: most plans that keep it without the peak do not keep it.
+  /// The transient peak makes the budget binding: most plans within the budget exceed it with their peak.
   void beginsWithThePlanUnderABudgetThatThePeakBinds_data() {
     QTest::addColumn<QString>("ranks");
     QTest::newRow("2 ranks") << "2";
@@ -36,9 +36,9 @@ class TestCliBest : public QObject {
   }
   void beginsWithThePlanUnderABudgetThatThePeakBinds() {
     QFETCH(QString, ranks);
-    const QStringList base{"plan", bundled("seven-layers"), "--memory-budget", "1400KiB", "--ranks", ranks};
-    const QJsonObject cost = json(base)["cost"].toObject();
-    const QJsonArray plans = json(base + QStringList{"--best", "3"})["plans"].toArray();
+    const QStringList asked{bundled("seven-layers"), "--memory-budget", "1400KiB", "--ranks", ranks};
+    const QJsonObject cost = json(QStringList{"plan"} + asked)["cost"].toObject();
+    const QJsonArray plans = json(QStringList{"best", "--count", "3"} + asked)["plans"].toArray();
     QCOMPARE(plans.size(), 3);
     QCOMPARE(plans[0]["step_fs"].toInteger(), cost["step_fs"].toInteger());
     QCOMPARE(plans[0]["rank_bytes"].toInteger(), cost["rank_bytes"].toInteger());
@@ -48,15 +48,15 @@ class TestCliBest : public QObject {
   }
 
   void noTwoDifferOnlyInHowValuesArePlaced() {
-    const QJsonArray plans = json({"plan", model("llama"), "--best", "30"})["plans"].toArray();
+    const QJsonArray plans = json({"best", model("llama"), "--count", "30"})["plans"].toArray();
     QCOMPARE(plans.size(), 30);
     QCOMPARE(distinct(plans).size(), plans.size());
     for (qsizetype i = 2; i < plans.size(); ++i)
       QVERIFY(plans[i]["step_fs"].toInteger() >= plans[i - 1]["step_fs"].toInteger());
   }
 
-  void whatIsRedistributedTellsPlansApart() {
-    const QStringList base{"plan", model("llama"), "--engine", "optimal", "--best", "30", "--slack", "0"};
+  void redistributionsMakePlansDistinct() {
+    const QStringList base{"best", model("llama"), "--engine", "optimal", "--count", "30", "--slack", "0"};
     const QString value = "model.layers.1.mlp.down_proj";
     const QJsonArray plans = json(base + QStringList{"--redistribute", value})["plans"].toArray();
     QCOMPARE(plans.size(), 30);
@@ -64,19 +64,18 @@ class TestCliBest : public QObject {
   }
 
   void saysWhenThereAreNoMore() {
-    const QStringList base{"plan", model("llama"), "--ranks", "1", "--best", "5"};
+    const QStringList base{"best", model("llama"), "--ranks", "1", "--count", "5"};
     const QJsonObject answer = json(base);
     QCOMPARE(answer["plans"].toArray().size(), 1);
     QVERIFY(answer["proved"].toBool());
-    const Finished said = cli(base);
-    QVERIFY2(
-        said.out.contains("There are no more: any other plan within the budget of 80 GiB differs from this one only "
-                          "in how values are placed, not in a layer's strategy."),
-        said.out.constData());
+    const Finished done = cli(base);
+    QVERIFY2(done.out.contains("No more plans exist within the budget of 80 GiB: the others differ from this one only "
+                               "in the placement of values."),
+             done.out.constData());
   }
 
   void aThousandAreListed() {
-    const Finished done = cli({"plan", bundled("tiny-llama"), "--best", "1000", "--json", "-"});
+    const Finished done = cli({"best", bundled("tiny-llama"), "--count", "1000", "--json", "-"});
     QVERIFY2(done.exitCode == 0, done.err.constData());
     QVERIFY2(done.err.contains("list plans"), done.err.constData());
     const QJsonArray plans = QJsonDocument::fromJson(done.out)["plans"].toArray();
@@ -85,9 +84,9 @@ class TestCliBest : public QObject {
   }
 
   void moreThanAThousandAreRefused() {
-    const Finished done = cli({"plan", bundled("tiny-llama"), "--best", "1001"});
+    const Finished done = cli({"best", bundled("tiny-llama"), "--count", "1001"});
     QCOMPARE(done.exitCode, 2);
-    QVERIFY2(done.err.contains("--best") && done.err.contains("1000"), done.err.constData());
+    QVERIFY2(done.err.contains("--count") && done.err.contains("1000"), done.err.constData());
   }
 };
 

@@ -1,4 +1,4 @@
-/// `run --bisect` on real ranks: split models that compute the same, and those that do not, which name where it begins.
+/// `bisect` on real ranks, with split models that compute the same and with faults, whose first difference is named.
 #include "tests/support/cli_json.h"
 #include "tests/support/safetensors_edit.h"
 
@@ -16,10 +16,10 @@ using namespace cleave::test;
 namespace {
 
 QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
 QStringList bisect(const QString& model, int ranks) {
-  return QStringList{"run", model, "--bisect", "--ranks", QString::number(ranks)} + kSplit;
+  return QStringList{"bisect", model, "--ranks", QString::number(ranks)} + kSplit;
 }
 
 QByteArray refusal(const QStringList& arguments) {
@@ -50,7 +50,7 @@ class TestCliBisect : public QObject {
     QCOMPARE(found["values"].toArray().size(), found["compared"].toInteger());
   }
 
-  /// A rule that takes the softmax of a rank's features for its part of the softmax of all lets the search split it.
+  /// A wrong rule lets the search split a softmax along its features: each rank then normalizes only its part.
   void namesTheOperatorWhoseRuleIsWrong() {
     const QString model = QStringLiteral(CLEAVE_TEST_DATA "/exported/softmax-of-features.pt2");
     QVERIFY(json(bisect(model, 2))["agrees"].toBool());
@@ -67,12 +67,12 @@ class TestCliBisect : public QObject {
     for (const QJsonValue& input : found["inputs"].toArray()) QCOMPARE(input["outside"].toInteger(), 0);
     QVERIFY(!found["inputs"].toArray().isEmpty());
     QVERIFY2(run.out.startsWith("First difference: `_softmax"), run.out.constData());
-    QVERIFY2(run.out.contains("What it is computed from agrees: `"), run.out.constData());
+    QVERIFY2(run.out.contains("Its inputs agree: `"), run.out.constData());
     QVERIFY2(run.err.contains("CLEAVE_TEST_BROKEN_RULE breaks the rule of `aten::_softmax` on purpose"),
              run.err.constData());
   }
 
-  /// A plan file by which a rank reads the weights of another layer.
+  /// A plan file that makes a rank read another layer's weights.
   void namesAParameterThatIsLoadedWrongly() {
     const QTemporaryDir folder;
     const QString plan = folder.filePath("plan.json");
@@ -99,23 +99,23 @@ class TestCliBisect : public QObject {
     QVERIFY(file.open(QIODevice::WriteOnly | QIODevice::Truncate));
     file.write(QJsonDocument(document).toJson());
     file.close();
-    const QJsonObject found = json({"run", plan, "--bisect"}, 1);
+    const QJsonObject found = json({"bisect", plan}, 1);
     QCOMPARE(found["first"]["value"].toString(), name);
     QCOMPARE(found["first"]["largest"]["rank"].toInt(), 1);
   }
 
-  /// A float32 copy of a bfloat16 value is rounded as that is.
-  void halfPrecisionIsHeldToItsOwnRounding_data() {
+  /// A float32 copy of a bfloat16 value has the rounding of bfloat16.
+  void halfPrecisionHasItsOwnRounding_data() {
     QTest::addColumn<QString>("name");
     for (const char* name : {"qwen3", "gemma2", "granite"}) QTest::newRow(name) << name;
   }
-  void halfPrecisionIsHeldToItsOwnRounding() {
+  void halfPrecisionHasItsOwnRounding() {
     QFETCH(QString, name);
     const QJsonObject found = json(bisect(family(name), 2) + QStringList{"--seq", "16", "--dtype", "bfloat16"});
     QVERIFY(found["agrees"].toBool());
   }
 
-  /// Equal on both sides, and what somebody looks for whose run has no numbers.
+  /// NaN is equal on both sides. A user whose run gives NaN wants to know where it begins.
   void namesTheFirstValueThatIsNotANumber() {
     const QTemporaryDir folder;
     const QString model = folder.filePath("model");
@@ -127,9 +127,9 @@ class TestCliBisect : public QObject {
     QVERIFY(found["agrees"].toBool());
     QCOMPARE(found["first_not_a_number"]["value"].toString(), "model.layers.1.mlp.up_proj.weight");
     QCOMPARE(found["first_not_a_number"]["outside"].toInt(), 1);
-    const Finished said = cli({"run", model, "--ranks", "2", "--prompt", "5,6", "--generate", "2"});
+    const Finished said = cli({"generate", model, "--ranks", "2", "--prompt", "5,6", "--tokens", "2"});
     QCOMPARE(said.exitCode, 3);
-    QVERIFY2(said.err.contains("The logits are not numbers, so that no token is the likeliest"), said.err.constData());
+    QVERIFY2(said.err.contains("The logits are NaN, so there is no next token."), said.err.constData());
   }
 
   void comparesWithAnotherPlan() {
@@ -145,18 +145,17 @@ class TestCliBisect : public QObject {
     QCOMPARE(found["compared_with"].toString(), "the other plan on 4 ranks");
     const Finished apart = cli(bisect(family("llama"), 2) + QStringList{"--seq", "8", "--against", other});
     QCOMPARE(apart.exitCode, 3);
-    QVERIFY2(apart.err.contains("The plans are for other inputs"), apart.err.constData());
+    QVERIFY2(apart.err.contains("The plans have different inputs"), apart.err.constData());
     const Finished foreign = cli(bisect(family("qwen3"), 2) + QStringList{"--seq", "16", "--against", other});
     QCOMPARE(foreign.exitCode, 3);
-    QVERIFY2(foreign.err.contains("The plans are of different models: Qwen3ForCausalLM in "), foreign.err.constData());
+    QVERIFY2(foreign.err.contains("The plans are for different models: Qwen3ForCausalLM in "), foreign.err.constData());
   }
 
-  void refusesWhatItDoesNotDo() {
+  void refusesFlagsOfOtherCommands() {
     QVERIFY(refusal({"run", family("llama"), "--against", family("llama/config.json")})
-                .contains("--against is what --bisect compares with: add --bisect."));
-    QVERIFY(
-        refusal(bisect(family("llama"), 2) + QStringList{"--train-steps", "2"}).contains("leave --train-steps out"));
-    QVERIFY(refusal(bisect(family("llama"), 2) + QStringList{"--no-check"}).contains("leave --no-check out"));
+                .contains("--against is a flag of cleave-cli bisect: leave it out, or bisect."));
+    for (const char* flag : {"--steps", "--no-check", "--mesh", "--output"})
+      QVERIFY(refusal(bisect(family("llama"), 2) + QStringList{flag, "2"}).contains(flag));
   }
 };
 

@@ -1,5 +1,5 @@
-/// `cleave-cli calibrate` with real ranks: the profile it writes is one to plan with, and nothing is left behind where
-/// it fails. Figures are only held to be positive: how fast a machine is, no test knows.
+/// `cleave-cli calibrate` with real ranks: plans accept its profile, and a failure leaves no file. Figures are only
+/// checked to be positive, because a test does not know how fast a machine is.
 #include "tests/support/cli_process.h"
 
 #include <QDir>
@@ -40,7 +40,7 @@ QString complaintAbout(const QJsonObject& profile) {
   return profile["sources"].toArray().size() == 3 ? QString() : "sources";
 }
 
-/// Processes that were started by one.
+/// The child processes of a process.
 QList<pid_t> childrenOf(qint64 parent) {
   QList<pid_t> found;
   for (const QString& name : QDir("/proc").entryList(QDir::Dirs)) {
@@ -52,7 +52,7 @@ QList<pid_t> childrenOf(qint64 parent) {
   return found;
 }
 
-/// A calibration that has come to measuring.
+/// A calibration that is measuring.
 class Calibrating {
  public:
   explicit Calibrating(const QString& output) {
@@ -82,7 +82,7 @@ class Calibrating {
 class TestCliCalibrate : public QObject {
   Q_OBJECT
  private slots:
-  /// Over what lies there, as every output is written.
+  /// The profile replaces an existing file.
   void plansAreMadeWithTheProfile() {
     QTemporaryDir folder;
     const QString file = folder.filePath("my 'own'.json");
@@ -95,7 +95,7 @@ class TestCliCalibrate : public QObject {
     QCOMPARE(complaintAbout(profile), QString());
     QCOMPARE(entriesOf(folder.path()).size(), 1);
     QVERIFY(!QString::fromUtf8(contentOf(file)).contains(folder.path()));
-    // The command that it names works, as a shell reads it.
+    // The command that it prints works in a shell.
     const auto named = QRegularExpression("^  cleave-cli (plan MODEL .*)$", QRegularExpression::MultilineOption)
                            .match(QString::fromUtf8(done.out));
     QVERIFY2(named.hasMatch(), done.out.constData());
@@ -112,11 +112,11 @@ class TestCliCalibrate : public QObject {
     QCOMPARE(complaintAbout(QJsonDocument::fromJson(done.out).object()), QString());
   }
 
-  void withoutAnOutputItIsOnlySaid() {
+  void withoutAnOutputTheProfileIsNotSaved() {
     const Finished done = cli({"calibrate", "--backend", "gloo"});
     QVERIFY2(done.exitCode == 0, done.err.constData());
-    QVERIFY2(done.out.contains("Nothing was written: --output FILE"), done.out.constData());
-    for (const char* phrase : {"products in float32", "all_reduce", "16 MiB", "% at worst"})
+    QVERIFY2(done.out.contains("Not saved. --output FILE writes this device profile"), done.out.constData());
+    for (const char* phrase : {"products in float32", "all_reduce", "16 MiB", "Largest error"})
       QVERIFY2(done.out.contains(phrase), done.out.constData());
   }
 
@@ -126,12 +126,12 @@ class TestCliCalibrate : public QObject {
     const auto row = [](const char* name, QStringList arguments, const char* phrase) {
       QTest::newRow(name) << arguments << QByteArray(phrase);
     };
-    row("one rank", {"--ranks", "1"}, "At least 2 ranks are needed");
+    row("one rank", {"--ranks", "1"}, "Use at least 2 ranks");
     row("no rank", {"--ranks", "0"}, "0 ranks are not possible");
-    row("too many", {"--ranks", "1025"}, "choose between 2 and 1024");
-    row("no number", {"--ranks", "two"}, "that is no value for this option");
+    row("too many", {"--ranks", "1025"}, "Use 2 to 1024 ranks");
+    row("no number", {"--ranks", "two"}, "the option does not take this value");
     row("another backend", {"--backend", "mpi"}, "write auto, gloo or nccl");
-    row("what it does not take", {"model"}, "cleave-cli --help");
+    row("an argument", {"model"}, "cleave-cli --help");
   }
   void wrongUseIsRefusedBeforeAnythingRuns() {
     QFETCH(QStringList, arguments);

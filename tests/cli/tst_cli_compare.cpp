@@ -1,5 +1,5 @@
-/// What a run is compared with, and what it says of the comparison: expectations that hold or do not, that are of
-/// something else, that would hold of anything.
+/// The comparison of a run: expectations that are met, that are not met, that are of another model, and that any
+/// output would meet.
 #include "tests/support/cli_json.h"
 #include "tests/support/safetensors_edit.h"
 
@@ -17,7 +17,7 @@ namespace {
 
 QJsonObject report(const QStringList& arguments) { return json(QStringList{"run"} + arguments); }
 
-/// Of llama, with its expected.safetensors altered, as `flag` takes it.
+/// Runs llama with an altered expected.safetensors as the argument of `flag`.
 Finished runWith(const QString& flag, const Alteration& alter) {
   const QTemporaryDir folder;
   const QString file = folder.filePath("altered.safetensors");
@@ -34,7 +34,7 @@ Q_DECLARE_METATYPE(Alteration)
 class TestCliCompare : public QObject {
   Q_OBJECT
  private slots:
-  /// Whole weights are on every rank, and only rank 0 writes the outputs: those of another rank count as well.
+  /// Replicated weights are on every rank, and rank 0 writes the outputs. The outputs of other ranks count too.
   void alteredWeightsOnAnotherRankAreFound() {
     QTemporaryDir folder;
     const QString file = folder.filePath("plan.json");
@@ -88,7 +88,7 @@ class TestCliCompare : public QObject {
     QVERIFY(shapes.contains("passed") && shapes["passed"].isNull());
   }
 
-  /// Expected values that pass against anything, or are not there, in a file that is right otherwise.
+  /// A file with one expected value that is missing, or that any output would meet.
   void expectationsThatHoldOfAnythingAreNotMet_data() {
     QTest::addColumn<Alteration>("alter");
     QTest::addColumn<int>("code");
@@ -97,9 +97,9 @@ class TestCliCompare : public QObject {
       QTest::newRow(name) << alter << code << QByteArray(phrase);
     };
     row(
-        "as it was", [](QJsonObject&, QByteArray&) {}, 0, " % of the tolerance: equal within it");
+        "as it was", [](QJsonObject&, QByteArray&) {}, 0, " % of the tolerance: equal\n");
     row("one infinity", withNumber("logits", 5, HUGE_VALF), 1, "logits: largest difference");
-    row("one NaN", withNumber("logits", 5, std::nanf("")), 1, "1 element is not a number");
+    row("one NaN", withNumber("logits", 5, std::nanf("")), 1, "1 element is NaN");
     row("another number", withNumber("logits", 8191, 1e3f), 1, "DIFFERENT, 1 element outside the tolerance");
     row("another loss", withNumber("loss", 0, 1e3f), 1, "loss: largest difference");
     const auto reshaped = [](QJsonObject& header, QByteArray&) {
@@ -109,7 +109,7 @@ class TestCliCompare : public QObject {
       header["logits"] = logits;
     };
     row("another shape of as many elements", reshaped, 3,
-        "has logits in shape [16, 2, 256], and the run gives [2, 16, 256]");
+        "logits has shape [16, 2, 256], but the run computes [2, 16, 256]");
     for (const char* name : {"logits", "loss"}) {
       QTest::addRow("no %s", name) << renamed(name, "something_else") << 3 << QByteArray("has no tensor ") + name;
     }
@@ -125,7 +125,7 @@ class TestCliCompare : public QObject {
     QCOMPARE(done.out.contains("\nFAILED: "), code == 1);
   }
 
-  /// Positions of one's own, or a name that is mistyped.
+  /// Tensors such as own positions, or a mistyped name.
   void whatIsGivenAndNotUsedIsNamed_data() {
     QTest::addColumn<Alteration>("alter");
     QTest::addColumn<QByteArray>("phrase");
@@ -133,8 +133,8 @@ class TestCliCompare : public QObject {
     QTest::newRow("positions")
         << renamed("labels", "position_ids")
         << QByteArray(
-               " also has loss, position_ids, for which this plan has no input: the run does not "
-               "use them.");
+               " also has loss, position_ids. This plan has no such input, so the run does not use "
+               "them.");
   }
   void whatIsGivenAndNotUsedIsNamed() {
     QFETCH(Alteration, alter);
@@ -145,14 +145,14 @@ class TestCliCompare : public QObject {
     QCOMPARE(done.out.contains(" also has "), !phrase.isEmpty());
   }
 
-  /// Labels that are not called so leave a loss that nothing is compared with, and so does any other tensor.
+  /// A loss without labels, or another tensor, cannot be compared.
   void whatIsExpectedAndNotComputedIsNamed_data() {
     QTest::addColumn<Alteration>("alter");
     QTest::addColumn<QStringList>("flags");
     QTest::addColumn<int>("code");
     QTest::addColumn<QByteArray>("phrase");
     QTest::newRow("a loss without labels")
-        << renamed("labels", "lables") << QStringList() << 3 << QByteArray(" has a loss, and ");
+        << renamed("labels", "lables") << QStringList() << 3 << QByteArray(" has a loss, but ");
     QTest::newRow("a loss that is left out")
         << renamed("labels", "labels") << QStringList{"--loss", "off"} << 0
         << QByteArray("Not compared: loss of expected.safetensors, because this run does not compute it.");
@@ -182,7 +182,7 @@ class TestCliCompare : public QObject {
     QCOMPARE(cli(QStringList{"run", plan} + run).exitCode, code);
   }
 
-  /// The file is wrong, not a flag.
+  /// The error is in the file, not in a flag.
   void inputsThatCannotBeCapturedAreBadInput_data() {
     QTest::addColumn<int>("batch");
     QTest::addColumn<int>("sequence");
@@ -225,7 +225,7 @@ class TestCliCompare : public QObject {
     }
   }
 
-  /// A script that reads the figures must not see a perfect result.
+  /// A script that reads the figures must not see a difference of 0.
   void figuresOfAFailedComparisonAreNotZero_data() {
     QTest::addColumn<float>("number");
     QTest::newRow("infinity") << HUGE_VALF;
@@ -244,7 +244,7 @@ class TestCliCompare : public QObject {
     QVERIFY(logits.contains("max_abs_diff") && logits["max_abs_diff"].isNull() && logits["max_rel_diff"].isNull());
   }
 
-  /// What the refusal of an incomplete file offers instead.
+  /// The alternatives that the refusal of an incomplete file names.
   void anIncompleteExpectationCanBeComparedOtherwise() {
     QTemporaryDir folder;
     const QString file = folder.filePath("expected.safetensors");

@@ -1,4 +1,4 @@
-/// The commands of the documents, taken from them: what stands there works as it stands there.
+/// Runs the commands of the documents as they are written.
 #include "tests/support/hub_server.h"
 #include "tests/support/machines.h"
 
@@ -17,15 +17,15 @@ namespace {
 
 const QString kSource = QStringLiteral(CLEAVE_SOURCE_DIR);
 
-/// What builds, installs or takes long is not run here but checked as far as it can be: its scripts are sound and know
-/// their options, its presets exist. Each with what does run it.
+/// Commands that build, install or take long are not run here. The test checks their scripts, options and presets, and
+/// names the check that runs each.
 struct Exception {
   const char* command;
   const char* isRunBy;
 };
 constexpr Exception kExceptions[] = {
-    {"packaging/run", "packaging/test: packaging/setup, and the tour that it drives in tst_script"},
-    {"packaging/setup --tests", "packaging/test, which begins with it"},
+    {"packaging/run", "packaging/test: packaging/setup, and the tour in tst_script"},
+    {"packaging/setup --tests", "packaging/test, as its first step"},
     {"packaging/test", "CI, with --sanitize"},
     {"packaging/test --sanitize", "CI"},
     {"packaging/test --all", "CI"},
@@ -35,8 +35,8 @@ constexpr Exception kExceptions[] = {
     {"ctest --preset release -L core", "packaging/test, with all labels"},
     {"ctest --preset release -L '^gpu$'", "packaging/test, with all labels"},
     {"ctest --preset release -L 'simulated-gpu|cuda-shims'", "packaging/test, with all labels"},
-    {"packaging/gpu-check", "tst_gpu_check, on programs that only print"},
-    {"packaging/gpu-check --quick", "tst_gpu_check, on programs that only print"},
+    {"packaging/gpu-check", "tst_gpu_check, with fake programs"},
+    {"packaging/gpu-check --quick", "tst_gpu_check, with fake programs"},
 };
 
 /// README.md first; a command may read what an earlier one of its document wrote.
@@ -53,15 +53,15 @@ QStringList linesOf(const QString& document) {
   return QString::fromUtf8(file.readAll()).split('\n');
 }
 
-/// Without what is fenced.
+/// The text without fenced blocks.
 QString proseOf(const QString& document) {
   QStringList blocks = linesOf(document).join('\n').split("```"), prose;
   for (qsizetype i = 0; i < blocks.size(); i += 2) prose << blocks[i];
   return prose.join('\n');
 }
 
-/// Of the code blocks, in order: each line of one that is fenced as `sh`; of the others, which stand behind four blanks
-/// and may be pictures, the lines that begin as a command does.
+/// Commands in the code blocks, in order: each line of a block fenced as `sh`, and in indented blocks, which may be
+/// drawings, the lines that begin like a command.
 QStringList commandsOf(const QString& document) {
   static const QRegularExpression kCommand(
       "^ {4,}((?:[A-Z_]+=\\S+ +)*(?:cleave-cli|torchrun|alias|cmake|ctest|packaging/|build/)\\S*.*)$");
@@ -82,7 +82,7 @@ QStringList commandsOf(const QString& document) {
   return found;
 }
 
-/// Of all files of these kinds, without blanks at their ends.
+/// Trimmed lines of all files of these kinds.
 QSet<QString> linesBelow(const QStringList& folders, const QStringList& kinds) {
   QSet<QString> lines;
   for (const QString& folder : folders) {
@@ -96,7 +96,7 @@ QSet<QString> linesBelow(const QStringList& folders, const QStringList& kinds) {
   return lines;
 }
 
-/// Stand-ins for PyTorch's launcher and for Slurm's, for machines that have none: the same environment for each rank.
+/// Replacements for PyTorch's and Slurm's launchers, which may not be installed. They set the same environment.
 constexpr const char* kTorchrun = R"(#!/usr/bin/env bash
 while true; do
   case "$1" in
@@ -145,7 +145,7 @@ void writeExecutable(const QString& path, const QByteArray& text) {
 class TestCliDocuments : public QObject {
   Q_OBJECT
  private slots:
-  /// A checkout as a user's: what the commands name lies where they say, what they write goes elsewhere.
+  /// A folder like a user's checkout: the files that the commands name are there, and outputs go to this folder.
   void initTestCase() {
     QVERIFY(m_folder.isValid());
     const QDir folder(m_folder.path());
@@ -200,13 +200,13 @@ class TestCliDocuments : public QObject {
       QVERIFY2(!complaintAbout(command).isEmpty(), command);
   }
 
-  void everyExceptionStandsInADocument() {
+  void everyExceptionIsInADocument() {
     QStringList all;
     for (const QString& document : documents()) all << commandsOf(document);
     for (const Exception& exception : kExceptions) QVERIFY2(all.contains(exception.command), exception.command);
   }
 
-  /// Code that a document shows is code: each line of a `cpp` block stands in a source, of a `text` block in a case.
+  /// Each line of a `cpp` block is in a source, and each line of a `text` block is in a case.
   void codeThatIsShownIsThere() {
     const QSet<QString> sources = linesBelow({"core", "views"}, {"*.h", "*.cpp"}),
                         cases = linesBelow({"tests"}, {"*.txt"});
@@ -219,16 +219,15 @@ class TestCliDocuments : public QObject {
           known = line == "```cpp" ? &sources : line == "```text" ? &cases : nullptr;
         } else if (known && !line.isEmpty() && line != "...") {
           ++shown;
-          QVERIFY2(known->contains(line), qPrintable(document + " shows what is not there: " + line));
+          QVERIFY2(known->contains(line), qPrintable(document + " has a line that no source has: " + line));
         }
       }
     }
     QVERIFY(shown > 50);
   }
 
-  /// A message that docs/troubleshooting.md explains is one that Cleave says: what stands between its `…` stands in a
-  /// source.
-  void everyMessageIsSaid() {
+  /// Messages in docs/troubleshooting.md are messages of Cleave: the parts between `…` are in the sources.
+  void everyMessageIsInTheSources() {
     QString sources;
     for (const char* folder : {"core", "app", "views"}) {
       QDirIterator files(kSource + "/" + folder, {"*.h", "*.cpp"}, QDir::Files, QDirIterator::Subdirectories);
@@ -238,7 +237,7 @@ class TestCliDocuments : public QObject {
         sources += QString::fromUtf8(file.readAll());
       }
     }
-    sources.remove(QRegularExpression("\"\\s*\\n\\s*\""));  // literals that stand behind each other are one
+    sources.remove(QRegularExpression("\"\\s*\\n\\s*\""));  // adjacent literals are one
     static const QRegularExpression kRow("^\\| `([^`]+)` \\|");
     int messages = 0;
     for (const QString& line : linesOf("docs/troubleshooting.md")) {
@@ -251,7 +250,7 @@ class TestCliDocuments : public QObject {
     QVERIFY(messages > 20);
   }
 
-  /// The table of rooms names folders, and files of theirs to begin reading at.
+  /// The table of rooms names existing folders and files.
   void everyRoomIsThere() {
     static const QRegularExpression kRow("^\\| `([a-z_/]+)` \\|.*\\| (.*) \\|$"), kName("`([^`]+)`");
     int rooms = 0;
@@ -269,7 +268,7 @@ class TestCliDocuments : public QObject {
     QVERIFY(rooms > 20);
   }
 
-  /// Files and pictures that a document names are there.
+  /// Files and pictures that a document links exist.
   void everyLinkLeadsSomewhere() {
     static const QRegularExpression kLink("\\]\\(([^)#]+)(#[^)]*)?\\)");
     int links = 0;
@@ -292,15 +291,15 @@ class TestCliDocuments : public QObject {
                        [&](const Exception& exception) { return command == exception.command; });
   }
 
-  /// Runs it; empty where it works.
+  /// Runs the command; empty if it works.
   QString complaintOf(QString command) const {
     if (command.startsWith("alias ")) {
       const QString program = command.section('=', 1);
-      return QFileInfo(m_folder.filePath(program)).isExecutable() ? "" : program + " is no program";
+      return QFileInfo(m_folder.filePath(program)).isExecutable() ? "" : program + " is not executable";
     }
     if (command.startsWith("cmake ") || command.startsWith("ctest ") || command.startsWith("packaging/"))
-      return "this builds: list it as an exception, with what runs it";
-    // A run of all benchmarks takes minutes, and another test runs each once; a test is run by CTest.
+      return "this command builds: add it to kExceptions with the check that runs it";
+    // All benchmarks take minutes, and another test runs each once. CTest runs the tests.
     static const QRegularExpression kTest("build/release/tests/\\w+$");
     if (command == "build/release/bin/cleave-bench") command += " --list";
     if (command.contains(kTest)) command += " -functions";
@@ -316,7 +315,7 @@ class TestCliDocuments : public QObject {
     process.closeWriteChannel();
     const bool hasEnded = process.waitForFinished(200'000);
     const QString said = QString::fromUtf8(process.readAllStandardError());
-    const QString printed = QString::fromUtf8(process.readAllStandardOutput().right(2000));  // tests complain there
+    const QString printed = QString::fromUtf8(process.readAllStandardOutput().right(2000));  // tests fail there
     if (!hasEnded) {
       process.kill();
       process.waitForFinished();
@@ -328,14 +327,14 @@ class TestCliDocuments : public QObject {
                                                                            : "";  // `| head` has its own exit code
   }
 
-  /// What can be known of a command of the build without running it.
+  /// Checks a command of the build without running it.
   static QString complaintAbout(const QString& command) {
     return command.startsWith("packaging/") ? complaintAboutScript(command) : complaintAboutPresets(command);
   }
 
   static QString complaintAboutScript(const QString& command) {
     const QString path = kSource + "/" + command.section(' ', 0, 0);
-    if (!QFileInfo(path).isExecutable()) return path + " is no program";
+    if (!QFileInfo(path).isExecutable()) return path + " is not executable";
     QFile script(path);
     if (!script.open(QIODevice::ReadOnly)) return path + " cannot be read";
     const QByteArray text = script.readAll();
@@ -346,7 +345,7 @@ class TestCliDocuments : public QObject {
         return QString::fromUtf8(process.readAllStandardError());
     }
     for (const QString& option : command.split(' ').mid(1)) {
-      if (!text.contains(option.toUtf8())) return path + " knows no " + option;
+      if (!text.contains(option.toUtf8())) return path + " has no option " + option;
     }
     return {};
   }

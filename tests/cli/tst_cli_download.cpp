@@ -1,5 +1,5 @@
-// Models by their names on the Hub, at the command line: planned with their config alone, run with weights that are
-// fetched then; downloads that are killed at any moment; a token that nobody sees; and one cache with huggingface_hub.
+// Hub ids on the command line: plans need only the config, and runs download the weights. Downloads that are killed at
+// any moment continue, the token stays secret, and the cache is shared with huggingface_hub.
 #include "hub/cache.h"
 #include "hub/partial_blob.h"
 #include "tests/support/cli_process.h"
@@ -49,7 +49,7 @@ class TstCliDownload : public QObject {
   }
   Finished cli(const QStringList& arguments) const { return run(kCli, arguments, environment()); }
   void verifyNothingWasFetched() {
-    for (const HubRequest& request : m_server.takeRequests())
+    for (const HubRequest& request : m_server.drainRequests())
       QVERIFY2(request.method == "HEAD" || !request.path.contains("/resolve/"), qPrintable(request.path));
   }
 
@@ -58,14 +58,14 @@ class TstCliDownload : public QObject {
   void init() {
     m_cache = std::make_unique<QTemporaryDir>();
     m_server.addFolder("org/tiny", CLEAVE_SOURCE_DIR "/resources/models/tiny-llama");
-    m_server.takeRequests();
+    m_server.drainRequests();
   }
 
   void planningNeedsTheConfigAlone() {
     const Finished planned = cli({"plan", "org/tiny", "--engine", "reference", "--ranks", "2"});
     QVERIFY2(planned.exitCode == 0, planned.err);
     QVERIFY2(planned.out.contains("LlamaForCausalLM"), planned.out);
-    for (const HubRequest& request : m_server.takeRequests()) QCOMPARE(request.server, QStringLiteral("hub"));
+    for (const HubRequest& request : m_server.drainRequests()) QCOMPARE(request.server, QStringLiteral("hub"));
     for (const QString& file : filesBelow(m_cache->path())) QVERIFY2(!file.endsWith(".safetensors"), qPrintable(file));
   }
 
@@ -73,7 +73,7 @@ class TstCliDownload : public QObject {
     const Finished ran = cli({"run", "org/tiny", "--engine", "reference", "--ranks", "2"});
     QVERIFY2(ran.exitCode == 0, ran.err);
     QVERIFY2(ran.out.contains("passed: LlamaForCausalLM"), ran.out);
-    QVERIFY2(ran.err.contains("of weights in 3 files:") && ran.err.contains("are fetched into"), ran.err);
+    QVERIFY2(ran.err.contains("of weights in 3 files:") && ran.err.contains("are downloaded into"), ran.err);
   }
 
   void aPlanFetchesTheWeightsThatItWasMadeWithout() {
@@ -82,7 +82,7 @@ class TstCliDownload : public QObject {
     const Finished ran = cli({"run", plan});
     QVERIFY2(ran.exitCode == 0, ran.err);
     QVERIFY2(ran.out.contains("passed: LlamaForCausalLM"), ran.out);
-    // The same on a machine where the cache lies elsewhere.
+    // The same on a machine whose cache is in another folder.
     QFile file(plan);
     QVERIFY(file.open(QFile::ReadOnly));
     const QByteArray moved = file.readAll().replace(m_cache->path().toUtf8(), "/home/nobody/hub");
@@ -107,7 +107,7 @@ class TstCliDownload : public QObject {
     QCOMPARE(none.exitCode, 3);
     QVERIFY2(none.err.contains("has no model org/nowhere"), none.err);
     const Finished offline = cli({"plan", "org/other", "--engine", "reference"});
-    QVERIFY2(offline.err.contains("(No file or folder here is called org/other.)"), offline.err);
+    QVERIFY2(offline.err.contains("(There is no file or folder org/other.)"), offline.err);
     QCOMPARE(cli({"download", "org/tiny@main", "--revision", "main"}).exitCode, 2);
   }
 
@@ -115,14 +115,15 @@ class TstCliDownload : public QObject {
     for (const char* command : {"plan", "download"}) {
       const Finished file = cli({command, m_server.endpoint() + "/org/tiny/resolve/main/model.safetensors"});
       QCOMPARE(file.exitCode, 3);
-      QVERIFY2(file.err.contains("the address of one file of weights") && file.err.contains("on the Hub, org/tiny."),
+      QVERIFY2(file.err.contains("the web address of one weight file") &&
+                   file.err.contains("Hub id of the model, org/tiny."),
                file.err);
     }
     const Finished page = cli({"info", "https://huggingface.co/org/tiny/tree/main"});
-    QVERIFY2(page.err.contains("on the Hub, org/tiny."), page.err);
+    QVERIFY2(page.err.contains("Hub id of the model, org/tiny."), page.err);
   }
 
-  /// Whoever is killed at any moment goes on there: no byte that had come is asked for again.
+  /// A download that is killed at any moment continues: it does not request received bytes again.
   void killedAtAnyMoment() {
     const int rounds = static_cast<int>(test::rounds(10));
     const QByteArray weights = someBytes(kLarge, 21);
@@ -150,18 +151,18 @@ class TstCliDownload : public QObject {
       }
       kept += before > 0 ? 1 : 0;
       m_server.setFaults("org/killed", "{}");
-      m_server.takeRequests();
+      m_server.drainRequests();
       const Finished done = cli({"download", "org/killed"});
       QVERIFY2(done.exitCode == 0, done.err);
       QCOMPARE(contentOf(QString::fromUtf8(done.out.trimmed()) + "/model.safetensors"), weights);
       std::int64_t asked = 0;
-      for (const HubRequest& request : m_server.takeRequests()) {
+      for (const HubRequest& request : m_server.drainRequests()) {
         const QStringList ends = request.range.section('=', 1).split('-');
         if (request.server == "second") asked += ends[1].toLongLong() - ends[0].toLongLong() + 1;
       }
       QCOMPARE(asked, kLarge - before);
     }
-    qInfo("%d kills while a download ran; %d of %d downloads had something to go on from", stopped, kept, rounds);
+    qInfo("%d kills during downloads; %d of %d downloads had received bytes to continue from", stopped, kept, rounds);
     QVERIFY(stopped > 0);
   }
 
@@ -178,14 +179,14 @@ class TstCliDownload : public QObject {
     QVERIFY2(one.exitCode == 0 && two.exitCode == 0, one.err + two.err);
     QCOMPARE(one.out, two.out);
     QCOMPARE(contentOf(QString::fromUtf8(one.out.trimmed()) + "/model.safetensors"), someBytes(kLarge, 22));
-    QVERIFY2((one.err + two.err).contains("another process downloads it"), one.err + two.err);
+    QVERIFY2((one.err + two.err).contains("waiting for another process that downloads it"), one.err + two.err);
     std::int64_t parts = 0;
-    for (const HubRequest& request : m_server.takeRequests()) parts += request.server == "second" ? 1 : 0;
+    for (const HubRequest& request : m_server.drainRequests()) parts += request.server == "second" ? 1 : 0;
     QCOMPARE(parts, 3);
   }
 
-  /// Output, files, arguments, environments, core dumps: of downloads that fail in every way.
-  void nobodySeesTheToken() {
+  /// Checks output, files, arguments, environments and core dumps of downloads that fail in every way.
+  void theTokenStaysSecret() {
     const QByteArray token = "hf_cAnArYtOkEn0123456789";
     QTemporaryDir work;
     m_server.add("org/gated/config.json", "{\"model_type\": \"llama\"}");
@@ -225,12 +226,12 @@ class TstCliDownload : public QObject {
       for (const QString& file : filesBelow(folder)) seen += contentOf(file);
     QVERIFY(filesBelow(work.path()).isEmpty());  // no core
 
-    // Ranks compute with what was fetched; they need no token.
+    // Ranks read downloaded files and need no token.
     const Finished ran =
         run(kCli, {"run", "org/tiny", "--engine", "reference", "--json", work.filePath("run.json")}, with);
     QVERIFY2(ran.exitCode == 0, ran.err);
     seen += ran.out + ran.err + contentOf(work.filePath("run.json"));
-    for (const HubRequest& request : m_server.takeRequests()) QVERIFY(request.hasToken == (request.server == "hub"));
+    for (const HubRequest& request : m_server.drainRequests()) QVERIFY(request.hasToken == (request.server == "hub"));
     QVERIFY(!seen.contains(token));
     QVERIFY(!seen.contains("cAnArY"));
   }
@@ -240,7 +241,7 @@ class TstCliDownload : public QObject {
     if (interpreter.isEmpty()) QSKIP("No Python with huggingface_hub here: packaging/setup --tests installs it");
     const Finished fetched = cli({"download", "org/tiny"});
     QVERIFY2(fetched.exitCode == 0, fetched.err);
-    m_server.takeRequests();
+    m_server.drainRequests();
     const QString script =
         "import huggingface_hub as h\n"
         "for name in ('config.json', 'model-00003-of-00003.safetensors'):\n"
@@ -265,7 +266,7 @@ class TstCliDownload : public QObject {
         "print(h.snapshot_download('org/tiny', allow_patterns=['config.json', 'model*']))\n";
     const Finished fetched = run(interpreter, {"-c", script}, environment());
     QVERIFY2(fetched.exitCode == 0, fetched.err);
-    m_server.takeRequests();
+    m_server.drainRequests();
     const Finished local = cli({"download", "org/tiny", "--local-only"});
     QVERIFY2(local.exitCode == 0, local.err);
     QCOMPARE(local.out, fetched.out);

@@ -1,4 +1,4 @@
-/// `--dropout on`: folders that are trained with the dropout of their config.json, on real ranks.
+/// `--dropout on`: folders train with the dropout of their config.json, on real ranks.
 #include "tests/support/cli_json.h"
 
 #include <QDir>
@@ -11,8 +11,8 @@ using namespace cleave::test;
 
 namespace {
 
-const QStringList kSteps{"--train-steps", "3", "--lr", "0.001"};
-const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+const QStringList kSteps{"--steps", "3", "--lr", "0.001"};
+const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 const QStringList kOn{"--dropout", "on"};
 
 /// One of tests/data/families with other values in its config.
@@ -35,7 +35,7 @@ class Folder {
   QTemporaryDir m_folder;
 };
 
-/// Every key that its family drops by.
+/// Every dropout key of the family.
 QJsonObject someOf(const QString& family) {
   if (family == "gpt2") return {{"attn_pdrop", 0.1}, {"resid_pdrop", 0.2}, {"embd_pdrop", 0.1}};
   if (family == "opt") return {{"attention_dropout", 0.1}, {"dropout", 0.2}};
@@ -48,19 +48,19 @@ QJsonObject someOf(const QString& family) {
 
 QStringList onRanks(int ranks) { return {"--ranks", QString::number(ranks)}; }
 
-QJsonObject trained(const QStringList& arguments) { return json(QStringList{"run"} + arguments + kSplit + kSteps); }
+QJsonObject trained(const QStringList& arguments) { return json(QStringList{"train"} + arguments + kSplit + kSteps); }
 
 void replaceIn(const QString& path, const QByteArray& before, const QByteArray& after) {
   QFile file(path);
   if (!file.open(QIODevice::ReadWrite)) qFatal("no file");
   QByteArray text = file.readAll();
-  if (!text.contains(before)) qFatal("it does not say %s", before.constData());
+  if (!text.contains(before)) qFatal("the file has no %s", before.constData());
   file.resize(0);
   file.seek(0);
   file.write(text.replace(before, after));
 }
 
-/// As JSON has them: every bit.
+/// The losses as in the JSON, with every bit.
 QByteArray lossesOf(const QJsonObject& run) {
   QJsonArray losses;
   for (const QJsonValue& step : run["training"]["steps"].toArray()) losses.append(step["loss"]);
@@ -113,7 +113,7 @@ class TestCliDropout : public QObject {
     QVERIFY(collectives["all_reduce"].toInt() + collectives["reduce_scatter"].toInt() > 0);
   }
 
-  /// Each replica drops what an unsplit run drops of its rows; and each micro-batch something else.
+  /// Each replica drops the same elements of its rows as an unsplit run. Micro-batches drop different elements.
   void dropsTheSameInReplicas() {
     const Folder folder("gpt2", someOf("gpt2"));
     const QJsonObject run = trained(
@@ -127,14 +127,14 @@ class TestCliDropout : public QObject {
     const QByteArray first = lossesOf(trained(words + kOn));
     QCOMPARE(lossesOf(trained(words + kOn)), first);
     QVERIFY(lossesOf(trained(words)) != first);
-    // The same batch, so that only what is dropped differs.
+    // With the same batch, only the dropped elements differ.
     const QString input = QStringLiteral(CLEAVE_TEST_DATA "/families/gpt2/expected.safetensors");
     const QStringList given = words + QStringList{"--input", input} + kOn;
     const QByteArray ofSeed0 = lossesOf(trained(given));
     QVERIFY(ofSeed0 != lossesOf(trained(given + QStringList{"--seed", "7"})));
-    // Parameters hardly change, what is dropped does.
-    const QJsonObject still = json(QStringList{"run"} + given + kSplit +
-                                   QStringList{"--train-steps", "2", "--optimizer", "sgd", "--lr", "1e-9"});
+    // Parameters hardly change, but the dropped elements do.
+    const QJsonObject still =
+        json(QStringList{"train"} + given + kSplit + QStringList{"--steps", "2", "--optimizer", "sgd", "--lr", "1e-9"});
     const auto steps = still["training"]["steps"].toArray();
     QVERIFY(std::abs(steps.at(0)["loss"].toDouble() - steps.at(1)["loss"].toDouble()) > 1e-4);
   }
@@ -145,7 +145,7 @@ class TestCliDropout : public QObject {
     const QJsonObject off = trained(words), on = trained(words + kOn);
     QVERIFY(off["passed"].toBool() && on["passed"].toBool());
     QCOMPARE(lossesOf(on), lossesOf(off));
-    const QString sentence = "Dropout changes nothing: no probability of it in config.json is above 0.";
+    const QString sentence = "Dropout has no effect: no dropout probability in config.json is above 0.";
     QVERIFY(on["warnings"].toArray().contains(sentence));
     QVERIFY(!off["warnings"].toArray().contains(sentence));
     for (const QJsonValue& note : off["notes"].toArray()) QVERIFY(!note.toString().contains("ropout"));
@@ -154,18 +154,18 @@ class TestCliDropout : public QObject {
   void saysThatDropoutIsOff() {
     const Folder folder("gpt2", someOf("gpt2"));
     const QString sentence =
-        "Dropout is off: config.json has attn_pdrop 0.1, embd_pdrop 0.1, resid_pdrop 0.2; --dropout on trains with it.";
+        "Dropout is off: config.json has attn_pdrop 0.1, embd_pdrop 0.1, resid_pdrop 0.2. --dropout on trains with it.";
     const QStringList words = QStringList{folder.path(), "--no-check"} + onRanks(2);
     QVERIFY(trained(words)["notes"].toArray().contains(sentence));
     QVERIFY(!trained(words + kOn)["notes"].toArray().contains(sentence));
-    const Finished printed = cli(QStringList{"run"} + words + kSteps);
+    const Finished printed = cli(QStringList{"train"} + words + kSteps);
     QCOMPARE(printed.exitCode, 0);
     QVERIFY2(printed.out.contains(sentence.toUtf8() + "\n"), printed.out.constData());
     const Finished forward = cli(QStringList{"run"} + words);
     QVERIFY2(!forward.out.contains("Dropout"), forward.out.constData());
   }
 
-  /// A plan file says what was asked, and is run so again.
+  /// A plan file records the dropout, and a run of it applies it.
   void isWrittenIntoThePlan() {
     const Folder folder("gpt2", someOf("gpt2"));
     const QString file = folder.file("plan.json");
@@ -177,12 +177,12 @@ class TestCliDropout : public QObject {
     const QJsonValue model = QJsonDocument::fromJson(written.readAll())["model"];
     QVERIFY(model["dropout"].toBool());
     QCOMPARE(model["dropout_probabilities"].toString(), "attn_pdrop 0.1, embd_pdrop 0.1, resid_pdrop 0.2");
-    const QJsonObject ran = json(QStringList{"run", file} + kSteps);
+    const QJsonObject ran = json(QStringList{"train", file} + kSteps);
     QVERIFY(ran["passed"].toBool());
     QCOMPARE(lossesOf(ran), lossesOf(trained(QStringList{folder.path()} + onRanks(2) + kOn)));
-    // Of other inputs it is made again, with dropout as well.
+    // For other inputs the plan is made again, also with dropout.
     const QString input = QStringLiteral(CLEAVE_TEST_DATA "/families/gpt2/expected.safetensors");
-    const QJsonObject again = json(QStringList{"run", file, "--input", input} + kSteps);
+    const QJsonObject again = json(QStringList{"train", file, "--input", input} + kSteps);
     QVERIFY(again["passed"].toBool());
     for (const QJsonValue& note : again["notes"].toArray()) QVERIFY(!note.toString().contains("Dropout is off"));
   }
@@ -190,19 +190,18 @@ class TestCliDropout : public QObject {
   void refusesWhatCannotBe() {
     const QString folder = QStringLiteral(CLEAVE_TEST_DATA "/families/gpt2");
     const QByteArray forTraining =
-        "cleave-cli: --dropout on is for training: plan with --train, or run with --train-steps, or leave it out.";
+        "cleave-cli: --dropout on applies to training: add --train, use cleave-cli train, or leave it out.";
     QCOMPARE(refusal({"run", folder, "--dropout", "on"}, 2), forTraining);
     QCOMPARE(refusal({"plan", folder, "--dropout", "on"}, 2), forTraining);
     QCOMPARE(refusal({"plan", folder, "--train", "--dropout", "yes"}, 2),
              QByteArray("cleave-cli: --dropout is \"yes\": write on or off."));
     const QString program = QStringLiteral(CLEAVE_TEST_DATA "/exported/with-dropout.pt2");
     const QByteArray settled = refusal({"plan", program, "--train", "--dropout", "on"}, 2);
-    QVERIFY2(settled.endsWith("with-dropout.pt2 is an exported program, which has settled its dropout: leave --dropout "
-                              "out."),
+    QVERIFY2(settled.endsWith("with-dropout.pt2 is an exported program with fixed dropout. Omit --dropout."),
              settled.constData());
     const Folder wrong("gpt2", {{"attn_pdrop", 1.5}});
     const QByteArray refused = refusal({"plan", wrong.path()}, 3);
-    QVERIFY2(refused.endsWith("attn_pdrop must be a probability, from 0 on and below 1, but it is 1.5."),
+    QVERIFY2(refused.endsWith("attn_pdrop must be a probability of at least 0 and less than 1, but it is 1.5."),
              refused.constData());
     const Folder unknown("gpt2", someOf("gpt2"));
     replaceIn(unknown.file("config.json"), "\"resid_pdrop\": 0.2", "\"resid_pdrop\": NaN");
@@ -213,8 +212,8 @@ class TestCliDropout : public QObject {
     QVERIFY2(refusedLayers.contains("layerdrop is 0.5"), refusedLayers.constData());
     const Folder padded("gpt2", someOf("gpt2"));
     const QByteArray padding =
-        refusal(QStringList{"run", padded.path(), "--shapes", "2x16,1x8", "--pad-to-planned"} + kSteps + kOn, 2);
-    QVERIFY2(padding.contains("dropout would drop other elements of a padded batch"), padding.constData());
+        refusal(QStringList{"train", padded.path(), "--shapes", "2x16,1x8", "--pad-to-planned"} + kSteps + kOn, 2);
+    QVERIFY2(padding.contains("dropout drops other elements in a padded batch"), padding.constData());
   }
 };
 

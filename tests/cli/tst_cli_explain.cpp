@@ -12,7 +12,7 @@
 
 using namespace cleave::test;
 
-/// What a user asks of a plan: why, why not, what else.
+/// Questions about a plan: why, why not, what else.
 class TestCliExplain : public QObject {
   Q_OBJECT
  private slots:
@@ -33,8 +33,8 @@ class TestCliExplain : public QObject {
     QVERIFY(!answer["sentences"].toArray().isEmpty());
   }
 
-  /// What settings are said to bring is brought by them, as flags.
-  void whyNotNamesSettingsThatBringIt() {
+  /// Settings that the answer names give the placement, as flags.
+  void whyNotNamesSettingsThatGiveIt() {
     const QStringList asked{"--value", "mul_1", "--placement", "S(1)"};
     const QJsonObject answer = json(QStringList{"explain", bundled("tiny-llama"), "--ranks", "2"} + asked);
     QCOMPARE(answer["answer"].toString(), QString("impossible"));
@@ -46,14 +46,14 @@ class TestCliExplain : public QObject {
              0);
   }
 
-  /// Plans speak of modules, so they can be asked about.
-  void aModuleStandsForItsResult() {
+  /// Plans name modules, so `--value` accepts them.
+  void aModuleNamesItsResult() {
     const QJsonObject norm = json({"explain", bundled("tiny-llama"), "--value", "model.norm"});
     QCOMPARE(norm["value"].toString(), QString("mul_21"));
     for (const char* name : {"model.layers.*.mlp", "model.layers.{0-1}.mlp"}) {
       const Finished several = cli({"explain", bundled("tiny-llama"), "--value", name});
       QCOMPARE(several.exitCode, 2);
-      QVERIFY2(several.err.contains("stands for 2 modules: ask about one of them, such as model.layers.0.mlp."),
+      QVERIFY2(several.err.contains("matches 2 modules. Name one of them, such as model.layers.0.mlp."),
                several.err.constData());
     }
     QCOMPARE(json({"explain", bundled("tiny-llama"), "--value", "mod*.norm"})["value"], norm["value"]);
@@ -75,7 +75,7 @@ class TestCliExplain : public QObject {
     QVERIFY(priced >= 2);
   }
 
-  /// 126 layers of 16384 features on 4 devices of 80 GiB: bytes are in the way, and no size.
+  /// 126 layers of 16384 features on 4 devices of 80 GiB: memory is the obstacle, not a size.
   void aBudgetFailureNamesBytesAndWhatFits() {
     const QTemporaryDir folder;
     QFile config(folder.filePath("config.json"));
@@ -92,7 +92,7 @@ class TestCliExplain : public QObject {
     const QJsonArray constraints = answer["core"].toObject()["constraints"].toArray();
     QCOMPARE(constraints.size(), 1);
     const QString budget = constraints[0].toObject()["text"].toString();
-    QVERIFY2(budget.startsWith("The memory budget is 80 GiB per rank"), qPrintable(budget));
+    QVERIFY2(budget.startsWith("No plan for 4 ranks fits the memory budget of 80 GiB per rank"), qPrintable(budget));
     const QString text = answer["over_budget"].toString();
     for (const char* part : {"budget of 80 GiB", "too large", "GiB parameters"})
       QVERIFY2(text.contains(QLatin1String(part)), qPrintable(text));
@@ -101,7 +101,7 @@ class TestCliExplain : public QObject {
     QVERIFY2(planned.err.contains(text.toUtf8()), planned.err.constData());
     const QJsonArray fits = answer["fits"].toArray();
     QVERIFY(!fits.isEmpty());
-    // What is offered is tried again here.
+    // Each offer must work.
     for (const QJsonValue& offered : fits) {
       const QJsonObject fit = offered.toObject();
       const QString flags = fit["flags"].toString();
@@ -112,13 +112,13 @@ class TestCliExplain : public QObject {
     }
   }
 
-  /// What is said to be possible is what a pin then brings, and what is denied no pin brings.
-  void whyNotAgreesWithWhatAPinBrings_data() {
+  /// A pin gives each placement that is said to be possible, and no other.
+  void whyNotAgreesWithPins_data() {
     QTest::addColumn<QString>("engine");
     QTest::newRow("optimal") << "optimal";
     QTest::newRow("learning") << "learning";
   }
-  void whyNotAgreesWithWhatAPinBrings() {
+  void whyNotAgreesWithPins() {
     QFETCH(QString, engine);
     const QTemporaryDir folder;
     QFile config(folder.filePath("config.json"));
@@ -145,31 +145,30 @@ class TestCliExplain : public QObject {
                  qPrintable(QString("%1: %2, but its plan ends with %3").arg(pin, answer).arg(pinned.exitCode)));
         (isDenied ? denied : had) += 1;
         if (isDenied) continue;
-        QString brought;
+        QString placed;
         for (const QJsonValue& each : QJsonDocument::fromJson(pinned.out).object()["values"].toArray()) {
-          if (each.toObject()["name"].toString() == value) brought = each.toObject()["placement"].toString();
+          if (each.toObject()["name"].toString() == value) placed = each.toObject()["placement"].toString();
         }
-        QCOMPARE(brought, placement);
+        QCOMPARE(placed, placement);
       }
     }
     QVERIFY2(had >= 2 && denied >= 2, qPrintable(QString("%1 had, %2 denied").arg(had).arg(denied)));
   }
 
-  /// "Every layer that has weights is split" only where a count of the plan says so.
-  /// What another engine would find is not taken for what this one would.
-  void itIsSaidWhoFindsTheFastestPlan() {
+  /// The fastest plan that another engine finds is not attributed to this one.
+  void theEngineOfTheFastestPlanIsNamed() {
     for (const char* engine : {"reference", "optimal"}) {
-      const QStringList asked{bundled("one-kv-head"), "--ranks", "4", "--engine", engine, "--menu", "optimum"};
+      const QStringList asked{bundled("one-kv-head"), "--ranks", "4", "--engine", engine, "--candidates", "optimum"};
       for (const char* command : {"plan", "explain"}) {
         const Finished done = cli(QStringList{command} + asked);
         const bool isOwn = engine == QByteArray("optimal");
-        QCOMPARE(done.out.contains("the fastest such plan takes"), isOwn);
-        QCOMPARE(done.out.contains("the fastest such plan, which engine optimal finds, takes"), !isOwn);
+        QCOMPARE(done.out.contains("it can be split, which "), isOwn);
+        QCOMPARE(done.out.contains("it can be split with --engine optimal, which "), !isOwn);
       }
     }
   }
 
-  void explainCountsWhatIsSplit() {
+  void explainCountsSplitLayers() {
     for (const char* engine : {"optimal", "reference"}) {
       const QStringList asked{model("llama"), "--engine", engine};
       const Finished done = cli(QStringList{"explain"} + asked);
@@ -177,14 +176,14 @@ class TestCliExplain : public QObject {
       const double held = 100.0 * shares["rank_weight_bytes"].toDouble() / shares["weight_bytes"].toDouble();
       const QByteArray percent =
           held == 100 ? QByteArray("100") : QByteArray::number(std::floor(held * 10) / 10, 'f', 1);
-      QVERIFY2(done.out.contains("Each rank holds " + percent + " % of the weights"), done.out.constData());
+      QVERIFY2(done.out.contains("Per rank: " + percent + " % of the weights"), done.out.constData());
       QVERIFY2(done.out.contains(QByteArray::number(shares["split_layers"].toInt()) + " of " +
                                  QByteArray::number(shares["layers"].toInt())),
                done.out.constData());
     }
   }
 
-  /// Before how much is split stands what hides behind it.
+  /// Heads that do not divide come before the count of split layers.
   void explainSaysHeadsFirst() {
     for (const char* engine : {"optimal", "reference"}) {
       const Finished done = cli({"explain", bundled("three-heads"), "--ranks", "2", "--seq", "16", "--engine", engine});
@@ -210,7 +209,7 @@ class TestCliExplain : public QObject {
     }
   }
 
-  /// Logits of all positions are the peak: it is named, and the settings that do without them are offered.
+  /// Logits of all positions are the peak. The answer names it and offers settings without them.
   void aBudgetFailureByLogitsOffersFewerLogits() {
     const QStringList asked{model("llama"), "--ranks", "2", "--batch", "64", "--seq", "64"};
     const qint64 needs = json(QStringList{"plan"} + asked)["cost"].toObject()["rank_bytes"].toInteger();
@@ -218,7 +217,7 @@ class TestCliExplain : public QObject {
     const Finished done = cli(QStringList{"explain"} + asked + bound + QStringList{"--json", "-"});
     QCOMPARE(done.exitCode, 1);
     const QJsonObject answer = QJsonDocument::fromJson(done.out).object();
-    QVERIFY2(answer["over_budget"].toString().contains("The transient peak stands"), done.out.constData());
+    QVERIFY2(answer["over_budget"].toString().contains("The transient peak is"), done.out.constData());
     bool isOffered = false;
     for (const QJsonValue& offered : answer["fits"].toArray()) {
       const QString flags = offered.toObject()["flags"].toString();
@@ -231,7 +230,7 @@ class TestCliExplain : public QObject {
   }
 
   void noPlanIsExplainedByItsPinAndRemedied() {
-    const Finished done = cli({"explain", model("llama"), "--engine", "learning", "--menu", "optimum", "--pin",
+    const Finished done = cli({"explain", model("llama"), "--engine", "learning", "--candidates", "optimum", "--pin",
                                "lm_head=row", "--json", "-"});
     QCOMPARE(done.exitCode, 1);
     const QJsonObject answer = QJsonDocument::fromJson(done.out).object();
@@ -250,16 +249,15 @@ class TestCliExplain : public QObject {
   void learningAnswersAsTheReferenceInFewerTries() {
     const QStringList pinned{"plan", model("llama"), "--pin", "lm_head=row", "--engine"};
     const QJsonObject reference = json(pinned + QStringList{"reference"}, 1),
-                      learning = json(pinned + QStringList{"learning", "--menu", "optimum"}, 1);
+                      learning = json(pinned + QStringList{"learning", "--candidates", "optimum"}, 1);
     const auto tries = [](const QJsonObject& plan) { return plan["search"].toObject()["tries"].toInt(); };
     QVERIFY(tries(learning) > 0);
     QVERIFY2(tries(learning) * 2 < tries(reference),
              qPrintable(QString("%1 of %2").arg(tries(learning)).arg(tries(reference))));
   }
 
-  /// The pin that is offered gives the strategy that was asked about, and no other of its axis, at the price that was
-  /// told.
-  void thePinThatIsOfferedBringsIt_data() {
+  /// The offered pin gives exactly the strategy of the question, at the printed cost.
+  void theOfferedPinGivesIt_data() {
     QTest::addColumn<QString>("layer");
     QTest::addColumn<QString>("strategy");
     QTest::addColumn<QString>("kind");  // of the answer
@@ -276,7 +274,7 @@ class TestCliExplain : public QObject {
     row("row", "forbidden", "costs");
     row("row+scatter", "forbidden", "costs");
   }
-  void thePinThatIsOfferedBringsIt() {
+  void theOfferedPinGivesIt() {
     QFETCH(QString, layer);
     QFETCH(QString, strategy);
     QFETCH(QString, kind);
@@ -289,18 +287,18 @@ class TestCliExplain : public QObject {
     if (pin.isEmpty()) return;
     const QJsonObject before = json(QStringList{"plan"} + base),
                       after = json(QStringList{"plan"} + base + QStringList{"--pin", pin});
-    QString taken;
+    QString chosen;
     for (const QJsonValue& entry : after["layers"].toArray()) {
-      if (entry["name"].toString() == layer) taken = entry["strategy"].toString();
+      if (entry["name"].toString() == layer) chosen = entry["strategy"].toString();
     }
-    QCOMPARE(taken, strategy);
+    QCOMPARE(chosen, strategy);
     QCOMPARE(stepFs(after) - stepFs(before), answer["extra_fs"].toInteger());
   }
 
-  /// `plan` and `explain` name the same demands, and none that plays no part.
-  void whatCannotHoldTogetherIsTheSameEverywhere() {
-    const QStringList flags{model("llama"), "--engine", "learning",       "--menu", "optimum",        "--pin",
-                            "lm_head=row",  "--pin",    "*q_proj=column", "--pin",  "*up_proj=column"};
+  /// `plan` and `explain` name the same conflicting demands, and no others.
+  void conflictsAreTheSameEverywhere() {
+    const QStringList flags{model("llama"), "--engine", "learning",       "--candidates", "optimum",        "--pin",
+                            "lm_head=row",  "--pin",    "*q_proj=column", "--pin",        "*up_proj=column"};
     const Finished planned = cli(QStringList{"plan"} + flags),
                    explained = cli(QStringList{"explain"} + flags + QStringList{"--json", "-"});
     QCOMPARE(planned.exitCode, 1);
@@ -324,19 +322,19 @@ class TestCliExplain : public QObject {
                                                  "lm_head", "--placement",  "sideways"}
                                   << "sideways";
     QTest::newRow("placement of nothing") << QStringList{"explain", model("llama"), "--placement", "R"} << "--value";
-    QTest::newRow("no side") << QStringList{"plan", model("llama"), "--compare", "reference,fastest"} << "fastest";
+    QTest::newRow("no side") << QStringList{"compare", model("llama"), "reference,fastest"} << "fastest";
     QTest::newRow("a negative seed") << QStringList{"plan", model("llama"), "--seed", "-1"} << "--seed";
-    QTest::newRow("one side") << QStringList{"plan", model("llama"), "--compare", "reference"} << "two";
-    QTest::newRow("no sizes") << QStringList{"plan", model("llama"), "--world-sizes", "4-2"} << "4-2";
+    QTest::newRow("one side") << QStringList{"compare", model("llama"), "reference"} << "two";
+    QTest::newRow("no sizes") << QStringList{"world-sizes", model("llama"), "--sizes", "4-2"} << "4-2";
     QTest::newRow("no device") << QStringList{"plan", model("llama"), "--device-profile", "abacus"} << "h100";
     QTest::newRow("no size") << QStringList{"plan", model("llama"), "--memory-budget", "lots"} << "lots";
     QTest::newRow("no optimizer") << QStringList{"plan", model("llama"), "--train", "--optimizer", "magic"} << "adamw";
     QTest::newRow("rule of nothing") << QStringList{"plan", model("llama"), "--rule-off", "aten::no_such_op"}
                                      << "aten::no_such_op";
-    QTest::newRow("a question that records nothing")
-        << QStringList{"plan", model("llama"), "--best", "2", "--trace", "x.trace"} << "--trace excludes --best";
-    QTest::newRow("sides of nothing") << QStringList{"plan", model("llama"), "--compare", ""} << "two or more sides";
-    QTest::newRow("two questions") << QStringList{"plan", model("llama"), "--pareto", "--preflight"} << "--pareto";
+    QTest::newRow("a question without a trace")
+        << QStringList{"best", model("llama"), "--trace", "x.trace"} << "--trace";
+    QTest::newRow("no sides") << QStringList{"compare", model("llama")} << "SIDES";
+    QTest::newRow("an empty side") << QStringList{"compare", model("llama"), ""} << "is one side: compare two or more";
   }
   void badQuestionsExitTwo() {
     QFETCH(QStringList, arguments);

@@ -1,4 +1,4 @@
-/// What `cleave-cli export` writes, format by format; that the plans do what they say is tst_exported_plans'.
+/// The output of `cleave-cli export` in each format. tst_exported_plans runs the exported plans.
 #include "tests/support/cli_json.h"
 
 #include <QFile>
@@ -10,7 +10,7 @@ using namespace cleave::test;
 
 namespace {
 
-const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
 QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
 QString config(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/configs/") + name; }
@@ -22,7 +22,7 @@ QJsonObject objectOf(const Finished& done) { return QJsonDocument::fromJson(done
 class TestCliExport : public QObject {
   Q_OBJECT
  private slots:
-  void saysWhatTransformersSays() {
+  void writesAPlanOfTransformers() {
     const Finished done = exported(model("llama"), "tp-plan");
     const QJsonObject document = objectOf(done), plan = document["tp_plan"].toObject();
     QCOMPARE(document["tp_size"].toInt(), 2);
@@ -36,8 +36,8 @@ class TestCliExport : public QObject {
     QVERIFY(!four["base_model_tp_plan"].toObject().contains("embed_tokens"));
   }
 
-  /// A whole layer is named in transformers 5, whose models have plans of their own underneath.
-  void namesWhatStaysWhole() {
+  /// For transformers 5 the file names replicated layers, because its models have their own plans.
+  void namesReplicatedLayers() {
     const QJsonObject plan =
         objectOf(exported(model("llama"), "tp-plan", {"--pin", "*.mlp.*=replicated"}))["tp_plan"].toObject();
     QCOMPARE(plan["model.layers.*.mlp.up_proj"].toString(), QString("replicate"));
@@ -48,52 +48,50 @@ class TestCliExport : public QObject {
     const QStringList one{"--pin", "model.layers.1.mlp.*=replicated"};
     const Finished transformers = exported(config("TinyLlama-1.1B"), "tp-plan", one);
     QCOMPARE(objectOf(transformers)["tp_plan"].toObject()["model.layers.*.mlp.up_proj"].toString(), QString("colwise"));
-    QVERIFY2(
-        transformers.err.contains("`model.layers.*` (layers that differ): transformers names the layers of a stack "
-                                  "together; layer 1 is split as most of them are."),
-        transformers.err.constData());
+    QVERIFY2(transformers.err.contains("`model.layers.*` (differing layers): transformers lists the layers of a stack "
+                                       "together; layer 1 is split like most of them."),
+             transformers.err.constData());
     const Finished pytorch = exported(config("TinyLlama-1.1B"), "dtensor", one);
     QVERIFY(pytorch.out.contains("\"model.layers.0.mlp.up_proj\": ColwiseParallel("));
     QVERIFY(!pytorch.out.contains("\"model.layers.1.mlp.up_proj\""));
     QVERIFY(pytorch.out.contains("\"model.layers.*.self_attn.q_proj\": ColwiseParallel("));
   }
 
-  /// What a format cannot say is a sentence on standard error, and stands in the file.
-  void saysWhatItCannotSay_data() {
+  /// A warning names what a format cannot express, on standard error and in the file.
+  void warnsAboutWhatItLeavesOut_data() {
     QTest::addColumn<QString>("folder");
     QTest::addColumn<QString>("format");
     QTest::addColumn<QByteArray>("sentence");
-    const QByteArray gathered = "its weight is cut evenly, and its result gathered at once.";
-    QTest::newRow("KV heads that ranks share")
-        << bundled("one-kv-head") << "tp-plan"
-        << "`model.layers.*.self_attn.q_proj` (column): what lies between cannot stay "
-           "in parts: 1 KV head does not divide by 2 ranks; " +
-               gathered;
+    const QByteArray gathered = "its weight is split evenly, and its result gathered at once.";
+    QTest::newRow("KV heads that ranks share") << bundled("one-kv-head") << "tp-plan"
+                                               << "`model.layers.*.self_attn.q_proj` (column): the values in between "
+                                                  "cannot stay split: 1 KV head does not divide by 2 ranks; " +
+                                                      gathered;
     QTest::newRow("blocks") << family("phi3") << "dtensor"
-                            << "`model.layers.*.self_attn.qkv_proj` (column): its weight is several behind each other "
-                               "(S(0,b[32,16,16])), and parallelize_module cuts it as one; " +
+                            << "`model.layers.*.self_attn.qkv_proj` (column): its weight consists of several blocks "
+                               "(S(0,b[32,16,16])), but parallelize_module splits it as one; " +
                                    gathered;
     QTest::newRow("Conv1D") << model("gpt2") << "tp-plan"
                             << QByteArray(
-                                   "`transformer.h.*.mlp.c_fc` (column): it is a Conv1D, whose weight lies [in, "
-                                   "out], and transformers 5 splits Linear; every rank has all of it.");
+                                   "`transformer.h.*.mlp.c_fc` (column): it is a Conv1D with a weight [in, out], but "
+                                   "transformers 5 splits Linear; it is replicated.");
     QTest::newRow("a router") << model("mixtral") << "tp-plan"
                               << QByteArray(
                                      "`model.layers.*.block_sparse_moe.gate` (column+gather): it is a router, which "
-                                     "is no Linear for transformers 5; every rank has all of it.");
-    QTest::newRow("heads that are counted") << model("gpt2") << "dtensor"
-                                            << QByteArray(
-                                                   "transformers' attention of gpt2 counts the heads of the whole "
-                                                   "model; its input is whole, and each rank takes its part of it.");
-    QTest::newRow("positions in Megatron") << model("gpt2") << "megatron"
-                                           << QByteArray(
-                                                  "`transformer.wpe` (vocab): Megatron splits the embedding of words "
-                                                  "alone; every rank has all of it.");
+                                     "transformers 5 does not treat as Linear; it is replicated.");
+    QTest::newRow("heads that are counted")
+        << model("gpt2") << "dtensor"
+        << QByteArray(
+               "transformers' gpt2 attention uses the head count of the whole model; its input is replicated, and each "
+               "rank takes its part of it.");
+    QTest::newRow("positions in Megatron")
+        << model("gpt2") << "megatron"
+        << QByteArray("`transformer.wpe` (vocab): Megatron splits only the word embedding; it is replicated.");
     QTest::newRow("a loss in vLLM") << model("llama") << "vllm"
                                     << QByteArray(
                                            "`loss` (vocab): vLLM computes no loss; logits are gathered for sampling.");
   }
-  void saysWhatItCannotSay() {
+  void warnsAboutWhatItLeavesOut() {
     QFETCH(QString, folder);
     QFETCH(QString, format);
     QFETCH(QByteArray, sentence);
@@ -103,7 +101,7 @@ class TestCliExport : public QObject {
     QVERIFY(notes > 0);
   }
 
-  void paddedVocabulariesAreSaid() {
+  void warnsAboutPaddedVocabularies() {
     const Finished done =
         exported(config("SmolLM3-3B"), "tp-plan", {"--ranks", "5", "--pin", "model.embed_tokens=vocab"});
     QVERIFY2(
@@ -133,7 +131,7 @@ class TestCliExport : public QObject {
           "`MergedColumnParallelLinear(64, [112, 112], bias=False)`", "`RowParallelLinear(112, 64, bias=False)`",
           "`ParallelLMHead(256, 64, bias=False)`"})
       QVERIFY2(llama.contains(code), llama.constData());
-    // It shares KV heads among ranks as the plan does.
+    // vLLM shares KV heads among ranks like the plan.
     const Finished shared = exported(bundled("one-kv-head"), "vllm");
     QVERIFY2(shared.out.contains("total_num_kv_heads=1") && !shared.out.contains("gather_output"),
              shared.out.constData());
@@ -147,7 +145,7 @@ class TestCliExport : public QObject {
     QVERIFY2(text.contains("SPLIT_ATTENTION = {0, 1}\nSPLIT_FEED_FORWARD = {0}\n"), text.constData());
     const Finished other = cli(QStringList{"export", model("gpt2"), "--format", "torchtitan"} + kSplit);
     QCOMPARE(other.exitCode, 3);
-    QVERIFY2(other.err.contains("this format is for llama."), other.err.constData());
+    QVERIFY2(other.err.contains("This format supports llama only."), other.err.constData());
   }
 
   void reportsInMarkdown() {
@@ -155,7 +153,7 @@ class TestCliExport : public QObject {
     for (const char* part :
          {"# LlamaForCausalLM on 2 ranks\n", "**Predicted**: ", "| layer | split | why |\n|---|---|---|\n",
           "| `model.layers.{0-1}.self_attn.q_proj` | column | 64 output features", "| all_reduce | 8 |",
-          "| **all** | **551 KiB** |", "## What every rank computes\n"})
+          "| **all** | **551 KiB** |", "## Replicated work\n"})
       QVERIFY2(text.contains(part), text.constData());
   }
 
@@ -175,18 +173,18 @@ class TestCliExport : public QObject {
     if (format == "svg") QVERIFY(done.out.contains("model.layers.0.self_attn.q_proj.weight"));
   }
 
-  void saysWhereThereIsNoGraphviz() {
+  void reportsAMissingGraphviz() {
     const QByteArray path = qgetenv("PATH");
     qputenv("PATH", m_folder.path().toUtf8());
     const Finished done = cli({"export", model("llama"), "--format", "svg"});
     qputenv("PATH", path);
     QCOMPARE(done.exitCode, 4);
-    QVERIFY2(done.err.contains("its program `dot` is not in PATH: install Graphviz"), done.err.constData());
+    QVERIFY2(done.err.contains("its program `dot` is not in PATH. Install Graphviz"), done.err.constData());
     QVERIFY(done.out.isEmpty());
   }
 
-  /// A plan file may hold any text; none of it becomes Python.
-  void namesThatAreNoneOfPythonAreRefused() {
+  /// A plan file may contain any text, which must not become Python code.
+  void namesThatPythonCannotHaveAreRefused() {
     const QString file = m_folder.filePath("plan.json");
     const Finished made = cli(QStringList{"plan", model("llama"), "--json", file} + kSplit);
     QVERIFY2(made.exitCode == 0, made.err.constData());

@@ -1,5 +1,4 @@
-/// What the command line does to files: outputs that are no regular files, models that are links, inputs that nobody
-/// vouches for.
+/// Files of the command line: outputs that are not regular files, models that are links, untrusted inputs.
 #include "tests/support/cli_process.h"
 #include "tests/support/safetensors_edit.h"
 
@@ -30,7 +29,7 @@ QByteArray contentOf(const QString& path) {
   return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
 }
 
-/// The model as the Hub's cache keeps it: a snapshot of links to blobs. Answers the snapshot.
+/// Copies the model into the layout of the Hub's cache, a snapshot of links to blobs. Returns the snapshot.
 QString snapshotOf(const QTemporaryDir& cache) {
   const fs::path repo = fs::path(cache.path().toStdString()) / "models--org--tiny";
   fs::create_directories(repo / "blobs");
@@ -53,12 +52,12 @@ QStringList planOf(const QString& model, const QStringList& more = {}) {
 class TestCliFiles : public QObject {
   Q_OBJECT
  private slots:
-  /// Every option that writes, into a node of our own that swallows what it gets.
-  void outputsAreWrittenThroughWhatIsNoRegularFile_data() {
+  /// Every option that writes, with a device node that discards its input.
+  void outputsAreWrittenToDevices_data() {
     QTest::addColumn<QStringList>("arguments");
     QTest::newRow("plan --json") << planOf(kModel, {"--json", "OUT"});
     QTest::newRow("plan --trace") << planOf(kModel, {"--trace", "OUT"});
-    QTest::newRow("plan --pareto --json") << QStringList{"plan", kModel, "--seq", "16", "--pareto", "--json", "OUT"};
+    QTest::newRow("pareto --json") << QStringList{"pareto", kModel, "--seq", "16", "--json", "OUT"};
     QTest::newRow("explain --json") << QStringList{"explain", kModel, "--engine", "reference", "--json", "OUT"};
     QTest::newRow("export --out") << QStringList{"export", kModel, "--format", "dot", "--out", "OUT"};
     QTest::newRow("run --json") << QStringList{"run",  kModel,       "--seq",  "8",  "--backend",
@@ -66,7 +65,7 @@ class TestCliFiles : public QObject {
     QTest::newRow("run --output") << QStringList{"run",  kModel,       "--seq",    "8",  "--backend",
                                                  "gloo", "--no-check", "--output", "OUT"};
   }
-  void outputsAreWrittenThroughWhatIsNoRegularFile() {
+  void outputsAreWrittenToDevices() {
     QFETCH(QStringList, arguments);
     QTemporaryDir folder;
     const std::string node = folder.filePath("node").toStdString();
@@ -93,7 +92,7 @@ class TestCliFiles : public QObject {
     QVERIFY(contentOf(folder.filePath("kept.json")).startsWith("{"));
   }
 
-  void whatCannotBeWrittenIsExitFour_data() {
+  void anUnwritableOutputIsExitFour_data() {
     QTest::addColumn<QStringList>("arguments");
     QTest::newRow("plan --json") << planOf(kModel, {"--json", "OUT"});
     QTest::newRow("plan --trace") << planOf(kModel, {"--trace", "OUT"});
@@ -105,7 +104,7 @@ class TestCliFiles : public QObject {
     QTest::newRow("run --shapes --json") << QStringList{"run",  kModel,       "--shapes", "1x8", "--backend",
                                                         "gloo", "--no-check", "--json",   "OUT"};
   }
-  void whatCannotBeWrittenIsExitFour() {
+  void anUnwritableOutputIsExitFour() {
     QFETCH(QStringList, arguments);
     QTemporaryDir folder;
     arguments.replaceInStrings("OUT", folder.filePath("absent/out"));
@@ -115,13 +114,13 @@ class TestCliFiles : public QObject {
     QVERIFY2(!done.out.contains("passed") && !done.err.contains("running"), "the ranks ran first");
   }
 
-  void aLinkToItselfIsNamedSo() {
+  void aLinkToItselfIsReported() {
     QTemporaryDir folder;
     const QString loop = folder.filePath("model.pt2");
     QVERIFY(QFile::link(loop, loop));
     const Finished done = cli({"info", loop});
     QCOMPARE(done.exitCode, 3);
-    QVERIFY2(done.err.contains("model.pt2 is a loop of links"), done.err.constData());
+    QVERIFY2(done.err.contains("model.pt2 is a loop of symbolic links"), done.err.constData());
   }
 
   void aSnapshotOfTheHubCachePlansAndRuns() {
@@ -135,8 +134,8 @@ class TestCliFiles : public QObject {
     }
   }
 
-  /// `ln -s /data/models/x/model.safetensors`: the folder's reader and the ranks follow it alike, and alike do not
-  /// follow another user's.
+  /// `ln -s /data/models/x/model.safetensors`: the folder's reader and the ranks follow the owner's links, and refuse
+  /// those of another user.
   void linksOfTheOwnerPlanAndRun() {
     QTemporaryDir folder, data;
     for (const QString& name : QDir(kModel).entryList(QDir::Files)) {
@@ -157,7 +156,7 @@ class TestCliFiles : public QObject {
     }
   }
 
-  /// Damage that only a rank sees is bad input, not a failed rank.
+  /// Damage that only a rank can see is bad input, not a failed rank.
   void damagedWeightsAreExitThree() {
     QTemporaryDir cache;
     const QString snapshot = snapshotOf(cache);
@@ -170,8 +169,8 @@ class TestCliFiles : public QObject {
     QVERIFY2(run.err.contains("model-00002-of-00003.safetensors"), run.err.constData());
   }
 
-  /// Outputs that are no numbers have a cause that the user can look at: the tensor, its file and the place in it.
-  void weightsThatAreNoNumbersAreNamed() {
+  /// If outputs are NaN because of a weight, the report names the tensor, its file and the element.
+  void weightsThatAreNotFiniteAreNamed() {
     QTemporaryDir cache;
     const QString snapshot = snapshotOf(cache), shard = snapshot + "/model-00002-of-00003.safetensors";
     const QString healthy = QString::fromStdString(fs::canonical(shard.toStdString()).string());
@@ -186,13 +185,13 @@ class TestCliFiles : public QObject {
     writeAltered(healthy, shard, withNumber(weight.toUtf8().constData(), 3, std::numeric_limits<float>::infinity()));
     const Finished run = cli({"run", snapshot, "--ranks", "2", "--backend", "gloo", "--batch", "1", "--seq", "8"});
     QVERIFY2(run.exitCode == 1, (QByteArray::number(run.exitCode) + run.err).constData());
-    const QByteArray said = "The weights hold values that are not finite: " + weight.toUtf8() +
+    const QByteArray said = "The weights have values that are not finite: " + weight.toUtf8() +
                             " in model-00002-of-00003.safetensors has inf at element 3.";
     QVERIFY2((run.out + run.err).contains(said), (run.out + run.err).constData());
   }
 
-  /// A loss that averages no label is no number in any framework; the weights are not to blame.
-  void aLossOfNoLabelIsExplained() {
+  /// A mean over 0 labels is NaN in every framework. The weights are not the cause.
+  void aLossWithoutLabelsIsExplained() {
     QTemporaryDir folder;
     const QString family = QStringLiteral(CLEAVE_TEST_DATA "/families/qwen3"),
                   inputs = folder.filePath("in.safetensors");
@@ -202,17 +201,17 @@ class TestCliFiles : public QObject {
     });
     const Finished run = cli({"run", family, "--ranks", "2", "--backend", "gloo", "--expect", inputs});
     QVERIFY2(run.exitCode == 1, (QByteArray::number(run.exitCode) + run.err).constData());
-    QVERIFY2(run.out.contains("Every label is -100"), (run.out + run.err).constData());
+    QVERIFY2(run.out.contains("every label is -100"), (run.out + run.err).constData());
     QVERIFY2(run.out.contains("logits: largest difference"), run.out.constData());
   }
 
-  void aConfigUnderAnotherNameIsNoPlan() {
+  void aConfigWithAnotherNameIsNotAPlan() {
     QTemporaryDir folder;
     QFile::copy(kModel + "/config.json", folder.filePath("my-model.json"));
     for (const char* command : {"plan", "run", "explain"}) {
       const Finished done = cli({command, folder.filePath("my-model.json")});
       QVERIFY2(done.exitCode == 3, (QByteArray::number(done.exitCode) + done.err).constData());
-      QVERIFY2(done.err.contains("under another name: put it into a folder as config.json"), done.err.constData());
+      QVERIFY2(done.err.contains("with another name. Copy it into a folder as config.json"), done.err.constData());
     }
   }
 
@@ -243,7 +242,7 @@ class TestCliFiles : public QObject {
     }
   }
 
-  /// Every file that may come from elsewhere, with what no reader may believe: one sentence and exit 3.
+  /// Every kind of foreign file with contents that a reader must refuse: one sentence and exit code 3.
   void foreignFilesAreRefusedInOneSentence_data() {
     QTest::addColumn<QString>("file");
     QTest::addColumn<QByteArray>("content");
@@ -291,7 +290,7 @@ class TestCliFiles : public QObject {
     QVERIFY2(said.size() < 2000 && QString::fromUtf8(said).toUtf8() == said, said.left(3000).constData());
   }
 
-  void aRuleOfNoKnownTextIsAnAnswerToo() {
+  void aWrongLineOfRulesHasAnAnswer() {
     const Finished done = cli({"rules", "--eval", "-"},
                               "{\"op\":\"aten::neg\",\"menu\":5}\n{\"op\":\"aten::ne\xff\"}\n{\"op\":\"aten::neg\","
                               "\"args\":[{\"tensor\":[2]}]}\n");
@@ -326,14 +325,14 @@ class TestCliFiles : public QObject {
     const QJsonObject json = QJsonDocument::fromJson(done.out).object();
     QCOMPARE(json["passed"], QJsonValue(false));
     const QJsonArray runs = json["runs"].toArray();
-    QCOMPARE(runs.size(), 1);  // the others do not run for nothing
+    QCOMPARE(runs.size(), 1);  // the others do not run
     QCOMPARE(runs[0]["sequence"].toInt(), 100'000'000);
     QCOMPARE(runs[0]["error"]["code"].toInt(), done.exitCode);
     QVERIFY2(done.exitCode != 0 && done.err.contains(runs[0]["error"]["message"].toString().toUtf8()),
              done.err.constData());
   }
 
-  /// A plan is JSON and could not name it: the ranks would look for another folder.
+  /// A plan is JSON, which cannot name this folder. The ranks would look for another one.
   void aFolderWhoseNameIsNotUtf8IsRefused() {
     QTemporaryDir folder;
     const fs::path bad = fs::path(folder.path().toStdString()) / "bad\xff";
@@ -345,16 +344,16 @@ class TestCliFiles : public QObject {
         {"-c", QStringLiteral("cd %1/bad* && exec %2/cleave-cli plan . --seq 8").arg(folder.path(), CLEAVE_BIN_DIR)});
     QVERIFY(shell.waitForFinished(120'000));
     QCOMPARE(shell.exitCode(), 3);
-    QVERIFY2(shell.readAllStandardError().contains(" is not UTF-8, so that no plan could name it: rename the folder."),
+    QVERIFY2(shell.readAllStandardError().contains(" is not UTF-8, so a plan cannot store it. Rename the folder."),
              "another sentence");
   }
 
   void aPlanThatNamesNoModelIsRefusedInASentence_data() {
     QTest::addColumn<QString>("source");
     QTest::addColumn<QByteArray>("phrase");
-    QTest::newRow("nothing") << "" << QByteArray("No model is given: name a model folder or a config.json.");
+    QTest::newRow("nothing") << "" << QByteArray("There is no model path. Use a model folder or a config.json.");
     QTest::newRow("a zero byte") << QString(kModel + QChar(0) + "x")
-                                 << QByteArray(" holds a zero byte, which no path can.");
+                                 << QByteArray(" has a zero byte, which paths cannot have.");
   }
   void aPlanThatNamesNoModelIsRefusedInASentence() {
     QFETCH(QString, source);
@@ -372,8 +371,8 @@ class TestCliFiles : public QObject {
     QVERIFY2(done.err.contains(phrase), done.err.constData());
   }
 
-  /// A plan has settled what these flags would say.
-  void flagsThatAPlanHasSettledAreRefused_data() {
+  /// A plan file already has the settings of these flags.
+  void planFlagsWithAPlanFileAreRefused_data() {
     QTest::addColumn<QStringList>("flags");
     for (const char* flags :
          {"--ranks 4", "--ranks 2", "--batch 3", "--pin lm_head=replicated", "--train", "--dtype bfloat16",
@@ -381,7 +380,7 @@ class TestCliFiles : public QObject {
       QTest::newRow(flags) << QString(flags).split(' ');
     }
   }
-  void flagsThatAPlanHasSettledAreRefused() {
+  void planFlagsWithAPlanFileAreRefused() {
     QFETCH(QStringList, flags);
     QTemporaryDir folder;
     const QString file = folder.filePath("plan.json");
@@ -389,12 +388,13 @@ class TestCliFiles : public QObject {
     for (const QStringList& command : {QStringList{"run", file, "--no-check"}, QStringList{"export", file}}) {
       const Finished done = cli(command + flags);
       QVERIFY2(done.exitCode == 2, (QByteArray::number(done.exitCode) + done.err).constData());
-      QVERIFY2(done.err.contains("is a plan, which is made already: " + flags[0].toUtf8()), done.err.constData());
+      QVERIFY2(done.err.contains("is a plan, and " + flags[0].toUtf8() + " is a setting of a new plan"),
+               done.err.constData());
     }
   }
 
-  /// A plan is for one shape; inputs of another are planned for as the plan was.
-  void inputsOfAnotherShapeArePlannedForAgain() {
+  /// A plan is for one shape. Inputs of another shape get a plan with the same settings.
+  void inputsOfAnotherShapeArePlannedAgain() {
     QTemporaryDir folder;
     const QString file = folder.filePath("plan.json");
     QCOMPARE(cli({"plan", kModel, "--ranks", "4", "--engine", "reference", "--seq", "64", "--pin", "lm_head=replicated",
@@ -404,7 +404,7 @@ class TestCliFiles : public QObject {
     const Finished done =
         cli({"run", file, "--backend", "gloo", "--expect", kModel + "/expected.safetensors", "--json", "-"});
     QVERIFY2(done.exitCode == 0, done.err.constData());
-    QVERIFY2(done.err.contains("is planned for batch 1, sequence 64"), done.err.constData());
+    QVERIFY2(done.err.contains("is a plan for batch 1, sequence 64"), done.err.constData());
     const QJsonObject report = QJsonDocument::fromJson(done.out).object();
     QCOMPARE(report["plan"]["ranks"].toInt(), 4);
     QCOMPARE(report["plan"]["engine"].toString(), QString("reference"));

@@ -1,5 +1,4 @@
-/// `run --generate` on real ranks, against what transformers generates with the same models
-/// (tests/tools/generations.py).
+/// `generate` on real ranks, compared with transformers on the same models (tests/tools/generations.py).
 #include "tests/support/cli_json.h"
 #include "tests/support/safetensors_edit.h"
 
@@ -18,22 +17,22 @@ QString generation(const QString& name) {
   return QStringLiteral(CLEAVE_TEST_DATA "/generation/") + name + ".safetensors";
 }
 
-/// As tests/tools/generations.py generates.
-const QStringList kNew{"--generate", "12"};
-const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+/// The settings of tests/tools/generations.py.
+const QStringList kNew{"--tokens", "12"};
+const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
 QJsonObject report(const QStringList& arguments, int exitCode = 0) {
-  return json(QStringList{"run"} + arguments + kSplit, exitCode);
+  return json(QStringList{"generate"} + arguments + kSplit, exitCode);
 }
 QStringList onRanks(int ranks) { return {"--ranks", QString::number(ranks)}; }
 
 QByteArray refusal(const QStringList& arguments, int exitCode) {
-  const Finished run = cli(QStringList{"run"} + arguments);
+  const Finished run = cli(QStringList{"generate"} + arguments);
   if (run.exitCode != exitCode) qFatal("exit code %d: %s", run.exitCode, run.err.constData());
   return run.err.trimmed().split('\n').last();
 }
 
-/// Bytes of the cache on each rank, measured.
+/// Measured bytes of the cache per rank.
 std::vector<qint64> measuredCache(const QJsonObject& run) {
   std::vector<qint64> bytes;
   for (const QJsonValue rank : run["generation"].toObject()["kv_cache"].toObject()["measured_bytes"].toArray())
@@ -67,7 +66,7 @@ class TestCliGenerate : public QObject {
     for (const char* name : {"llama", "qwen2", "gemma2", "gpt2", "mixtral"}) {
       for (const int ranks : {1, 2, 4}) QTest::addRow("%s on %d", name, ranks) << name << ranks;
     }
-    // Kinds of attention and positions that those have not; all others: tst_generator.
+    // Other kinds of attention and positions; tst_generator has the rest.
     for (const char* name : {"bloom", "deepseek_v3", "falcon", "gpt_oss", "mistral", "opt", "phi3"})
       QTest::addRow("%s on 2", name) << name << 2;
   }
@@ -77,7 +76,7 @@ class TestCliGenerate : public QObject {
     verifyGenerated(report(QStringList{family(name), "--expect", generation(name)} + kNew + onRanks(ranks)));
   }
 
-  /// The same prompt behind --prompt, against an unsplit run.
+  /// With --prompt, compared with an unsplit run.
   void agreesWithAnUnsplitRun_data() {
     QTest::addColumn<QString>("path");
     for (const char* name : {"llama", "qwen2", "gpt2", "mixtral", "llama-tied"}) QTest::newRow(name) << model(name);
@@ -103,11 +102,12 @@ class TestCliGenerate : public QObject {
     QCOMPARE(quarter, std::vector<qint64>(4, whole[0] / 4));
   }
 
-  /// The one plan is made for the prompt, the other for one token: weights are loaded once.
+  /// One plan is for the prompt, the other for one token. The weights are loaded once.
   void weightsAreReadOnce() {
-    const QJsonObject once = report({family("llama"), "--ranks", "2", "--no-check", "--loss", "off"});
+    const QJsonObject once =
+        json(QStringList{"run", family("llama"), "--ranks", "2", "--no-check", "--loss", "off"} + kSplit);
     const QJsonObject run =
-        report({family("llama"), "--prompt", "5,6,7", "--generate", "3", "--ranks", "2", "--no-check"});
+        report({family("llama"), "--prompt", "5,6,7", "--tokens", "3", "--ranks", "2", "--no-check"});
     QCOMPARE(run["passed"].toVariant(), QVariant::fromValue(nullptr));
     for (int rank = 0; rank < 2; ++rank)
       QCOMPARE(run["ranks"][rank]["bytes_read"].toInteger(), once["ranks"][rank]["bytes_read"].toInteger());
@@ -118,7 +118,7 @@ class TestCliGenerate : public QObject {
     QTest::newRow("reference with Optimum's candidates") << QStringList{"--engine", "reference"};
     QTest::newRow("learning") << QStringList{"--engine", "learning"};
     QTest::newRow("optimal") << QStringList{"--engine", "optimal"};
-    QTest::newRow("on the sequence") << QStringList{"--engine", "reference",           "--menu",
+    QTest::newRow("on the sequence") << QStringList{"--engine", "reference",           "--candidates",
                                                     "full",     "--sequence-parallel", "auto"};
     QTest::newRow("a pinned layer") << QStringList{"--engine",       "optimal", "--pin",
                                                    "lm_head=column", "--pin",   "*.q_proj=column"};
@@ -127,27 +127,27 @@ class TestCliGenerate : public QObject {
   void everyEngineGenerates() {
     QFETCH(QStringList, how);
     verifyGenerated(
-        json(QStringList{"run", family("llama"), "--ranks", "2", "--expect", generation("llama")} + kNew + how));
+        json(QStringList{"generate", family("llama"), "--ranks", "2", "--expect", generation("llama")} + kNew + how));
   }
 
-  /// Two heads of keys and values on ranks that they do not divide.
-  void cachesLieAsKeysDo_data() {
+  /// Two KV heads on numbers of ranks that do not divide them.
+  void cachesAreSplitLikeKeys_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<int>("ranks");
-    QTest::newRow("all of them on each") << "qwen3" << 3;
+    QTest::newRow("both on each of three") << "qwen3" << 3;
     QTest::newRow("on five") << "granite" << 5;
-    QTest::newRow("one each, held three times") << "qwen3" << 6;
+    QTest::newRow("one each on six") << "qwen3" << 6;
   }
-  void cachesLieAsKeysDo() {
+  void cachesAreSplitLikeKeys() {
     QFETCH(QString, name);
     QFETCH(int, ranks);
-    verifyGenerated(json(QStringList{"run", family(name), "--ranks", QString::number(ranks), "--prompt", "5,6,7;7,6,5",
-                                     "--ignore-end-token"} +
+    verifyGenerated(json(QStringList{"generate", family(name), "--ranks", QString::number(ranks), "--prompt",
+                                     "5,6,7;7,6,5", "--ignore-end-token"} +
                          kNew));
   }
 
-  /// transformers' generate would heed it.
-  void whatNoRankHeedsIsSaid() {
+  /// transformers' generate would apply these settings.
+  void ignoredSettingsAreNamed() {
     const QTemporaryDir folder;
     for (const char* file : {"config.json", "model.safetensors"})
       QVERIFY(QFile::copy(family("qwen3") + "/" + file, folder.filePath(file)));
@@ -156,9 +156,9 @@ class TestCliGenerate : public QObject {
     config.write(
         "{\"repetition_penalty\": 1.8, \"no_repeat_ngram_size\": 0, \"suppress_tokens\": [], \"num_beams\": 4}");
     config.close();
-    const Finished run = cli({"run", folder.path(), "--ranks", "2", "--prompt", "5,6,7", "--generate", "3"});
+    const Finished run = cli({"generate", folder.path(), "--ranks", "2", "--prompt", "5,6,7", "--tokens", "3"});
     QCOMPARE(run.exitCode, 0);
-    QVERIFY2(run.out.contains("the model's generation config has repetition_penalty 1.8, num_beams 4."),
+    QVERIFY2(run.out.contains("a part of the model's generation config: repetition_penalty 1.8, num_beams 4."),
              run.out.constData());
   }
 
@@ -166,7 +166,7 @@ class TestCliGenerate : public QObject {
     const QTemporaryDir folder;
     const QString plan = folder.filePath("plan.json");
     QCOMPARE(cli(QStringList{"plan", family("llama"), "--ranks", "2", "--json", plan} + kSplit).exitCode, 0);
-    verifyGenerated(json(QStringList{"run", plan, "--expect", generation("llama")} + kNew));
+    verifyGenerated(json(QStringList{"generate", plan, "--expect", generation("llama")} + kNew));
   }
 
   void endsWhereTheModelSays() {
@@ -184,7 +184,7 @@ class TestCliGenerate : public QObject {
     const QJsonObject ended = report(run + kNew);
     QVERIFY(ended["passed"].toBool());
     QVERIFY(ended["tokens"][0].toArray().size() < 7 + 12);
-    const Finished words = cli(QStringList{"run"} + run + kNew + kSplit);
+    const Finished words = cli(QStringList{"generate"} + run + kNew + kSplit);
     QVERIFY2(words.out.contains("of 12 tokens: all rows ended with the model's end token " + QByteArray::number(end)),
              words.out.constData());
     const QJsonObject whole = report(run + kNew + QStringList{"--ignore-end-token"}, 1);
@@ -195,7 +195,7 @@ class TestCliGenerate : public QObject {
   void namesTheFirstTokenThatDiffers() {
     const QTemporaryDir folder;
     const QString other = folder.filePath("other.safetensors");
-    // Of [2, 19] tokens the one in row 1 at place 9.
+    // Token 9 of row 1, in a tensor [2, 19].
     writeAltered(generation("llama"), other, [](QJsonObject& header, QByteArray& data) {
       const auto start = header["tokens"].toObject()["data_offsets"].toArray()[0].toInteger();
       qToLittleEndian<qint64>(3, data.data() + start + (19 + 9) * 8);
@@ -209,13 +209,13 @@ class TestCliGenerate : public QObject {
   void writesItsTokens() {
     const QTemporaryDir folder;
     const QString output = folder.filePath("tokens.safetensors");
-    const QStringList run{family("gpt2"), "--ranks", "2", "--generate", "12"};
+    const QStringList run{family("gpt2"), "--ranks", "2", "--tokens", "12"};
     QVERIFY(report(run + QStringList{"--expect", generation("gpt2"), "--output", output})["passed"].toBool());
     QVERIFY(report(run + QStringList{"--input", generation("gpt2"), "--expect", output})["passed"].toBool());
   }
 
   void oneTokenNeedsNoStep() {
-    const QJsonObject run = report({family("llama"), "--ranks", "2", "--prompt", "5,6", "--generate", "1"});
+    const QJsonObject run = report({family("llama"), "--ranks", "2", "--prompt", "5,6", "--tokens", "1"});
     QVERIFY(run["passed"].toBool());
     QCOMPARE(run["generation"]["decode_steps"].toInt(), 0);
   }
@@ -224,43 +224,43 @@ class TestCliGenerate : public QObject {
     QTest::addColumn<QStringList>("arguments");
     QTest::addColumn<int>("exitCode");
     QTest::addColumn<QString>("sentence");
-    const QStringList asked{"--ranks", "2", "--prompt", "5,6,7", "--generate", "4"};
+    const QStringList asked{"--ranks", "2", "--prompt", "5,6,7", "--tokens", "4"};
     QTest::newRow("encoder") << QStringList{family("bert")} + asked << 3
-                             << "BertForMaskedLM does not predict the next token, so that it generates none.";
-    QTest::newRow("sees what is behind")
+                             << "BertForMaskedLM does not predict the next token, so it cannot generate.";
+    QTest::newRow("attends to later tokens")
         << QStringList{family("gemma3_text-both-ways")} + asked << 3
-        << "in this model every token sees those behind it too, so that none can be generated one by one.";
+        << "in this model tokens attend to later tokens too, so it cannot generate.";
     QTest::newRow("exported") << QStringList{QStringLiteral(CLEAVE_TEST_DATA "/exported/llama.pt2")} + asked << 2
-                              << "keeps no keys and values: generating needs the model's folder.";
-    QTest::newRow("positions") << QStringList{family("gpt2"), "--prompt", "5,6", "--generate", "5000"} << 3
-                               << "too few for a prompt and what is generated of 5002 together: ask for fewer tokens.";
-    QTest::newRow("turns keys otherwise")
-        << QStringList{family("llama-dynamic-rope"), "--prompt", "5,6", "--generate", "500"} << 3
-        << "prompt and generated tokens are 502 together: ask for at most";
-    QTest::newRow("turns keys otherwise, behind the prompt")
-        << QStringList{family("phi3-longrope"), "--prompt", "5,6", "--generate", "12"} << 3
-        << "prompt and generated tokens are 14 together: ask for at most 8 in all.";
-    QTest::newRow("no prompt") << QStringList{family("llama"), "--generate", "4"} << 2 << "--generate needs a prompt";
+                              << "without a KV cache. Generation needs the model's folder.";
+    QTest::newRow("positions") << QStringList{family("gpt2"), "--prompt", "5,6", "--tokens", "5000"} << 3
+                               << "but prompt and generated tokens need 5002. Generate fewer tokens.";
+    QTest::newRow("rotates keys differently")
+        << QStringList{family("llama-dynamic-rope"), "--prompt", "5,6", "--tokens", "500"} << 3
+        << "prompt and generated tokens need 502. Use at most";
+    QTest::newRow("rotates keys differently, after the prompt")
+        << QStringList{family("phi3-longrope"), "--prompt", "5,6", "--tokens", "12"} << 3
+        << "prompt and generated tokens need 14. Use at most 8.";
+    QTest::newRow("no prompt") << QStringList{family("llama"), "--tokens", "4"} << 2 << "Generation needs a prompt";
     QTest::newRow("two prompts") << QStringList{family("llama"), "--input", generation("llama")} + asked << 2
                                  << "--prompt and --input both give a prompt";
     QTest::newRow("no tokens") << QStringList{family("llama"), "--prompt", "5"} << 2
-                               << "--prompt is for generating: say with --generate how many tokens.";
-    QTest::newRow("rows") << QStringList{family("llama"), "--prompt", "5,6;7", "--generate", "4"} << 2
+                               << "Run cleave-cli --help, or cleave-cli COMMAND --help.";
+    QTest::newRow("rows") << QStringList{family("llama"), "--prompt", "5,6;7", "--tokens", "4"} << 2
                           << "rows have different lengths";
-    QTest::newRow("no id") << QStringList{family("llama"), "--prompt", "5,a", "--generate", "4"} << 2
-                           << "something is no token id";
+    QTest::newRow("no id") << QStringList{family("llama"), "--prompt", "5,a", "--tokens", "4"} << 2
+                           << "it has text that is not a token id";
     QTest::newRow("outside the vocabulary")
-        << QStringList{family("llama"), "--prompt", "5,1000000", "--generate", "4"} << 3
-        << "The prompt holds token 1000000, and LlamaForCausalLM has only those from 0 to 63.";
-    QTest::newRow("training") << QStringList{family("llama"), "--train-steps", "2"} + asked << 2
-                              << "--generate and --train-steps exclude each other: leave one out.";
-    QTest::newRow("a plan for training") << QStringList{family("llama"), "--train"} + asked << 2
-                                         << "--generate and --train exclude each other: leave one out.";
+        << QStringList{family("llama"), "--prompt", "5,1000000", "--tokens", "4"} << 3
+        << "The prompt has token 1000000, but LlamaForCausalLM has only tokens 0 to 63.";
+    QTest::newRow("a plan for training")
+        << QStringList{family("llama"), "--train"} + asked << 2
+        << "Generation runs a prompt of its own shape on this machine: leave --train out.";
+    QTest::newRow("a batch") << QStringList{family("llama"), "--batch", "2"} + asked << 2 << "leave --batch out.";
     QTest::newRow("another prompt") << QStringList{family("llama"), "--expect", generation("llama")} + asked << 3
-                                    << "tokens do not begin with the prompt of this run";
+                                    << "tokens does not begin with the prompt of this run";
     QTest::newRow("padding") << QStringList{family("bloom-padded-left"), "--input",
-                                            family("bloom-padded-left") + "/expected.safetensors", "--generate", "4"}
-                             << 3 << "attention_mask hides some of the prompt";
+                                            family("bloom-padded-left") + "/expected.safetensors", "--tokens", "4"}
+                             << 3 << "attention_mask is 0 in some positions of the prompt";
   }
   void saysWhyNothingIsGenerated() {
     QFETCH(QStringList, arguments);

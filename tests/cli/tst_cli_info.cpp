@@ -1,4 +1,4 @@
-// What `info` says of a model, and what a quantized one is refused for.
+// `info`, and the refusals for quantized models.
 #include "tests/support/cli_json.h"
 
 #include <QDir>
@@ -23,14 +23,14 @@ QJsonObject info(const QString& folder) { return json({"info", folder}); }
 class TestCliInfo : public QObject {
   Q_OBJECT
  private slots:
-  void saysWhatAModelIs() {
+  void describesAModel() {
     const Finished said = cli({"info", kConfigs + "Qwen3-30B-A3B"});
     QCOMPARE(said.exitCode, 0);
     for (const char* line :
          {"architecture   Qwen3MoeForCausalLM (qwen3_moe), causal language model", "layers         48",
-          "KV heads       4", "experts        128 of 768 features, 8 a token", "parameters     30532122624 in",
-          "input          attention_mask [batch, sequence], if wanted", "weights        none",
-          "run            with parameters filled from the seed (--skip-weights)"}) {
+          "KV heads       4", "experts        128 of 768 features, 8 per token", "parameters     30532122624 in",
+          "input          attention_mask [batch, sequence], optional", "weights        none",
+          "run            only with random parameters (--skip-weights)"}) {
       QVERIFY2(said.out.contains(line), line + QByteArray("\n") + said.out);
     }
   }
@@ -57,7 +57,7 @@ class TestCliInfo : public QObject {
     }
     QStringList modules;
     for (const QJsonValue& entry : said["by_module"].toArray()) modules << entry["module"].toString();
-    for (const char* module : {"embeddings", "attention"})  // norms may be without weights
+    for (const char* module : {"embeddings", "attention"})  // norms may have no weights
       QVERIFY2(modules.contains(module), qPrintable(modules.join(", ")));
     QVERIFY(modules.contains("MLP") || modules.contains("experts"));
   }
@@ -76,15 +76,15 @@ class TestCliInfo : public QObject {
     QCOMPARE(parameters, expected);
   }
 
-  void saysHowAQuantizedModelIsStored() {
+  void describesAQuantizedModel() {
     const QJsonObject said = info(kConfigs + "Llama-3.1-8B-AWQ-INT4");
     QCOMPARE(said["quantization"].toString(), QString("awq, 4 bit, groups of 128"));
     QCOMPARE(said["by_dtype"].toArray().size(), 2);
-    QVERIFY(said["supported"].toObject()["run"].toString().startsWith("no: its weights are packed"));
+    QVERIFY(said["supported"].toObject()["run"].toString().startsWith("no: the weights are packed"));
   }
 
-  /// transformers' Llama has no window, whatever its config says.
-  void namesTheKeysThatAnotherFamilyWouldRead() {
+  /// transformers' Llama ignores sliding_window.
+  void namesIgnoredKeys() {
     QTemporaryDir folder;
     QFile source(kFamilies + "llama/config.json");
     QVERIFY(source.open(QIODevice::ReadOnly));
@@ -99,7 +99,7 @@ class TestCliInfo : public QObject {
     QVERIFY(cli({"info", folder.path()}).out.contains("ignored        sliding_window: llama models do not read it"));
   }
 
-  /// What the refusal of an unknown architecture points to.
+  /// The refusal of an unknown architecture refers to this list.
   void listsTheFamilies() {
     const Finished listed = cli({"info", "--families"});
     QCOMPARE(listed.exitCode, 0);
@@ -113,7 +113,7 @@ class TestCliInfo : public QObject {
     QVERIFY2(neither.err.contains("--families"), neither.err.constData());
   }
 
-  /// Parameters and inputs are nodes of a graph, and no operators.
+  /// Parameters and inputs are nodes of a graph, but not operators.
   void countsOperatorsAndNothingElse() {
     const QString archive = QStringLiteral(CLEAVE_SOURCE_DIR "/tests/data/exported/encoder-batch-first.pt2");
     const QJsonObject said = info(archive), operators = said["operators"].toObject();
@@ -125,9 +125,9 @@ class TestCliInfo : public QObject {
 
   void aClassifierAndItsLoss() {
     const QJsonObject said = info(kFamilies + "bert-classification");
-    QVERIFY(said["task"].toString().startsWith("classifier of sequences"));
+    QVERIFY(said["task"].toString().startsWith("sequence classifier"));
     QVERIFY(said["inputs"].toObject().contains("token_type_ids"));
-    QCOMPARE(said["supported"].toObject()["generation"].toString(), QString("no: every token sees all"));
+    QCOMPARE(said["supported"].toObject()["generation"].toString(), QString("no: each token attends to all tokens"));
   }
 
   void aQuantizedModelIsPlannedAndNotRun() {
@@ -135,7 +135,7 @@ class TestCliInfo : public QObject {
     const QString file = folder.filePath("plan.json"), model = kConfigs + "Llama-3.1-8B-AWQ-INT4";
     QCOMPARE(cli({"plan", model, "--seq", "16", "--json", file}).exitCode, 0);
     const QByteArray why =
-        " is quantized (awq, 4 bit, groups of 128): Cleave plans it but does not run it; save it dequantized "
+        " is quantized (awq, 4 bit, groups of 128). Cleave plans it but does not run it. Save it dequantized "
         "(model.dequantize() in transformers) and run that folder.\n";
     for (const QStringList& words :
          {QStringList{"run", model, "--seq", "16"}, {"run", file}, {"run", file, "--skip-weights", "--no-check"}}) {

@@ -1,5 +1,5 @@
-/// Runs on several machines, here several launchers on this one: the commands that are printed work as they are
-/// printed, and whoever listens sees the same as in a run of its own. Two networks are in tst_two_hosts.cpp.
+/// Runs on several machines, simulated by several launchers on this one: the printed commands work, and the listener
+/// reports the same as a local run. tst_two_hosts.cpp has two networks.
 #include "tests/support/cli_json.h"
 #include "tests/support/machines.h"
 
@@ -15,7 +15,7 @@ namespace {
 const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 const QString kExpected = kLlama + "/expected.safetensors";
 
-/// PyTorch's launcher, where LibTorch is from a wheel; empty: none here.
+/// Path of PyTorch's launcher in LibTorch's wheel; empty if it is not installed.
 QString torchrun() {
   const QStringList found = QDir(QDir::homePath() + "/.cache/cleave").entryList({"venv-torch-*"}, QDir::Dirs);
   for (const QString& name : found) {
@@ -70,7 +70,7 @@ class TestCliMachines : public QObject {
       QVERIFY2(run->err().contains(QString("rank %1: done").arg(rank)), qPrintable(run->err()));
   }
 
-  void theCommandsForTwoNodesWorkAndAreListenedTo() {
+  void theCommandsForTwoNodesWorkWithAListener() {
     if (m_torchrun.isEmpty()) QSKIP("no torchrun beside LibTorch");
     const QString master = "127.0.0.1:" + QString::number(freePort());
     const QString report = path("report.json"), output = path("outputs.safetensors");
@@ -85,7 +85,7 @@ class TestCliMachines : public QObject {
     QCOMPARE(second->exitCode(), 0);
     QVERIFY2(run.listener->out().contains("passed: LlamaForCausalLM on 4 ranks over gloo"),
              qPrintable(run.listener->out()));
-    // The same as of ranks that were started here.
+    // The result equals that of a local run.
     const Finished local = cliProgram({"run", m_plan, "--backend", "gloo", "--expect", kExpected, "--json",
                                        path("l.json"), "--output", path("l.safetensors")});
     QCOMPARE(local.exitCode, 0);
@@ -109,15 +109,15 @@ class TestCliMachines : public QObject {
     for (int rank = 0; rank < 4; ++rank)
       other.startRank(rank, {"--input", kExpected}, {{"CLEAVE_EVENTS_TO", run.events()}});
     QCOMPARE(run.listener->exitCode(), 3);
-    QVERIFY2(run.listener->err().contains("Rank 0 ran another plan than this one"), qPrintable(run.listener->err()));
+    QVERIFY2(run.listener->err().contains("Rank 0 ran a different plan"), qPrintable(run.listener->err()));
   }
 
-  void aStrangersRankIsTurnedAwayInASentence() {
+  void aRankWithAnotherTokenIsRejected() {
     ListenedRun run(m_plan, 4, {});
     Program& rank = run.startRank(0, {}, {{"CLEAVE_RUN_TOKEN", "another-token-of-a-run"}});
     QCOMPARE(rank.exitCode(), 2);
-    QVERIFY2(rank.err().contains("turned rank 0 away: its token"), qPrintable(rank.err()));
-    QVERIFY(run.listener->says("Rank 0 was turned away"));
+    QVERIFY2(rank.err().contains("rejected rank 0: its token"), qPrintable(rank.err()));
+    QVERIFY(run.listener->says("Rank 0 was rejected"));
   }
 
   void aKilledRankIsNamed() {
@@ -131,7 +131,7 @@ class TestCliMachines : public QObject {
     QVERIFY(run.ranks[0]->exitCode() != 0);
   }
 
-  /// An error that a rank tells of keeps its words and its exit code.
+  /// An error that a rank reports keeps its message and its exit code.
   void aRankThatCannotLoadIsNamed() {
     ListenedRun run(m_big, 2, {"--skip-weights", "--no-check"});
     for (int rank = 0; rank < 2; ++rank) run.startRank(rank, {"--input", path("no-such-file")});
@@ -141,12 +141,12 @@ class TestCliMachines : public QObject {
              qPrintable(run.ranks[0]->err()));
   }
 
-  void ranksEndWithWhoListens_data() {
+  void ranksEndWithTheListener_data() {
     QTest::addColumn<int>("signal");
     QTest::newRow("Ctrl-C") << SIGINT;
     QTest::newRow("killed") << SIGKILL;
   }
-  void ranksEndWithWhoListens() {
+  void ranksEndWithTheListener() {
     QFETCH(int, signal);
     ListenedRun run(m_big, 2, {"--skip-weights", "--no-check"});
     for (int rank = 0; rank < 2; ++rank) run.startRank(rank, {"--skip-weights"});
@@ -155,7 +155,7 @@ class TestCliMachines : public QObject {
     QCOMPARE(run.listener->exitCode(), signal == SIGINT ? 130 : -1);
     for (const auto& rank : run.ranks) {
       QVERIFY(rank->exitCode() > 0);
-      QVERIFY2(rank->err().contains("the listener at " + run.events() + " has ended or is out of reach") ||
+      QVERIFY2(rank->err().contains("the listener at " + run.events() + " has ended or is unreachable") ||
                    rank->err().contains("peer"),
                qPrintable(rank->err()));
     }
@@ -168,7 +168,7 @@ class TestCliMachines : public QObject {
     QCOMPARE(run.listener->exitCode(), 130);
   }
 
-  void whatCannotBeIsSaidInASentence_data() {
+  void wrongOptionsAreRefused_data() {
     QTest::addColumn<QStringList>("options");
     QTest::addColumn<int>("code");
     QTest::addColumn<QString>("words");
@@ -179,20 +179,20 @@ class TestCliMachines : public QObject {
     row("--listen needs a plan file", 2, {kLlama, "--listen", "127.0.0.1"});
     row("do not divide over 3 nodes", 2, {"PLAN", "--print-command", "srun", "--nodes", "3"});
     row("do not divide over 3 nodes", 2, {"PLAN", "--listen", "127.0.0.1", "--nodes", "3"});
-    row("--nodes is for ranks on other machines", 2, {"PLAN", "--nodes", "2"});
-    row("--master is for ranks on other machines", 2, {"PLAN", "--master", "node0"});
-    row("--listen is \"29500\": write HOST:PORT", 2, {"PLAN", "--listen", "29500"});
+    row("--nodes sets up ranks on other machines", 2, {"PLAN", "--nodes", "2"});
+    row("--master sets up ranks on other machines", 2, {"PLAN", "--master", "node0"});
+    row("--listen is \"29500\". Write HOST:PORT", 2, {"PLAN", "--listen", "29500"});
     row("--print-command and --shapes exclude each other", 2, {"PLAN", "--print-command", "srun", "--shapes", "1x8"});
-    row("The plan is not for training", 3, {"PLAN", "--print-command", "torchrun", "--train-steps", "2"});
-    row("Ranks elsewhere read the plan's file", 3, {"SMALL", "--print-command", "srun", "--input", kExpected});
+    row("The plan is not for training", 3, {"PLAN", "--print-command", "torchrun", "--steps", "2"});
+    row("Ranks on other machines read the plan file", 3, {"SMALL", "--print-command", "srun", "--input", kExpected});
     row("Cannot listen on 192.0.2.1", 4, {"PLAN", "--listen", "192.0.2.1"});
   }
-  void whatCannotBeIsSaidInASentence() {
+  void wrongOptionsAreRefused() {
     QFETCH(QStringList, options);
     QFETCH(int, code);
     QFETCH(QString, words);
     options.replaceInStrings("PLAN", m_plan).replaceInStrings("SMALL", m_big);
-    const Finished done = cliProgram(QStringList{"run"} + options);
+    const Finished done = cliProgram(QStringList{options.contains("--steps") ? "train" : "run"} + options);
     QVERIFY2(done.exitCode == code && QString::fromUtf8(done.err).contains(words), done.err.constData());
   }
 

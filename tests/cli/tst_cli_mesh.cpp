@@ -1,5 +1,5 @@
-/// `run --mesh dp=D,tp=T` on real ranks: replicas of a split model that share a batch compute what the unsplit model
-/// makes of all of it.
+/// `--mesh dp=D,tp=T` on real ranks: replicas of a split model share a batch, and compute the same as the unsplit model
+/// with the full batch.
 #include "tests/support/cli_json.h"
 #include "tests/support/machines.h"
 #include "tests/support/safetensors_edit.h"
@@ -18,13 +18,14 @@ namespace {
 QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
 QString training(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/training/") + name; }
 
-/// As tests/tools/training_runs.py trains.
-const QStringList kAsExpected{"--train-steps",  "5",    "--optimizer", "adamw", "--lr", "0.001",
+/// The settings of tests/tools/training_runs.py.
+const QStringList kAsExpected{"--steps",        "5",    "--optimizer", "adamw", "--lr", "0.001",
                               "--weight-decay", "0.01", "--clip-norm", "1"};
-const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
+/// Trains if the arguments have a number of steps.
 QJsonObject report(const QStringList& arguments, int exitCode = 0) {
-  return json(QStringList{"run"} + arguments + kSplit, exitCode);
+  return json(QStringList{arguments.contains("--steps") ? "train" : "run"} + arguments + kSplit, exitCode);
 }
 
 /// Writes -100 over the first `count` labels of the first row.
@@ -82,7 +83,7 @@ class TestCliMesh : public QObject {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QString>("mesh");
     QTest::addColumn<QStringList>("asked");
-    const QStringList steps{"--train-steps", "3", "--lr", "0.01", "--clip-norm", "0.5"};
+    const QStringList steps{"--steps", "3", "--lr", "0.01", "--clip-norm", "0.5"};
     QTest::newRow("four replicas") << "llama"
                                    << "dp=4,tp=1" << QStringList{"--batch", "4"} + steps;
     QTest::newRow("several rows each") << "gpt2"
@@ -112,7 +113,7 @@ class TestCliMesh : public QObject {
     QVERIFY(run["violations"].toArray().isEmpty());
   }
 
-  /// The mean is over the labels that count, so that a replica's own mean weighs as much as it has of them.
+  /// The loss is the mean over the labels that count, so a replica's mean weighs by its number of labels.
   void rowsWithFewerLabelsWeighLess_data() {
     QTest::addColumn<int>("without");
     QTest::newRow("some") << 7;
@@ -126,14 +127,12 @@ class TestCliMesh : public QObject {
     const QJsonObject forward = report(rows);
     QVERIFY(forward["passed"].toBool());
     QVERIFY(forward["ranks"][0]["loss"].toDouble() > 0);
-    const QStringList sgd{"--train-steps", "3", "--optimizer", "sgd", "--lr", "0.5"};
+    const QStringList sgd{"--steps", "3", "--optimizer", "sgd", "--lr", "0.5"};
     QVERIFY(report(rows + sgd)["passed"].toBool());
-    // What would pass for the same where every replica weighed alike is told apart by this learning rate.
+    // With this learning rate, equal weights of the replicas fail the comparison.
     const QString whole = m_folder.filePath("whole.safetensors");
-    QCOMPARE(
-        cli(QStringList{"run", family("llama"), "--ranks", "1", "--input", file, "--no-check", "--output", whole} + sgd)
-            .exitCode,
-        0);
+    const QStringList one{"train", family("llama"), "--ranks", "1", "--input", file, "--no-check", "--output", whole};
+    QCOMPARE(cli(one + sgd).exitCode, 0);
     const QStringList even{family("llama"), "--mesh", "dp=2,tp=2", "--input", family("llama") + "/expected.safetensors",
                            "--expect",      whole};
     QVERIFY(!report(even + sgd, 1)["passed"].toBool());
@@ -157,7 +156,7 @@ class TestCliMesh : public QObject {
                  .exitCode,
              0);
     const QString rows = family("llama") + "/expected.safetensors";
-    const QJsonObject run = json({"run", plan, "--mesh", "dp=2,tp=2", "--input", rows, "--train-steps", "2"});
+    const QJsonObject run = json({"train", plan, "--mesh", "dp=2,tp=2", "--input", rows, "--steps", "2"});
     QVERIFY(run["passed"].toBool());
     const Finished printed = cli({"run", plan, "--mesh", "dp=2,tp=2", "--print-command", "torchrun", "--nodes", "2",
                                   "--master", "node0", "--backend", "gloo"});
@@ -167,7 +166,7 @@ class TestCliMesh : public QObject {
              printed.out.constData());
   }
 
-  void ranksThatOthersStartAreListenedTo() {
+  void ranksThatOthersStartReport() {
     const QString plan =
         makeSplitPlan(m_folder.filePath("listened.json"), family("llama"), 2, {"--batch", "1", "--seq", "12"});
     ListenedRun run(plan, 4, {"--mesh", "dp=2,tp=2"});
@@ -183,14 +182,14 @@ class TestCliMesh : public QObject {
     ListenedRun run(plan, 4, {"--mesh", "dp=2,tp=2"});
     for (int rank = 0; rank < 4; ++rank) run.startRank(rank, {"--replicas", rank == 3 ? "1" : "2"});
     QCOMPARE(run.listener->exitCode(), 2);
-    QVERIFY2(run.listener->err().contains("The plan is for 2 ranks and 4 were started."),
+    QVERIFY2(run.listener->err().contains("4 ranks were started, but the plan needs 2 ranks."),
              qPrintable(run.listener->err()));
   }
 
   void aKilledRankEndsAllReplicas() {
     const QString plan =
         makeSplitPlan(m_folder.filePath("killed.json"), makeBigModel(m_folder.path()), 2, {"--seq", "512"});
-    // Its ranks read the plan from a folder there.
+    // The ranks read the plan from a folder in TMPDIR.
     Program run({CLEAVE_BIN_DIR "/cleave-cli", "run", plan, "--mesh", "dp=2,tp=2", "--backend", "gloo", "--no-check",
                  "--skip-weights"},
                 {{"TMPDIR", m_folder.path()}});
@@ -210,17 +209,14 @@ class TestCliMesh : public QObject {
     const auto row = [&](const char* says, int exitCode, const QStringList& arguments) {
       QTest::newRow(says) << arguments << exitCode << says;
     };
-    row("--mesh is \"2x2\": write dp=REPLICAS,tp=RANKS", 2, {llama, "--mesh", "2x2"});
-    row("--mesh is \"dp=2,\": write dp=REPLICAS", 2, {llama, "--mesh", "dp=2,"});
-    row("--mesh is \"dp=2,dp=2\": write dp=REPLICAS", 2, {llama, "--mesh", "dp=2,dp=2"});
-    row("--mesh is \"dp=0,tp=2\": write dp=REPLICAS", 2, {llama, "--mesh", "dp=0,tp=2"});
-    row("--mesh is \"dp=2000,tp=2\": dp must be in 1..1024", 2, {llama, "--mesh", "dp=2000,tp=2"});
+    row("--mesh is \"2x2\". Write dp=REPLICAS,tp=RANKS", 2, {llama, "--mesh", "2x2"});
+    row("--mesh is \"dp=2,\". Write dp=REPLICAS", 2, {llama, "--mesh", "dp=2,"});
+    row("--mesh is \"dp=2,dp=2\". Write dp=REPLICAS", 2, {llama, "--mesh", "dp=2,dp=2"});
+    row("--mesh is \"dp=0,tp=2\". Write dp=REPLICAS", 2, {llama, "--mesh", "dp=0,tp=2"});
+    row("--mesh is \"dp=2000,tp=2\", but dp must be in 1..1024", 2, {llama, "--mesh", "dp=2000,tp=2"});
     row("leave --ranks out", 2, {llama, "--mesh", "dp=2,tp=2", "--ranks", "4"});
-    row("A batch of 3 does not divide over 2 replicas: each takes as many rows.", 2,
-        {llama, "--mesh", "dp=2,tp=2", "--batch", "3"});
-    row("is an exported program, whose batch cannot be taken apart", 2,
-        {training("llama-loss.pt2"), "--mesh", "dp=2,tp=2"});
-    row("leave --mesh out", 2, {llama, "--mesh", "dp=2,tp=2", "--bisect"});
+    row("--batch is 3, not divisible by 2 replicas.", 2, {llama, "--mesh", "dp=2,tp=2", "--batch", "3"});
+    row("is an exported program, whose batch cannot be split", 2, {training("llama-loss.pt2"), "--mesh", "dp=2,tp=2"});
   }
   void refusesWhatIsNoMesh() {
     QFETCH(QStringList, arguments);
@@ -235,7 +231,7 @@ class TestCliMesh : public QObject {
     const QString plan = makeSplitPlan(m_folder.filePath("other.json"), family("llama"), 2, {"--seq", "12"});
     const Finished run = cli({"run", plan, "--mesh", "dp=2,tp=4"});
     QCOMPARE(run.exitCode, 2);
-    QVERIFY2(run.err.contains("and the plan is for 2 ranks: write dp=2,tp=2."), run.err.constData());
+    QVERIFY2(run.err.contains("but the plan is for 2 ranks. Use dp=2,tp=2."), run.err.constData());
   }
 };
 

@@ -1,5 +1,5 @@
-// The n-th read, write or allocation fails, for each n: of opening, planning, saving, downloading and running. Whatever
-// happens is said in one sentence, and nothing is left half-written.
+// The n-th read, write or allocation fails, for each n, in opening, planning, saving, downloading and running. Each
+// failure gives one sentence and leaves no incomplete file.
 #include "tests/support/cli_process.h"
 #include "tests/support/files_below.h"
 #include "tests/support/hub_server.h"
@@ -31,7 +31,7 @@ QMap<QString, QByteArray> contents(const QString& folder) {
   return all;
 }
 
-/// A few of 1 to 200; all of them where the tests run for long.
+/// Some numbers from 1 to 200; all of them in long runs.
 QList<int> someOf() {
   QList<int> numbers;
   const bool all = test::rounds(10) > 10;
@@ -63,27 +63,27 @@ class TstCliNthFailure : public QObject {
     return test::finishedOf(process);
   }
 
-  /// One clean sentence, of what is known to have failed.
+  /// Empty if the error is one clean sentence.
   static QString whyNotClean(const Finished& done) {
     if (done.crashed) return QStringLiteral("it crashed");
     if (done.exitCode == 0) return {};
     QByteArray last;
     for (const QByteArray& line : done.err.split('\n'))
       if (line.startsWith("cleave-cli: ")) last = line;
-    if (last.isEmpty()) return QStringLiteral("it says nothing");
-    if (!last.endsWith('.') && !last.endsWith(')')) return QStringLiteral("what it says is no sentence");
+    if (last.isEmpty()) return QStringLiteral("it prints no error");
+    if (!last.endsWith('.') && !last.endsWith(')')) return QStringLiteral("the error is not a sentence");
     for (const char* words : {"terminate called", "what():", "bad_alloc", "Exception raised from", "INTERNAL ASSERT"})
-      if (done.err.contains(words)) return QStringLiteral("it says \"%1\"").arg(words);
+      if (done.err.contains(words)) return QStringLiteral("it prints \"%1\"").arg(words);
     return {};
   }
 
-  /// A file of the Hub that has its name, and so counts as fetched.
+  /// A complete file of the Hub, which has its final name.
   static bool isBlob(const QString& file) {
     static const QRegularExpression kBlob("/blobs/[0-9a-f]+$");
     return kBlob.match(file).hasMatch();
   }
 
-  /// Outputs are whole or not there; all that was there before is as it was; what the cache has is what the Hub has.
+  /// Outputs are complete or missing, existing files are unchanged, and cached files equal the Hub's.
   QString whyNotWhole(const QMap<QString, QByteArray>& before, const QStringList& outputs, bool hasSucceeded) const {
     const QMap<QString, QByteArray> after = contents(m_folder->path());
     for (auto file = before.begin(); file != before.end(); ++file)
@@ -94,7 +94,7 @@ class TstCliNthFailure : public QObject {
         if (isBlob(file.key()) && !m_served.contains(file.value())) return file.key() + " has other bytes than the Hub";
         continue;
       }
-      if (!outputs.contains(QFileInfo(file.key()).fileName())) return file.key() + " is left behind";
+      if (!outputs.contains(QFileInfo(file.key()).fileName())) return file.key() + " was not removed";
       const bool isJson = file.key().endsWith(".json");
       if (isJson && QJsonDocument::fromJson(file.value()).isNull()) return file.key() + " is half-written";
       if (file.value().isEmpty()) return file.key() + " is empty";
@@ -154,7 +154,7 @@ class TstCliNthFailure : public QObject {
     }
     qInfo("%d of %lld failed", failed, static_cast<long long>(someOf().size()));
     QVERIFY(failed > 0);
-    // All the same it works when nothing fails, with what was left.
+    // The command works with the remaining files when nothing fails.
     const Finished fine = run(arguments, what.constData(), 0);
     QVERIFY2(fine.exitCode == 0, fine.err);
     QVERIFY2(whyNotWhole(before, outputs, true).isEmpty(), qPrintable(whyNotWhole(before, outputs, true)));

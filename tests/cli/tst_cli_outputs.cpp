@@ -1,4 +1,4 @@
-/// What the command line writes: never over what it reads, and wholly, whoever stopped listening.
+/// Outputs of the command line: they never replace an input, and they are complete even if a reader stops.
 #include "tests/support/cli_process.h"
 #include "tests/support/safetensors_edit.h"
 
@@ -14,8 +14,7 @@ namespace {
 
 const QString kModel = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 
-/// A folder of our own that may be destroyed: the model, expected values, a plan, a device profile, and other names of
-/// them.
+/// A temporary folder with the model, expected values, a plan, a device profile, and links to them.
 class Workplace {
  public:
   Workplace() {
@@ -43,7 +42,7 @@ class Workplace {
   QTemporaryDir m_folder;
 };
 
-/// Runs in a shell, for its redirections. `@` is our folder.
+/// Runs in a shell, for its redirections. `@` is the folder.
 Finished shell(QString command, const QString& folder) {
   command.replace("@", folder + "/").replace("cleave-cli", CLEAVE_BIN_DIR "/cleave-cli");
   QProcess process;
@@ -62,8 +61,8 @@ Finished shell(QString command, const QString& folder) {
 class TestCliOutputs : public QObject {
   Q_OBJECT
  private slots:
-  /// `@` is the folder of a Workplace; `phrase` names what would be lost.
-  void whatIsReadIsNotOverwritten_data() {
+  /// `@` is the folder of a Workplace; `phrase` names the file that would be lost.
+  void inputsAreNotOverwritten_data() {
     QTest::addColumn<QString>("command");
     QTest::addColumn<QByteArray>("phrase");
     const auto row = [](const char* command, const char* phrase) {
@@ -88,14 +87,14 @@ class TestCliOutputs : public QObject {
     row("plan @model --engine reference --trace @model/config.json", "--trace");
     row("plan @model --engine reference --device-profile @device.json --json @device.json",
         "is the same file as --device-profile");
-    row("plan @model --compare @plan.json,reference --json @plan.json", "plan.json is the same file as ");
-    row("plan @model --preflight --json @model/config.json", "the model's config.json");
+    row("compare @model @plan.json,reference --json @plan.json", "plan.json is the same file as ");
+    row("preflight @model --json @model/config.json", "the model's config.json");
     row("explain @model --engine reference --json @model/config.json", "the model's config.json");
     row("export @model --engine reference --out @model/config.json", "the model's config.json");
     row("export @plan.json --format dot --out @plan.json", "plan.json is the same file as ");
     row("export @plan.json --out @model/config.json", "the model's config.json");
   }
-  void whatIsReadIsNotOverwritten() {
+  void inputsAreNotOverwritten() {
     QFETCH(QString, command);
     QFETCH(QByteArray, phrase);
     const Workplace work;
@@ -106,7 +105,7 @@ class TestCliOutputs : public QObject {
     QVERIFY(work.content() == before);
   }
 
-  /// An output beside what is read is written, also into the model's folder and over what lies there.
+  /// An output that is not an input is written, also into the model's folder and over an existing file.
   void otherOutputsAreWritten() {
     const Workplace work;
     const auto before = work.content();
@@ -120,7 +119,7 @@ class TestCliOutputs : public QObject {
     QVERIFY(after == before);
   }
 
-  /// Different values are reported, and what was computed is written all the same.
+  /// Differences are reported, and the outputs are still written.
   void theOutputsOfAFailedComparisonAreWritten() {
     const Workplace work;
     writeAltered(kModel + "/expected.safetensors", work.at("wrong.st"), withNumber("logits", 5, 123));
@@ -140,7 +139,7 @@ class TestCliOutputs : public QObject {
     QCOMPARE(readBytes(work.at("plan.json")), plan);
   }
 
-  /// Progress goes to standard error; that its reader leaves ends nothing.
+  /// Progress goes to standard error. The command continues if its reader ends.
   void aReaderOfProgressMayLeave_data() {
     QTest::addColumn<QString>("command");
     QTest::newRow("plan") << "cleave-cli plan @model --engine reference";
@@ -153,13 +152,13 @@ class TestCliOutputs : public QObject {
   void aReaderOfProgressMayLeave() {
     QFETCH(QString, command);
     const Workplace work;
-    // The reader is gone before the program starts.
+    // The reader has ended before the program starts.
     const Finished done = shell("exec 3> >(exec <&-; exec sleep 0); sleep 1; " + command + " 2>&3", work.at("."));
     QVERIFY2(!done.crashed && done.exitCode == 0, QByteArray::number(done.exitCode).constData());
     QVERIFY(done.out.size() > 20);
   }
 
-  /// Files that were asked for are there, whatever becomes of standard output.
+  /// Output files are written even if standard output fails.
   void filesAreWrittenBeforeStandardOutput_data() {
     QTest::addColumn<QString>("command");
     QTest::addColumn<int>("runs");
@@ -177,7 +176,7 @@ class TestCliOutputs : public QObject {
     const Workplace work;
     const Finished done = shell(command, work.at("."));
     QCOMPARE(done.exitCode, 4);
-    QCOMPARE(done.err.contains("Cannot write to standard output"), command.endsWith(">&-"));  // `| head` wants no words
+    QCOMPARE(done.err.contains("Cannot write to standard output"), command.endsWith(">&-"));  // no message for `| head`
     QCOMPARE(done.err.contains("cleave-cli: "), command.endsWith(">&-"));
     const QJsonObject report = QJsonDocument::fromJson(readBytes(work.at("report.json"))).object();
     QCOMPARE(report["schema"].toString(), QString(runs == 0   ? "cleave.plan/1"

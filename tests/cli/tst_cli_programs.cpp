@@ -1,4 +1,4 @@
-/// What all three programs say of themselves: versions, a report of a problem, their reference, completions.
+/// Versions, problem reports, manual and completions of all three programs.
 #include "tests/support/cli_process.h"
 
 #include <QDir>
@@ -43,8 +43,8 @@ class TestCliPrograms : public QObject {
  private slots:
   void initTestCase() { QVERIFY(m_folder.isValid()); }
 
-  void eachSaysItsVersions_data() { programs(); }
-  void eachSaysItsVersions() {
+  void eachPrintsItsVersions_data() { programs(); }
+  void eachPrintsItsVersions() {
     QFETCH(QString, program);
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
     for (const char* name : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) environment.remove(name);
@@ -60,13 +60,13 @@ class TestCliPrograms : public QObject {
     QVERIFY(said.contains("LibTorch: 2.11.0"));
   }
 
-  /// Where things are that no report may tell: in variables, the log of the last run, the settings, and everything
-  /// below the home folder.
-  void aReportTellsNoSecrets_data() {
+  /// Secrets that a report must not contain: in variables, the log of the last run, the settings, and paths below the
+  /// home folder.
+  void aReportHasNoSecrets_data() {
     QTest::addColumn<QString>("program");
     for (const char* program : {"cleave", "cleave-cli"}) QTest::newRow(program) << program;
   }
-  void aReportTellsNoSecrets() {
+  void aReportHasNoSecrets() {
     QFETCH(QString, program);
     const QString home = m_folder.filePath("ada-lovelace");
     const QString model = home + "/private models/llama";
@@ -100,19 +100,19 @@ class TestCliPrograms : public QObject {
     for (const QByteArray& secret :
          {QByteArray(kToken), QByteArray(kPrefixedToken), QByteArray("canary"), home.toUtf8(),
           QByteArray("private models"), QByteArray("llama"), QByteArray("ada-lovelace"), QByteArray("engine-of-ada")})
-      QVERIFY2(!said.contains(secret), "tells " + secret + ":\n" + said);
-    // And tells what one needs to know.
-    for (const char* told : {"LibTorch: 2.11.0", "Kernel: Linux", "Memory: ", "Driver: ", "HF_TOKEN",
-                             "CLEAVE_RESOURCES", "ended at 20260102-030405-678", "passed: false", "\"rank\":1"})
-      QVERIFY2(said.contains(told), QByteArray("does not tell ") + told + ":\n" + said);
+      QVERIFY2(!said.contains(secret), "contains " + secret + ":\n" + said);
+    // The facts that a maintainer needs.
+    for (const char* fact : {"LibTorch: 2.11.0", "Kernel: Linux", "Memory: ", "Driver: ", "HF_TOKEN",
+                             "CLEAVE_RESOURCES", "Ended at 20260102-030405-678", "passed: false", "\"rank\":1"})
+      QVERIFY2(said.contains(fact), QByteArray("lacks ") + fact + ":\n" + said);
     if (program != "cleave") return;
-    for (const char* told :
+    for (const char* fact :
          {"solve/ranks: 3", "window/dark: true", "solve/device: a path", "recent files: 1", "Qt platform: offscreen"})
-      QVERIFY2(said.contains(told), QByteArray("does not tell ") + told + ":\n" + said);
+      QVERIFY2(said.contains(fact), QByteArray("lacks ") + fact + ":\n" + said);
   }
 
-  void theReferenceIsWhatTheProgramsTake() {
-    const Finished made = cli({"reference"});
+  void theManualIsUpToDate() {
+    const Finished made = cli({"manual"});
     QCOMPARE(made.exitCode, 0);
     QFile file(QStringLiteral(CLEAVE_SOURCE_DIR "/docs/cli.md"));
     if (qEnvironmentVariableIsSet("CLEAVE_UPDATE_CASES")) {
@@ -121,7 +121,7 @@ class TestCliPrograms : public QObject {
     }
     QVERIFY(file.open(QIODevice::ReadOnly));
     QVERIFY2(file.readAll() == made.out,
-             "docs/cli.md is not what the programs say; CLEAVE_UPDATE_CASES=1 writes it anew");
+             "docs/cli.md differs from `cleave-cli manual`; CLEAVE_UPDATE_CASES=1 rewrites it");
     for (const char* known : {"### cleave-cli plan", "`--engine {optimal,reference,learning}`", "## cleave-rank"})
       QVERIFY2(made.out.contains(known), known);
   }
@@ -130,7 +130,7 @@ class TestCliPrograms : public QObject {
   void manPagesAreSound() {
     QFETCH(QString, program);
     const QString page = m_folder.filePath(program + ".1");
-    const Finished made = cli({"reference", "--format", "man", "--program", program});
+    const Finished made = cli({"manual", "--format", "man", "--program", program});
     QCOMPARE(made.exitCode, 0);
     write(page, made.out);
     QVERIFY(made.out.contains(".SH SYNOPSIS"));
@@ -177,7 +177,7 @@ class TestCliPrograms : public QObject {
       }
       const QStringList found = (this->*complete)(line);
       for (const QString& wanted : completed) {
-        // A shell writes the slash behind a folder itself.
+        // A shell adds the slash after a folder.
         const bool isThere = found.contains(wanted) || (wanted.endsWith('/') && found.contains(wanted.chopped(1)));
         QVERIFY2(isThere, qPrintable(QString("%1 does not complete %2: %3").arg(shell, wanted, found.join(' '))));
       }
@@ -215,7 +215,7 @@ class TestCliPrograms : public QObject {
       found << offer.section('\t', 0, 0);
     return found;
   }
-  /// A shell at a terminal of its own, to whom the line is typed; what it would list is taken where it is added.
+  /// Types the line into a shell with its own terminal, and records the completions that the script adds.
   QStringList byZsh(const QString& line) {
     QDir(m_folder.path()).mkpath("zsh-functions");
     QFile::copy(m_folder.filePath("zsh"), m_folder.filePath("zsh-functions/_cleave"));

@@ -18,7 +18,7 @@ namespace {
 
 QJsonObject report(const QStringList& arguments) { return json(QStringList{"run"} + arguments); }
 
-/// A folder of one's own: a family's model, with another config.
+/// A folder with a family's model and a changed config.
 class Copy {
  public:
   Copy(const QString& family, const QVariantMap& changes) {
@@ -40,13 +40,13 @@ class Copy {
 class TestCliRun : public QObject {
   Q_OBJECT
  private slots:
-  /// Figures of a plan's file are believed as long as it is what Cleave wrote.
+  /// A run of a plan file passes only if the file is as Cleave wrote it.
   void anAlteredPlanDoesNotPass() {
     QTemporaryDir folder;
     const QString file = folder.filePath("plan.json");
     QCOMPARE(cli({"plan", model("llama"), "--ranks", "2", "--engine", "reference", "--json", file}).exitCode, 0);
     QJsonObject plan = QJsonDocument::fromJson(readBytes(file)).object();
-    writeBytes(file, QJsonDocument(plan).toJson());  // written anew, with its members in another order
+    writeBytes(file, QJsonDocument(plan).toJson());  // rewritten, with its members in another order
     QCOMPARE(cli({"run", file, "--backend", "gloo"}).exitCode, 0);
     QJsonObject cost = plan["cost"].toObject();
     cost["step_ms"] = cost["step_ms"].toDouble() / 2;
@@ -57,7 +57,7 @@ class TestCliRun : public QObject {
     QVERIFY2(done.out.contains("was changed after Cleave wrote it") && done.out.contains("FAILED"), done.out);
     const Finished exported = cli({"export", file, "--format", "json"});
     QCOMPARE(exported.exitCode, 3);
-    QVERIFY2(exported.err.contains("`check " + file.toUtf8() + "` says what differs"), exported.err);
+    QVERIFY2(exported.err.contains("`check " + file.toUtf8() + "` reports the differences"), exported.err);
     const Finished checked = cli({"check", file});
     QCOMPARE(checked.exitCode, 1);
     QVERIFY2(checked.out.contains("plan.cost.step_ms is ") && checked.out.contains("The file was changed"),
@@ -94,8 +94,8 @@ class TestCliRun : public QObject {
     }
   }
 
-  /// Logits at padding mean nothing; the loss and all others count.
-  void paddingIsLeftOutOfWhatIsExpected_data() {
+  /// Logits at padding are not compared. The loss and other outputs are.
+  void paddingIsNotCompared_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QStringList>("flags");
     QTest::addColumn<int>("padding");
@@ -104,13 +104,13 @@ class TestCliRun : public QObject {
     QTest::newRow("whole experts") << "mixtral" << QStringList{"--ranks", "2", "--pin", "*.experts==by-expert"} << 0;
     QTest::newRow("parts of experts") << "gpt_oss" << QStringList{"--ranks", "2", "--pin", "*.experts==in-expert"} << 0;
   }
-  void paddingIsLeftOutOfWhatIsExpected() {
+  void paddingIsNotCompared() {
     QFETCH(QString, name);
     QFETCH(QStringList, flags);
     QFETCH(int, padding);
     const QString folder = QStringLiteral(CLEAVE_TEST_DATA "/families/") + name;
-    const QJsonObject json = report(QStringList{folder, "--backend", "gloo", "--engine", "reference", "--menu", "full",
-                                                "--expect", folder + "/expected.safetensors"} +
+    const QJsonObject json = report(QStringList{folder, "--backend", "gloo", "--engine", "reference", "--candidates",
+                                                "full", "--expect", folder + "/expected.safetensors"} +
                                     flags);
     QVERIFY(json["passed"].toBool());
     QVERIFY(json["rtol"].isNull() && json["coarsest_dtype"] == "f32");
@@ -119,11 +119,12 @@ class TestCliRun : public QObject {
     QCOMPARE(json["notes"].toArray().contains(note), padding > 0);
   }
 
-  /// Inputs that are made up are in range: classes, token types, ids.
-  void madeUpInputsFitClassifiers() {
+  /// Random inputs are in range: classes, token types, ids.
+  void randomInputsFitClassifiers() {
     const QString folder = QStringLiteral(CLEAVE_TEST_DATA "/families/bert-classification");
-    const QJsonObject json = report({folder, "--ranks", "2", "--backend", "gloo", "--engine", "reference", "--menu",
-                                     "full", "--token-types", "on", "--mask", "on", "--dtype", "float16"});
+    const QJsonObject json =
+        report({folder, "--ranks", "2", "--backend", "gloo", "--engine", "reference", "--candidates", "full",
+                "--token-types", "on", "--mask", "on", "--dtype", "float16"});
     QVERIFY(json["passed"].toBool());
     QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
     QVERIFY(json["atol"].isNull() && json["coarsest_dtype"] == "f16");
@@ -131,7 +132,7 @@ class TestCliRun : public QObject {
     QVERIFY(json["notes"].toArray().last().toString().endsWith("are stored as f32 and computed in f16."));
   }
 
-  /// A budget below the whole model makes `optimal` split, in strategies that no candidate set of the reference has.
+  /// A budget below the size of the model makes `optimal` split, with strategies that `reference` does not have.
   void theOptimumUnderABudgetComputesTheSame_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QStringList>("flags");
@@ -157,11 +158,11 @@ class TestCliRun : public QObject {
     }
   }
 
-  void withoutAFileTheUnsplitRunIsTheMeasure() {
+  void withoutAFileTheUnsplitRunIsCompared() {
     const QJsonObject json = report({model("llama"), "--ranks", "2", "--backend", "gloo", "--seq", "12"});
     QVERIFY(json["passed"].toBool());
     QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
-    // A figure that decides, however small the numbers are that are compared.
+    // The verdict depends on this figure, also for small numbers.
     QCOMPARE(json["outputs"].toArray().size(), 2);  // logits and loss
     for (const QJsonValue& output : json["outputs"].toArray())
       QVERIFY(output["of_tolerance"].toDouble(-1) >= 0 && output["of_tolerance"].toDouble() <= 1);
@@ -177,7 +178,7 @@ class TestCliRun : public QObject {
     QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
   }
 
-  void aConfigAloneRunsWithInitialisedWeights() {
+  void aConfigWithoutWeightsRunsWithRandomOnes() {
     const QString folder = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head");
     QVERIFY(report({folder, "--ranks", "2", "--backend", "gloo", "--seq", "8", "--skip-weights"})["passed"].toBool());
     const Finished refused = cli({"run", folder, "--ranks", "2", "--backend", "gloo", "--seq", "8"});
@@ -188,8 +189,8 @@ class TestCliRun : public QObject {
     QVERIFY2(!refused.err.contains("rank 0"), refused.err.constData());
   }
 
-  /// Whoever only runs is told what `plan` and `info` say of a model.
-  void aRunSaysWhatItsModelIsToBeKnownFor() {
+  /// A run prints the warnings about the model that `plan` and `info` print.
+  void aRunWarnsAboutItsModel() {
     const Copy copy("llama", {{"sliding_window", 16}});
     writeAltered(copy.at("model.safetensors"), copy.at("model.safetensors"), [](QJsonObject& header, QByteArray& data) {
       header["extra.weight"] = QJsonObject{
@@ -208,7 +209,7 @@ class TestCliRun : public QObject {
     QCOMPARE(said, (QJsonArray{QString(unused.mid(9).trimmed()), QString(ignored.mid(9).trimmed())}));
   }
 
-  /// A config of more layers than the checkpoint has: known before any rank starts.
+  /// A config with more layers than the checkpoint: reported before any rank starts.
   void weightsThatAreMissingAreNamedBeforeRanksStart_data() {
     QTest::addColumn<QVariantMap>("changes");
     QTest::addColumn<QByteArray>("lacks");
@@ -241,19 +242,19 @@ class TestCliRun : public QObject {
     QVERIFY2(filled.exitCode == 0, filled.err.constData());
   }
 
-  void aPlanWhoseFolderIsGoneSaysWhatStillRuns_data() {
+  void aPlanWithoutItsFolderNamesWhatStillRuns_data() {
     QTest::addColumn<QStringList>("flags");
     QTest::addColumn<QString>("why");  // empty: it runs
     const QString gone = " does not exist: ", without = ". Put it back, or run without it: ";
     const QString weights = "its weights cannot be read";
-    const QString unsplit = "the unsplit run that the ranks are compared with cannot be made";
+    const QString unsplit = "the unsplit run for the comparison cannot start";
     QTest::newRow("as it is") << QStringList()
                               << gone + weights + ", and " + unsplit + without + "--skip-weights --no-check.\n";
     QTest::newRow("no check") << QStringList{"--no-check"} << gone + weights + without + "--skip-weights.\n";
     QTest::newRow("no weights") << QStringList{"--skip-weights"} << gone + unsplit + without + "--no-check.\n";
     QTest::newRow("neither") << QStringList{"--skip-weights", "--no-check"} << QString();
   }
-  void aPlanWhoseFolderIsGoneSaysWhatStillRuns() {
+  void aPlanWithoutItsFolderNamesWhatStillRuns() {
     QFETCH(QStringList, flags);
     QFETCH(QString, why);
     QTemporaryDir folder;
@@ -268,9 +269,9 @@ class TestCliRun : public QObject {
     QVERIFY2(why.isEmpty() || done.err.contains((gone + why).toUtf8()), done.err.constData());
   }
 
-  /// The strategies of the full candidate set that no ordinary model needs, each against an unsplit run of the same
+  /// Strategies of the full candidate set that common models do not need, compared with an unsplit run of the same
   /// weights.
-  void theFullMenuComputesTheSame_data() {
+  void theFullCandidateSetComputesTheSame_data() {
     QTest::addColumn<QString>("base");
     QTest::addColumn<QVariantMap>("changes");  // of config.json
     QTest::addColumn<int>("ranks");
@@ -283,7 +284,7 @@ class TestCliRun : public QObject {
     QTest::newRow("one KV head on 2") << oneHead << QVariantMap() << 2 << key << "S(0,x2)";
     QTest::newRow("2 KV heads on 4") << oneHead << QVariantMap{{"num_key_value_heads", 2}} << 4 << key << "S(0,x2)";
     QTest::newRow("3 heads on 2") << threeHeads << QVariantMap() << 2 << key
-                                  << "S(0)";  // in columns that are gathered: the heads stay replicated
+                                  << "S(0)";  // columns that are gathered, because the heads stay replicated
     for (int ranks : {2, 3, 4}) {
       QTest::addRow("vocabulary of 257 on %d", ranks) << oneHead << QVariantMap{{"vocab_size", 257}} << ranks << head
                                                       << (ranks == 2   ? "S(0,pad 1)"
@@ -294,7 +295,7 @@ class TestCliRun : public QObject {
           << (ranks == 4 ? "S(0,pad 3)" : "S(0,pad 1)");
     }
   }
-  void theFullMenuComputesTheSame() {
+  void theFullCandidateSetComputesTheSame() {
     QFETCH(QString, base);
     QFETCH(QVariantMap, changes);
     QFETCH(int, ranks);
@@ -311,22 +312,22 @@ class TestCliRun : public QObject {
     changed.close();
 
     const QStringList options{
-        folder.path(), "--ranks", QString::number(ranks), "--engine", "reference", "--menu", "full", "--seq", "7",
+        folder.path(), "--ranks", QString::number(ranks), "--engine", "reference", "--candidates", "full", "--seq", "7",
         "--batch",     "2"};
     const QJsonObject plan =
         QJsonDocument::fromJson(cli(QStringList{"plan"} + options + QStringList{"--json", "-"}).out).object();
-    QString lies;
+    QString found;
     for (const QJsonValue& parameter : plan["parameters"].toArray()) {
-      if (parameter["name"].toString() == weight) lies = parameter["placement"].toString();
+      if (parameter["name"].toString() == weight) found = parameter["placement"].toString();
     }
-    QCOMPARE(lies, placement);
+    QCOMPARE(found, placement);
     const QJsonObject json = report(options + QStringList{"--backend", "gloo", "--skip-weights", "--atol", "1e-5"});
     QVERIFY(json["passed"].toBool());
     QCOMPARE(json["compared_with"].toString(), QString("an unsplit run"));
     QCOMPARE(json["outputs"].toArray().size(), 2);  // logits and loss
   }
 
-  /// What is closed must not be taken by a socket or a file that then receives what was meant for the user.
+  /// A socket or file must not get a closed stream's descriptor, because it would receive text for the user.
   void closedStandardStreamsDoNoHarm_data() {
     QTest::addColumn<QString>("redirection");
     QTest::addColumn<int>("code");
@@ -366,8 +367,8 @@ class TestCliRun : public QObject {
                                "reference", "--seq", "16"});
     QCOMPARE(done.exitCode, 4);
     QVERIFY2(QRegularExpression(
-                 "8 ranks are predicted to hold [\\d.]+ TiB of memory together \\(each [\\d.]+ TiB of the program and "
-                 "\\d+ MiB of LibTorch, and \\d+ MiB of its code that they share\\), and [\\d.]+ \\wiB are free here\\."
+                 "8 ranks need a predicted [\\d.]+ TiB of memory \\(per rank [\\d.]+ TiB for the program and \\d+ MiB "
+                 "for LibTorch, plus \\d+ MiB of shared LibTorch code\\), and this machine has [\\d.]+ \\wiB free\\."
                  ".*--ignore-memory\\.")
                  .match(QString::fromUtf8(done.err))
                  .hasMatch(),

@@ -1,5 +1,5 @@
-// The same model and options give the same plan and the same trace, byte for byte, also while the machine is busy with
-// other things; of a plan all but the times that its making took.
+// The same model and options give the same plan and the same trace, byte for byte, also on a busy machine. Only the
+// timings of a plan may differ.
 #include "tests/support/cli_process.h"
 #include "tests/support/files_below.h"
 #include "tests/support/seeds.h"
@@ -23,7 +23,7 @@ QByteArray withoutTimings(const QByteArray& plan) {
   return text.count(kTimings) == 1 ? QString(text).remove(kTimings).toUtf8() : QByteArray();
 }
 
-/// Keeps every core busy while it lives.
+/// Keeps every core busy during its lifetime.
 class Load {
  public:
   Load() {
@@ -49,7 +49,7 @@ class TstCliSameBytes : public QObject {
   void plansAndTracesAreTheSame_data() {
     QTest::addColumn<QStringList>("options");
     QTest::newRow("reference") << QStringList{"--engine", "reference", "--sequence-parallel", "on"};
-    QTest::newRow("learning") << QStringList{"--engine", "learning", "--menu", "full"};
+    QTest::newRow("learning") << QStringList{"--engine", "learning", "--candidates", "full"};
     QTest::newRow("optimal") << QStringList{"--engine", "optimal", "--device-profile", "cpu", "--train"};
   }
   void plansAndTracesAreTheSame() {

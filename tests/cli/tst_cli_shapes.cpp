@@ -1,5 +1,4 @@
-/// `run --shapes` on real ranks: one set of processes, weights that are loaded once, and each shape as an unsplit run
-/// computes it.
+/// `--shapes` on real ranks: one set of processes loads the weights once, and each shape equals an unsplit run.
 #include "tests/support/cli_json.h"
 #include "tests/support/machines.h"
 
@@ -14,10 +13,11 @@ using namespace cleave::test;
 namespace {
 
 QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
+/// Trains if the arguments have a number of steps.
 QJsonObject runsOf(const QStringList& arguments, int exitCode = 0) {
-  return json(QStringList{"run"} + arguments + kSplit, exitCode);
+  return json(QStringList{arguments.contains("--steps") ? "train" : "run"} + arguments + kSplit, exitCode);
 }
 
 QJsonObject reportOf(const QJsonObject& runs, int index) { return runs["runs"][index]["report"].toObject(); }
@@ -56,7 +56,7 @@ class TestCliShapes : public QObject {
       const QJsonObject report = reportOf(runs, shape);
       QVERIFY(report["passed"].toBool());
       QCOMPARE(report["compared_with"].toString(), "an unsplit run");
-      QCOMPARE(hasNote(report, "Nothing was loaded again"), shape > 0);
+      QCOMPARE(hasNote(report, "No rank loaded weights for this shape"), shape > 0);
       for (int rank = 0; rank < first.size(); ++rank) {
         const QJsonObject one = report["ranks"][rank].toObject();
         QCOMPARE(one["storages"].toString().size(), 16);
@@ -64,7 +64,7 @@ class TestCliShapes : public QObject {
         QCOMPARE(one["bytes_read"].toInteger() > 0, shape == 0);
       }
     }
-    // The same program again, with the same inputs.
+    // The third shape runs the first program again, with the same inputs.
     QCOMPARE(reportOf(runs, 2)["ranks"][0]["loss"], reportOf(runs, 0)["ranks"][0]["loss"]);
     QVERIFY(reportOf(runs, 1)["ranks"][0]["loss"] != reportOf(runs, 0)["ranks"][0]["loss"]);
   }
@@ -89,7 +89,7 @@ class TestCliShapes : public QObject {
     }
   }
 
-  /// On the same parameters and optimizer states: AdamW's second shape depends on what it knows of the first.
+  /// The shapes share parameters and optimizer states: with AdamW the second shape depends on the first.
   void trainsOneShapeAfterTheOther_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QStringList>("options");
@@ -102,7 +102,7 @@ class TestCliShapes : public QObject {
   void trainsOneShapeAfterTheOther() {
     QFETCH(QString, name);
     QFETCH(QStringList, options);
-    const QJsonObject runs = runsOf(QStringList{family(name), "--shapes", "4x12,2x8,4x12", "--train-steps", "3", "--lr",
+    const QJsonObject runs = runsOf(QStringList{family(name), "--shapes", "4x12,2x8,4x12", "--steps", "3", "--lr",
                                                 "0.001", "--weight-decay", "0.1"} +
                                     options);
     QVERIFY(runs["passed"].toBool());
@@ -115,12 +115,12 @@ class TestCliShapes : public QObject {
     const auto lossOf = [&](int shape, int step) {
       return reportOf(runs, shape)["training"].toObject()["steps"].toArray()[step].toObject()["loss"].toDouble();
     };
-    QVERIFY(lossOf(2, 0) < lossOf(0, 2));  // the third goes on where the first ended
+    QVERIFY(lossOf(2, 0) < lossOf(0, 2));  // the third continues after the first
   }
 
   void aKilledRankIsNamedWithItsShape() {
     QTemporaryDir folder;
-    // Its ranks read their plans from a folder there.
+    // The ranks read their plans from a folder in TMPDIR.
     Program run({CLEAVE_BIN_DIR "/cleave-cli", "run", makeBigModel(folder.path()), "--ranks", "2", "--shapes",
                  "1x512,1x256", "--backend", "gloo", "--no-check", "--skip-weights", "--json", "-"},
                 {{"TMPDIR", folder.path()}});
@@ -136,10 +136,10 @@ class TestCliShapes : public QObject {
     QVERIFY(waitUntil([&] { return ranks().empty(); }, 30'000));
   }
 
-  void wordsSayItOfEachShape() {
+  void theTextHasEachShape() {
     const Finished run = cli(QStringList{"run", family("llama"), "--ranks", "2", "--shapes", "1x8,1x12"} + kSplit);
     QCOMPARE(run.exitCode, 0);
-    QVERIFY2(run.out.contains("batch 1, sequence 12\nrank 0: read 0 B of weights"), run.out.constData());
+    QVERIFY2(run.out.contains("batch 1, sequence 12\nrank 0: 0 B of weights read"), run.out.constData());
     QCOMPARE(run.out.count("passed: LlamaForCausalLM on 2 ranks"), 2);
   }
 
@@ -148,13 +148,14 @@ class TestCliShapes : public QObject {
     QTest::addColumn<QString>("says");
     const auto row = [](const char* says, const QStringList& arguments) { QTest::newRow(says) << arguments << says; };
     const QString llama = family("llama");
-    row("--pad-to-planned is about the shapes of --shapes: add them.", {llama, "--pad-to-planned"});
+    row("--pad-to-planned pads the shapes of --shapes: add them.", {llama, "--pad-to-planned"});
     row("write BATCHxSEQUENCE, several separated by commas", {llama, "--shapes", "16"});
-    row("sees all others, padding too", {family("bert-no-mask"), "--shapes", "2x16,1x8", "--pad-to-planned"});
-    row("is another one there", {family("llama-dynamic-rope"), "--shapes", "1x64,1x8", "--pad-to-planned"});
-    row("--logits-to-keep would keep those of the padding",
+    row("attends to all tokens, including padding",
+        {family("bert-no-mask"), "--shapes", "2x16,1x8", "--pad-to-planned"});
+    row("has other values at that shape", {family("llama-dynamic-rope"), "--shapes", "1x64,1x8", "--pad-to-planned"});
+    row("--logits-to-keep would keep the logits of the padding",
         {llama, "--logits-to-keep", "1", "--loss", "off", "--shapes", "1x16,1x8", "--pad-to-planned"});
-    row("batch 3, sequence 8: A batch of 3 does not divide over 2 replicas",
+    row("batch 3, sequence 8: --batch is 3, not divisible by 2 replicas.",
         {llama, "--mesh", "dp=2,tp=1", "--shapes", "2x8,3x8"});
   }
   void refusesWhatCannotBe() {

@@ -1,4 +1,4 @@
-/// What the command line and the window leave behind when they are stopped, and that they can be.
+/// Signals stop the command line and the window, which leave no files.
 #include "tests/support/cli_process.h"
 
 #include <QDir>
@@ -39,7 +39,7 @@ QStringList partsIn(const QString& folder) {
   return QDir(folder).entryList({".cleave-*.part"}, QDir::Files | QDir::Hidden);
 }
 
-/// A run whose output is open, beside which its temporary file lies, and whose ranks do not end by themselves.
+/// A long run with an open output, whose temporary file is in the same folder.
 QStringList longRun(const QString& output) {
   return {"run", kModel, "--backend", "gloo", "--ranks", "2", "--seq", "512", "--batch", "8", "--output", output};
 }
@@ -74,7 +74,7 @@ class TestCliSignals : public QObject {
     QVERIFY(!QFile::exists(folder.filePath("out.safetensors")));
   }
 
-  /// Ranks and the folder that they read go with the window.
+  /// The ranks and their folder end with the window.
   void aSignalToTheWindowEndsItsRun_data() {
     QTest::addColumn<int>("number");
     QTest::newRow("SIGINT") << SIGINT;
@@ -105,8 +105,8 @@ class TestCliSignals : public QObject {
   }
 
   void listingPlansEndsWithASignal() {
-    Started cli({"plan", QStringLiteral(CLEAVE_TEST_DATA "/models/llama-126-layers"), "--memory-budget", "9000GiB",
-                 "--best", "1000"});
+    Started cli({"best", QStringLiteral(CLEAVE_TEST_DATA "/models/llama-126-layers"), "--memory-budget", "9000GiB",
+                 "--count", "1000"});
     QByteArray said;
     const auto isListing = [&] { return (said += cli.process.readAllStandardError()).contains("list plans"); };
     QTRY_VERIFY_WITH_TIMEOUT(isListing(), kPatience);
@@ -118,7 +118,7 @@ class TestCliSignals : public QObject {
     QCOMPARE(cli.process.readAllStandardOutput(), QByteArray());
   }
 
-  void whatAKilledOneLeftGoesWithTheNext() {
+  void theNextCommandRemovesFilesOfAKilledOne() {
     QTemporaryDir folder;
     {
       Started cli(longRun(folder.filePath("out.safetensors")));
@@ -133,7 +133,7 @@ class TestCliSignals : public QObject {
     QCOMPARE(partsIn(folder.path()), QStringList());
   }
 
-  /// A pipe that nobody reads is waited for; the first Ctrl+C ends that.
+  /// A command waits for the reader of a pipe. The first Ctrl+C ends the wait.
   void waitingForAPipesReaderEndsWithASignal_data() {
     QTest::addColumn<QStringList>("arguments");
     QTest::newRow("plan --json") << QStringList{"plan", kModel, "--seq", "16", "--engine", "reference", "--json"};

@@ -1,4 +1,4 @@
-/// Where the time of a run went, on real ranks: in the report, in words, and in the file that trace viewers open.
+/// The time of a run on real ranks: in the report, in the text, and in the file for trace viewers.
 #include "tests/support/cli_json.h"
 
 #include <QFile>
@@ -13,14 +13,16 @@ using namespace cleave::test;
 namespace {
 
 QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
+
+QString commandOf(const QStringList& arguments) { return arguments.contains("--steps") ? "train" : "run"; }
 
 QJsonObject read(const QString& path) {
   QFile file(path);
   return file.open(QIODevice::ReadOnly) ? QJsonDocument::fromJson(file.readAll()).object() : QJsonObject();
 }
 
-/// Complete events of a process and thread, in the order in which they stand.
+/// Complete events of each process and thread, in file order.
 QMap<std::pair<int, int>, QList<QJsonObject>> eventsOf(const QJsonObject& trace) {
   QMap<std::pair<int, int>, QList<QJsonObject>> events;
   for (const QJsonValue& value : trace["traceEvents"].toArray()) {
@@ -40,8 +42,8 @@ class TestCliTimeline : public QObject {
     QTest::addColumn<QStringList>("kinds");
     QTest::newRow("forward") << QStringList{"--ranks", "2"} << QStringList{"linear"};
     QTest::newRow("one rank") << QStringList{"--ranks", "1"} << QStringList{"linear"};
-    QTest::newRow("training") << QStringList{"--ranks",       "4", "--sequence-parallel", "on",
-                                             "--train-steps", "2", "--clip-norm",         "1"}
+    QTest::newRow("training") << QStringList{"--ranks", "4", "--sequence-parallel", "on",
+                                             "--steps", "2", "--clip-norm",         "1"}
                               << QStringList{"linear",   "linear backward", "optimizer",
                                              "clipping", "gradient sum",    "waiting for reduce_scatter"};
   }
@@ -51,7 +53,7 @@ class TestCliTimeline : public QObject {
     const QTemporaryDir folder;
     const QString file = folder.filePath("trace.json");
     const QJsonObject run =
-        json(QStringList{"run", family("llama"), "--no-check", "--timeline", file} + arguments + kSplit);
+        json(QStringList{commandOf(arguments), family("llama"), "--no-check", "--timeline", file} + arguments + kSplit);
     const QJsonObject trace = read(file);
     QCOMPARE(trace["displayTimeUnit"].toString(), "ns");
     const auto events = eventsOf(trace);
@@ -68,7 +70,7 @@ class TestCliTimeline : public QObject {
       }
     }
     for (const QString& kind : kinds) QVERIFY2(names.contains(kind), qPrintable(kind));
-    const bool isTraining = arguments.contains("--train-steps");
+    const bool isTraining = arguments.contains("--steps");
     for (int rank = 0; rank < ranks.size(); ++rank) {
       const QJsonObject counts = ranks[rank]["collectives"].toObject();
       const qint64 counted =
@@ -81,7 +83,7 @@ class TestCliTimeline : public QObject {
     }
   }
 
-  void tellsWhereTheTimeWent() {
+  void reportsTheTimeOfEachRank() {
     const QStringList arguments = QStringList{"run", family("llama"), "--ranks", "2", "--no-check"} + kSplit;
     const QJsonObject run = json(arguments);
     const QJsonObject time = run["time"].toObject();
@@ -92,7 +94,7 @@ class TestCliTimeline : public QObject {
       const double parts =
           sums["compute_us"].toDouble() + sums["collective_us"].toDouble() + sums["waiting_us"].toDouble();
       QVERIFY(parts > 0 && parts <= sums["total_us"].toDouble() + 1e-3);
-      // The same step by the rank's own watch.
+      // The rank's own clock measures the same step.
       QVERIFY(sums["total_us"].toDouble() <= run["ranks"][rank]["step_us"].toDouble() + 1);
     }
     QVERIFY(time["predicted_step_us"].toDouble() > 0);
@@ -104,7 +106,7 @@ class TestCliTimeline : public QObject {
     QVERIFY2(words.out.contains(" computing, ") && words.out.contains("longest (predicted on "), words.out.constData());
   }
 
-  void standardOutputTakesOneDocument() {
+  void standardOutputHasOneDocument() {
     const QStringList run{"run", family("llama"), "--seq", "8", "--timeline", "-"};
     const Finished alone = cli(run);
     QCOMPARE(alone.exitCode, 0);
@@ -117,22 +119,23 @@ class TestCliTimeline : public QObject {
   void shapesHaveNoOneTimeline() {
     const Finished run = cli({"run", family("llama"), "--shapes", "1x8,1x16", "--timeline", "/tmp/never.json"});
     QCOMPARE(run.exitCode, 2);
-    QVERIFY2(run.err.contains("--shapes and --timeline exclude each other"), run.err.constData());
+    QVERIFY2(run.err.contains("Each of the shapes would replace the file of the one before: leave --timeline out."),
+             run.err.constData());
   }
 
-  /// What each rank's memory was for, beside what the plan says: parts that no transient hides are exact.
-  void saysWhatMemoryWasFor_data() {
+  /// Each rank's memory by category, with the prediction. Categories without transients are exact.
+  void reportsMemoryByCategory_data() {
     QTest::addColumn<QStringList>("arguments");
     QTest::newRow("forward") << QStringList{"--ranks", "2"};
-    QTest::newRow("training") << QStringList{"--ranks", "2", "--train-steps", "3"};
+    QTest::newRow("training") << QStringList{"--ranks", "2", "--steps", "3"};
     QTest::newRow("training on the sequence")
-        << QStringList{"--ranks", "4", "--train-steps", "3", "--sequence-parallel", "on"};
+        << QStringList{"--ranks", "4", "--steps", "3", "--sequence-parallel", "on"};
   }
-  void saysWhatMemoryWasFor() {
+  void reportsMemoryByCategory() {
     QFETCH(QStringList, arguments);
-    const bool isTraining = arguments.contains("--train-steps");
+    const bool isTraining = arguments.contains("--steps");
     const QJsonObject run =
-        json(QStringList{"run", family("llama"), "--batch", "4", "--seq", "64"} + arguments + kSplit);
+        json(QStringList{commandOf(arguments), family("llama"), "--batch", "4", "--seq", "64"} + arguments + kSplit);
     const QJsonArray memory = run["memory"].toArray();
     QCOMPARE(memory.size(), run["ranks"].toArray().size());
     for (const QJsonValue& rank : memory) {

@@ -1,4 +1,4 @@
-/// Plans of transformers and PyTorch brought in: read, checked, priced, and beside the plan that the engine finds.
+/// Plans of transformers and PyTorch: read, checked, priced, and compared with the engine's plan.
 #include "tests/support/cli_json.h"
 
 #include <QDir>
@@ -13,7 +13,7 @@ namespace {
 
 const QStringList kAttention{"q_proj", "k_proj", "v_proj"};
 
-/// What transformers' `model.tp_plan` says of a Llama.
+/// transformers' `model.tp_plan` of a Llama.
 QJsonObject ownOfLlama() {
   QJsonObject plan{{"lm_head", "colwise_gather_output"}, {"model.embed_tokens", "embedding_rowwise"}};
   for (const QString& name : kAttention) plan["model.layers.*.self_attn." + name] = "colwise";
@@ -29,7 +29,7 @@ QJsonObject ownOfLlama() {
 class TestCliTpPlan : public QObject {
   Q_OBJECT
  private slots:
-  void readsWhatTransformersSays() {
+  void readsAPlanOfTransformers() {
     const QJsonObject plan = json({"plan", model("llama"), "--tp-plan", written(ownOfLlama())});
     QMap<QString, QString> strategies;
     for (const QJsonValue& layer : plan["layers"].toArray())
@@ -40,19 +40,19 @@ class TestCliTpPlan : public QObject {
     QCOMPARE(strategies["lm_head"], QString("column+gather"));
   }
 
-  /// What is not named is whole, as it is for the library.
-  void leavesWholeWhatIsNotNamed() {
+  /// Layers that the plan does not name are replicated, as in the library.
+  void replicatesLayersThatAreNotNamed() {
     const QString file = written({{"lm_head", "colwise_rep"}});
     const Finished done = cli({"plan", model("llama"), "--tp-plan", file});
     QVERIFY2(done.exitCode == 0, done.err.constData());
-    QVERIFY2(done.out.contains("names 1 of 16 layers; the others are whole.\n"), done.out.constData());
+    QVERIFY2(done.out.contains("names 1 of 16 layers; the others are replicated.\n"), done.out.constData());
     QVERIFY2(done.out.contains("0 of 16 layers with weights are split, 1 is gathered after the product."),
              done.out.constData());
     QVERIFY2(done.out.contains("before: " + file.toUtf8() + ", 2 ranks\nafter:  optimal, 2 ranks\n"),
              done.out.constData());
   }
 
-  /// What one format says of a plan, read again, is that plan: as far as it could be said.
+  /// An exported plan is the same plan when it is read again, as far as the format can express it.
   void exportedPlansComeBack_data() {
     QTest::addColumn<QString>("folder");
     QTest::addColumn<QStringList>("format");
@@ -74,7 +74,7 @@ class TestCliTpPlan : public QObject {
     QFETCH(QStringList, whole);
     const QString first = m_folder.filePath("first.json"), said = m_folder.filePath("said.json");
     const Finished made =
-        cli({"plan", model(folder), "--ranks", "2", "--engine", "reference", "--menu", "full", "--json", first});
+        cli({"plan", model(folder), "--ranks", "2", "--engine", "reference", "--candidates", "full", "--json", first});
     QVERIFY2(made.exitCode == 0, made.err.constData());
     const Finished exported = cli(QStringList{"export", first, "--out", said} + format);
     QVERIFY2(exported.exitCode == 0, exported.err.constData());
@@ -90,23 +90,23 @@ class TestCliTpPlan : public QObject {
     }
   }
 
-  /// As it stands in the code of a config's class: without the base model's prefix.
-  void readsNamesBehindTheBase() {
-    QJsonObject behind;
+  /// Names as in a config class, without the base model's prefix.
+  void readsNamesWithoutThePrefix() {
+    QJsonObject unprefixed;
     const QJsonObject own = ownOfLlama();
     for (auto entry = own.begin(); entry != own.end(); ++entry)
-      behind[entry.key().startsWith("model.") ? entry.key().mid(6) : entry.key()] = entry.value();
+      unprefixed[entry.key().startsWith("model.") ? entry.key().mid(6) : entry.key()] = entry.value();
     const Finished whole = cli({"plan", model("llama"), "--tp-plan", written(own)});
-    const Finished done = cli({"plan", model("llama"), "--tp-plan", written(behind)});
+    const Finished done = cli({"plan", model("llama"), "--tp-plan", written(unprefixed)});
     QCOMPARE(done.exitCode, 0);
     const auto plan = [](const QByteArray& text) { return text.left(text.indexOf("search (")); };  // it has a time
     QCOMPARE(plan(done.out), plan(whole.out));
     QVERIFY(!whole.err.contains("base_model_tp_plan"));
-    QVERIFY2(done.err.contains("as a tp_plan transformers would not find them."), done.err.constData());
+    QVERIFY2(done.err.contains("As a tp_plan, transformers would not find them."), done.err.constData());
   }
 
-  /// Names that this size of a model lacks do not change how the others are read; a typo is near to something.
-  void readsNamesBehindTheBaseThatAreMissing() {
+  /// Names that this size of a model lacks do not change the reading of others. A typo gets the closest name.
+  void readsNamesWithoutThePrefixThatAreMissing() {
     QJsonObject plan{{"layers.*.mlp.up_proj", "colwise"},
                      {"layers.*.mlp.gate_proj", "colwise"},
                      {"layers.*.mlp.down_proj", "rowwise"},
@@ -119,74 +119,71 @@ class TestCliTpPlan : public QObject {
       const QJsonObject whole = isDocument ? QJsonObject{{"base_model_tp_plan", plan}} : plan;
       const Finished typo = cli({"plan", model("llama"), "--tp-plan", written(whole)});
       QCOMPARE(typo.exitCode, 1);
-      QVERIFY2(typo.err.contains("`layers.*.self_attn.q_prj` names no module of this model; near to it is "
+      QVERIFY2(typo.err.contains("`layers.*.self_attn.q_prj` names no module of this model; the closest name is "
                                  "`layers.*.self_attn.q_proj`."),
                typo.err.constData());
     }
   }
 
-  /// What transformers makes of a plan beyond what it names, and of the gradients of norms.
+  /// transformers also splits layers that the plan does not name, and sums gradients of norms.
   void warnsOfWhatTransformersAdds() {
     const QJsonObject part{{"lm_head", "colwise_gather_output"}};
-    QVERIFY(
-        cli({"plan", model("llama"), "--tp-plan", written(part)}).err.contains("lays it over the plan that its own"));
+    QVERIFY(cli({"plan", model("llama"), "--tp-plan", written(part)})
+                .err.contains("transformers adds the model's own plan to it"));
     QJsonObject norm = ownOfLlama();
     norm["model.norm"] = "sequence_parallel";
     const Finished done = cli({"plan", model("llama"), "--tp-plan", written(norm)});
     QVERIFY2(done.err.contains("`model.norm` is sequence_parallel, but"), done.err.constData());
   }
 
-  void saysWhatDisagrees_data() {
+  void reportsContradictions_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QString>("style");
     QTest::addColumn<QByteArray>("sentence");
-    QTest::newRow("a column without a row") << "model.layers.*.self_attn.o_proj"
-                                            << "replicate"
-                                            << QByteArray(
-                                                   "`model.layers.*.self_attn.q_proj` is colwise and nothing "
-                                                   "rowwise follows: its result is split, and "
-                                                   "`model.layers.*.self_attn.o_proj` (replicate) expects it whole.");
-    QTest::newRow("a row without a column") << "model.layers.*.mlp.up_proj"
-                                            << "colwise_rep"
-                                            << QByteArray(
-                                                   "`model.layers.*.mlp.down_proj` is rowwise and expects parts, "
-                                                   "but `model.layers.*.mlp.up_proj` (colwise_rep) in front of it "
-                                                   "gives a whole result.");
+    QTest::newRow("a column without a row")
+        << "model.layers.*.self_attn.o_proj"
+        << "replicate"
+        << QByteArray(
+               "`model.layers.*.self_attn.q_proj` is colwise without a rowwise layer after it: its result is split, "
+               "but `model.layers.*.self_attn.o_proj` (replicate) expects a replicated input.");
+    QTest::newRow("a row without a column")
+        << "model.layers.*.mlp.up_proj"
+        << "colwise_rep"
+        << QByteArray(
+               "`model.layers.*.mlp.down_proj` is rowwise and expects split input, but `model.layers.*.mlp.up_proj` "
+               "(colwise_rep) before it gives a replicated result.");
     QTest::newRow("a name of nothing") << "model.layers.*.self_attn.qproj"
                                        << "colwise"
                                        << QByteArray(
-                                              "`model.layers.*.self_attn.qproj` names no module of this model; "
-                                              "near to it is `model.layers.*.self_attn.q_proj`.");
+                                              "`model.layers.*.self_attn.qproj` names no module of this model; the "
+                                              "closest name is `model.layers.*.self_attn.q_proj`.");
     QTest::newRow("an unknown style") << "lm_head"
                                       << "colwis"
-                                      << QByteArray(
-                                             "`lm_head` has the style colwis, which this program does not know.");
+                                      << QByteArray("`lm_head` has the style colwis, which Cleave does not know.");
     const auto row = [](const char* what, const char* name, const char* style, const char* sentence) {
       QTest::newRow(what) << QString(name) << QString(style) << QByteArray(sentence);
     };
-    row("a norm", "model.norm", "rowwise",
-        "`model.norm` is rowwise, and it is no layer: Linear, Embedding and experts");
-    row("an attention", "model.layers.*.self_attn", "colwise", "`model.layers.*.self_attn` is colwise, and it is no");
+    row("a norm", "model.norm", "rowwise", "`model.norm` is rowwise, but it is not a Linear, an Embedding or experts");
+    row("an attention", "model.layers.*.self_attn", "colwise",
+        "`model.layers.*.self_attn` is colwise, but it is not a");
     row("all names", "*", "colwise", "`*` names no module of this model.");
     row("a number", "model.layers.0.mlp.up_proj", "colwise",
-        "`model.layers.0.mlp.up_proj` names no module of this model; near to it is `model.layers.*.mlp.up_proj`.");
-    row("an unknown style of a norm", "model.norm", "no_such_style", "has the style no_such_style, which this program");
+        "`model.layers.0.mlp.up_proj` names no module of this model; the closest name is "
+        "`model.layers.*.mlp.up_proj`.");
+    row("an unknown style of a norm", "model.norm", "no_such_style", "has the style no_such_style, which Cleave");
     row("a sum of what is whole", "model.layers.*.mlp", "all_reduce",
-        "`model.layers.*.mlp` is all_reduce, and its result is whole on every rank: it would be added up once for "
-        "each.");
+        "`model.layers.*.mlp` is all_reduce, but its result is replicated, so the sum would count it once per rank.");
     row("a helper of experts", "model.layers.*.mlp.up_proj", "moe_identity_expert",
-        "`model.layers.*.mlp.up_proj` is moe_identity_expert, which is for modules of another kind.");
+        "`model.layers.*.mlp.up_proj` is moe_identity_expert, which is for another kind of module.");
     row("a Linear on the sequence", "model.layers.*.mlp.up_proj", "sequence_parallel",
-        "which is for modules of another");
+        "which is for another kind of module");
     row("logits in parts", "lm_head", "colwise",
-        "`lm_head` is colwise, and its result is the model's: each rank would have its part of it alone.");
-    QTest::newRow("an embedding by features") << "model.embed_tokens"
-                                              << "colwise"
-                                              << QByteArray(
-                                                     "`model.embed_tokens` is colwise, which is not priced for an "
-                                                     "embedding.");
+        "`lm_head` is colwise, but its result is an output of the model, so each rank would return only its part.");
+    QTest::newRow("an embedding by features")
+        << "model.embed_tokens"
+        << "colwise" << QByteArray("`model.embed_tokens` is colwise, which Cleave cannot price for an embedding.");
   }
-  void saysWhatDisagrees() {
+  void reportsContradictions() {
     QFETCH(QString, name);
     QFETCH(QString, style);
     QFETCH(QByteArray, sentence);
@@ -198,7 +195,7 @@ class TestCliTpPlan : public QObject {
     QVERIFY(done.out.isEmpty());
   }
 
-  void refusesWhatIsNoPlan_data() {
+  void refusesOtherFiles_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QByteArray>("sentence");
     QTest::newRow("no JSON") << QByteArray("{\"lm_head\": ") << QByteArray("plan.json");
@@ -206,15 +203,15 @@ class TestCliTpPlan : public QObject {
     QTest::newRow("a number as style") << QByteArray(R"({"lm_head": 3})")
                                        << QByteArray(R"(the style of "lm_head" must be a text, but it is 3.)");
     QTest::newRow("nothing") << QByteArray("{}")
-                             << QByteArray("names no module: it is the plan of a model that stays whole.");
+                             << QByteArray("lists no module: it is the plan of a model that stays replicated.");
     QTest::newRow("another schema") << QByteArray(R"({"schema": "cleave.plan/1"})")
-                                    << QByteArray(R"(is of schema "cleave.plan/1", and no plan of transformers)");
+                                    << QByteArray(R"(has schema "cleave.plan/1", so it is not a plan of transformers)");
     QTest::newRow("no ranks") << QByteArray(R"({"tp_size": 0, "tp_plan": {"lm_head": "colwise_rep"}})")
                               << QByteArray("tp_size");
     QTest::newRow("deep") << QByteArray(R"({"tp_plan": )") + QByteArray(40, '[') + QByteArray(40, ']') + "}"
                           << QByteArray("deep");
   }
-  void refusesWhatIsNoPlan() {
+  void refusesOtherFiles() {
     QFETCH(QByteArray, text);
     QFETCH(QByteArray, sentence);
     const QString file = m_folder.filePath("plan.json");
@@ -224,8 +221,8 @@ class TestCliTpPlan : public QObject {
     QVERIFY2(done.err.contains(sentence), done.err.constData());
   }
 
-  /// A config.json may carry its plan, whose names begin behind the base model's.
-  void takesThePlanOfTheConfig() {
+  /// A config.json may contain its plan, with names that lack the base model's prefix.
+  void readsThePlanOfTheConfig() {
     const Finished none = cli({"plan", model("llama"), "--tp-plan", "own"});
     QCOMPARE(none.exitCode, 3);
     QVERIFY2(none.err.contains("has no base_model_tp_plan and no tp_plan") && none.err.contains("python -c"),
@@ -247,23 +244,23 @@ class TestCliTpPlan : public QObject {
 
   void comparesWithOtherPlans() {
     const QString file = written(ownOfLlama());
-    const Finished done = cli({"plan", model("llama"), "--compare", "reference," + file});
+    const Finished done = cli({"compare", model("llama"), "reference," + file});
     QVERIFY2(done.exitCode == 0, done.err.constData());
     QVERIFY2(done.out.contains("lm_head: column becomes column+gather"), done.out.constData());
     QVERIFY2(done.out.contains("after:  " + file.toUtf8() + ", 2 ranks"), done.out.constData());
   }
 
-  void saysWhatElseTheLibraryMakesOfIt() {
+  void warnsAboutOtherEffectsInTheLibrary() {
     QJsonObject plan = ownOfLlama();
-    plan["model.layers.*.mlp.gate"] = "colwise";  // of the architecture, and not of this size
+    plan["model.layers.*.mlp.gate"] = "colwise";  // in the architecture, but not in this size
     const Finished missing = cli({"plan", model("llama"), "--tp-plan", written(plan)});
     QVERIFY2(missing.exitCode == 0, missing.err.constData());
-    QVERIFY2(missing.err.contains("transformers passes over it where its own plan of this architecture has it"),
+    QVERIFY2(missing.err.contains("transformers skips it if its own plan of this architecture has it"),
              missing.err.constData());
     plan = {{"model.layers.*.input_layernorm", "replicated_with_grad_allreduce"}};
     const Finished gradient = cli({"plan", model("llama"), "--tp-plan", written(plan)});
     QVERIFY2(gradient.exitCode == 0, gradient.err.constData());
-    QVERIFY2(gradient.err.contains("its gradient is added up once for each rank"), gradient.err.constData());
+    QVERIFY2(gradient.err.contains("its gradient would be summed once per rank"), gradient.err.constData());
   }
 
   void aLayerIsNamedOnce() {
@@ -277,15 +274,15 @@ class TestCliTpPlan : public QObject {
                  {"modules", QJsonArray{module("lm_head", "ColwiseParallel"), module("lm_*", "RowwiseParallel")}}});
     const Finished done = cli({"plan", model("llama"), "--tp-plan", twice});
     QCOMPARE(done.exitCode, 1);
-    QVERIFY2(done.err.contains("`lm_head` is named twice, as ColwiseParallel("), done.err.constData());
-    // What is exported of a plan that splits nothing comes back too.
+    QVERIFY2(done.err.contains("`lm_head` is listed twice, as ColwiseParallel("), done.err.constData());
+    // An exported plan that splits nothing can be read too.
     const QString none =
         written({{"schema", "cleave.dtensor/1"}, {"mesh", QJsonObject{{"tp", 2}}}, {"modules", QJsonArray()}});
     const Finished whole = cli({"plan", model("llama"), "--tp-plan", none});
     QVERIFY2(whole.exitCode == 0 && whole.out.contains("names 0 of 16 layers"), whole.err.constData());
   }
 
-  void manyProblemsAreNotAllTold() {
+  void manyProblemsAreCounted() {
     QJsonObject plan;
     for (int i = 0; i < 300; ++i) plan[QString("no_%1").arg(i)] = "colwise";
     const Finished done = cli({"plan", model("llama"), "--tp-plan", written(plan)});
@@ -294,19 +291,19 @@ class TestCliTpPlan : public QObject {
     QVERIFY2(done.err.contains("(and 280 more)"), done.err.constData());
   }
 
-  void doesNotOverwriteWhatItReads() {
+  void doesNotOverwriteItsInput() {
     const QString file = written(ownOfLlama());
     const Finished done = cli({"plan", model("llama"), "--tp-plan", file, "--json", file});
     QCOMPARE(done.exitCode, 2);
     QVERIFY2(done.err.contains("is the same file as --tp-plan, which is read"), done.err.constData());
     QCOMPARE(read(file), ownOfLlama());
-    const Finished compared = cli({"plan", model("llama"), "--compare", file + ",optimal", "--json", file});
+    const Finished compared = cli({"compare", model("llama"), file + ",optimal", "--json", file});
     QCOMPARE(compared.exitCode, 2);
-    QVERIFY2(compared.err.contains("is the same file as --compare, which is read"), compared.err.constData());
+    QVERIFY2(compared.err.contains("is the same file as SIDES, which is read"), compared.err.constData());
     QCOMPARE(read(file), ownOfLlama());
   }
 
-  void takesTheRanksOfTheFile() {
+  void usesTheRanksOfTheFile() {
     const QString file = written({{"tp_size", 4}, {"tp_plan", ownOfLlama()}});
     QCOMPARE(json({"plan", model("llama"), "--tp-plan", file})["ranks"].toInt(), 4);
     QCOMPARE(json({"plan", model("llama"), "--tp-plan", file, "--ranks", "2"})["ranks"].toInt(), 2);

@@ -1,4 +1,4 @@
-/// `run --train-steps` on real ranks, against what transformers and torch.optim make of the same models.
+/// `train` on real ranks, compared with transformers and torch.optim on the same models.
 #include "tests/support/cli_json.h"
 #include "tests/support/safetensors_edit.h"
 
@@ -20,22 +20,22 @@ namespace {
 QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
 QString training(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/training/") + name; }
 
-/// As tests/tools/training_runs.py trains.
-const QStringList kAsExpected{"--train-steps",  "5",    "--optimizer", "adamw", "--lr", "0.001",
+/// The settings of tests/tools/training_runs.py.
+const QStringList kAsExpected{"--steps",        "5",    "--optimizer", "adamw", "--lr", "0.001",
                               "--weight-decay", "0.01", "--clip-norm", "1"};
-const QStringList kSplit{"--engine", "reference", "--menu", "full"};
+const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
-QJsonObject report(const QStringList& arguments) { return json(QStringList{"run"} + arguments + kSplit); }
+QJsonObject report(const QStringList& arguments) { return json(QStringList{"train"} + arguments + kSplit); }
 
 QStringList onRanks(int ranks) { return {"--ranks", QString::number(ranks)}; }
 
 QByteArray refusal(const QStringList& arguments, int exitCode) {
-  const Finished run = cli(QStringList{"run"} + arguments);
+  const Finished run = cli(QStringList{"train"} + arguments);
   if (run.exitCode != exitCode) qFatal("exit code %d: %s", run.exitCode, run.err.constData());
   return run.err.trimmed();
 }
 
-/// Puts an operator behind a parameter of the ranks' program: what is computed from it is computed from so much of it.
+/// Adds an operator to the rank program that scales a parameter by `factor` wherever it is read.
 bool scaleParameter(QJsonObject& plan, const QString& name, double factor) {
   QJsonObject program = plan["program"].toObject();
   QJsonArray nodes = program["nodes"].toArray(), ops = program["ops"].toArray(), outputs = program["outputs"].toArray();
@@ -96,7 +96,7 @@ bool scaleParameter(QJsonObject& plan, const QString& name, double factor) {
 class TestCliTrain : public QObject {
   Q_OBJECT
  private slots:
-  /// Which elements are dropped does not depend on how they are split, so that dropout hides no fault of a split.
+  /// The dropped elements do not depend on the split, so dropout does not hide a faulty split.
   void dropsTheSameHoweverItIsSplit_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<int>("ranks");
@@ -114,12 +114,12 @@ class TestCliTrain : public QObject {
     QFETCH(QString, sequence);
     const QString program = QStringLiteral(CLEAVE_TEST_DATA "/exported/%1.pt2").arg(name);
     const QTemporaryDir folder;
-    const QStringList steps{"--train-steps", "4", "--lr", "0.001", "--accumulate", "2"};
+    const QStringList steps{"--steps", "4", "--lr", "0.001", "--accumulate", "2"};
     const QJsonObject run = report(QStringList{program, "--sequence-parallel", sequence} + onRanks(ranks) + steps);
     QVERIFY(run["passed"].toBool());
     const QJsonValue collectives = run["ranks"].toArray().at(0)["collectives"];
     QVERIFY(collectives["all_reduce"].toInt() + collectives["reduce_scatter"].toInt() > 0);
-    // Each step drops other elements than the one before, another seed others.
+    // Each step and each seed drop other elements.
     const QJsonObject other = report(QStringList{program, "--seed", "5", "--no-check"} + onRanks(ranks) + steps);
     const auto firstLoss = [](const QJsonObject& of) {
       return of["training"]["steps"].toArray().at(0)["loss"].toDouble();
@@ -170,16 +170,16 @@ class TestCliTrain : public QObject {
     const auto steps = run["training"]["steps"].toArray();
     QCOMPARE(steps.size(), 5);
     QVERIFY(steps[4]["loss"].toDouble() < steps[0]["loss"].toDouble());
-    QVERIFY(steps[0]["gradient_norm"].toDouble() > 1);  // so that clipping did something
+    QVERIFY(steps[0]["gradient_norm"].toDouble() > 1);  // clipping had an effect
     QVERIFY(run["violations"].toArray().isEmpty());
   }
 
   void losesNothingWhereAStepIsMadeOfMicroBatches() {
-    // Two batches of one row each are what one batch of both is, where each row has as many labels.
+    // Two batches of one row each equal one batch of both, because the rows have equal numbers of labels.
     QTemporaryDir folder;
     const QString file = folder.filePath("rows.safetensors");
-    const QStringList sgd{"--train-steps", "3", "--optimizer", "sgd", "--lr", "0.1"};
-    const Finished whole = cli(QStringList{"run", family("llama"), "--batch", "2", "--seq", "12", "--ranks", "2",
+    const QStringList sgd{"--steps", "3", "--optimizer", "sgd", "--lr", "0.1"};
+    const Finished whole = cli(QStringList{"train", family("llama"), "--batch", "2", "--seq", "12", "--ranks", "2",
                                            "--no-check", "--output", file} +
                                sgd + kSplit);
     QCOMPARE(whole.exitCode, 0);
@@ -190,8 +190,8 @@ class TestCliTrain : public QObject {
     QCOMPARE(halves["training"]["accumulate"].toInt(), 2);
   }
 
-  /// What the comparison notes of each step is no part of what a rank holds at most.
-  void holdsWhatWasPredictedWhileItIsCompared() {
+  /// The comparison's records of each step do not count towards a rank's peak memory.
+  void peakMemoryIsPredictedDuringTheComparison() {
     const QJsonObject run =
         report(QStringList{CLEAVE_SOURCE_DIR "/resources/models/tiny-llama", "--seq", "16"} + onRanks(2) + kAsExpected);
     QVERIFY(run["passed"].toBool());
@@ -204,7 +204,7 @@ class TestCliTrain : public QObject {
     }
   }
 
-  /// A program that makes a gradient small does not excuse itself by that.
+  /// A wrong gradient fails even if it is small.
   void aWrongGradientThatIsSmallFails() {
     const QTemporaryDir folder;
     const QString good = folder.filePath("good.json"), bad = folder.filePath("bad.json");
@@ -217,16 +217,16 @@ class TestCliTrain : public QObject {
     QFile out(bad);
     QVERIFY(out.open(QIODevice::WriteOnly) && out.write(QJsonDocument(plan).toJson()) > 0);
     out.close();
-    const QStringList steps{"--train-steps", "1", "--skip-weights"};
-    QCOMPARE(cli(QStringList{"run", good} + steps).exitCode, 0);
-    const Finished run = cli(QStringList{"run", bad} + steps);
+    const QStringList steps{"--steps", "1", "--skip-weights"};
+    QCOMPARE(cli(QStringList{"train", good} + steps).exitCode, 0);
+    const Finished run = cli(QStringList{"train", bad} + steps);
     QVERIFY2(run.exitCode == 1, run.err.constData());
     QVERIFY2(run.out.contains("fc1.bias"), run.out.constData());
-    QVERIFY2(run.out.contains("--optimizer sgd --lr 1 tells a wrong one."), run.out.constData());
+    QVERIFY2(run.out.contains("--optimizer sgd --lr 1."), run.out.constData());
   }
 
   void readsSeveralBatchesFromOneFile() {
-    const QStringList sgd{"--train-steps", "2", "--optimizer", "momentum", "--lr", "0.05"};
+    const QStringList sgd{"--steps", "2", "--optimizer", "momentum", "--lr", "0.05"};
     const QString rows = family("llama") + "/expected.safetensors";  // two rows
     const QJsonObject run = report(QStringList{family("llama"), "--batch", "1", "--seq", "12", "--input", rows,
                                                "--accumulate", "2", "--ranks", "2"} +
@@ -238,15 +238,15 @@ class TestCliTrain : public QObject {
   void writesLossesAndParameters() {
     QTemporaryDir folder;
     const QString file = folder.filePath("trained.safetensors"), again = folder.filePath("again.safetensors");
-    const QStringList asked{"--train-steps", "2", "--optimizer", "sgd", "--lr", "0.1"};
-    const QStringList run{"run", family("llama"), "--ranks", "2", "--seed", "7"};
+    const QStringList asked{"--steps", "2", "--optimizer", "sgd", "--lr", "0.1"};
+    const QStringList run{"train", family("llama"), "--ranks", "2", "--seed", "7"};
     QCOMPARE(cli(run + asked + kSplit + QStringList{"--no-check", "--output", file}).exitCode, 0);
-    // What was written is what another run expects, on other ranks; with another learning rate it is not.
+    // Another number of ranks gives the written values. Another learning rate does not.
     const QStringList expect{"--expect", file, "--batch", "1", "--seq", "128"};
-    const QStringList other{"run", family("llama"), "--ranks", "4", "--seed", "7"};
+    const QStringList other{"train", family("llama"), "--ranks", "4", "--seed", "7"};
     QCOMPARE(cli(other + asked + kSplit + expect).exitCode, 0);
     const Finished wrong =
-        cli(other + kSplit + expect + QStringList{"--train-steps", "2", "--optimizer", "sgd", "--lr", "0.2"});
+        cli(other + kSplit + expect + QStringList{"--steps", "2", "--optimizer", "sgd", "--lr", "0.2"});
     QCOMPARE(wrong.exitCode, 1);
     QVERIFY(wrong.out.contains("DIFFERENT"));
   }
@@ -257,14 +257,14 @@ class TestCliTrain : public QObject {
     const QStringList make{"plan", family("gpt2"), "--ranks", "2", "--seq", "16"};
     QCOMPARE(cli(make + kSplit + QStringList{"--train", "--optimizer", "sgd", "--json", plan}).exitCode, 0);
     QCOMPARE(cli(make + kSplit + QStringList{"--json", forward}).exitCode, 0);
-    const QJsonObject run = json({"run", plan, "--train-steps", "2", "--lr", "0.1"});
+    const QJsonObject run = json({"train", plan, "--steps", "2", "--lr", "0.1"});
     QVERIFY(run["passed"].toBool());
     QCOMPARE(run["training"]["optimizer"].toString(), "sgd");
-    const QByteArray refused = refusal({forward, "--train-steps", "2"}, 3);
-    QVERIFY2(refused.contains("plan again with --train"), refused.constData());
+    const QByteArray refused = refusal({forward, "--steps", "2"}, 3);
+    QVERIFY2(refused.contains("Plan again with --train"), refused.constData());
   }
 
-  void saysWhatBecomesOfAGradient_data() {
+  void explainsAGradient_data() {
     QTest::addColumn<QString>("value");
     QTest::addColumn<QString>("sequence");
     QTest::addColumn<QString>("says");
@@ -287,15 +287,15 @@ class TestCliTrain : public QObject {
                                  << "off"
                                  << "It has no gradient";
   }
-  void saysWhatBecomesOfAGradient() {
+  void explainsAGradient() {
     QFETCH(QString, value);
     QFETCH(QString, sequence);
     QFETCH(QString, says);
     const QStringList asked{"explain", family("llama"),       "--ranks", "2", "--train", "--value",
                             value,     "--sequence-parallel", sequence};
-    const Finished told = cli(asked + kSplit);
-    QCOMPARE(told.exitCode, 0);
-    QVERIFY2(told.out.contains(says.toUtf8()), told.out.constData());
+    const Finished done = cli(asked + kSplit);
+    QCOMPARE(done.exitCode, 0);
+    QVERIFY2(done.out.contains(says.toUtf8()), done.out.constData());
     QVERIFY(!cli(QStringList(asked).filter(QRegularExpression("^(?!--train$)")) + kSplit).out.contains("gradient:"));
   }
 
@@ -304,24 +304,22 @@ class TestCliTrain : public QObject {
     QTest::addColumn<int>("exitCode");
     QTest::addColumn<QString>("says");
     const QStringList llama{family("llama"), "--ranks", "2"};
-    QTest::newRow("no loss") << llama + QStringList{"--loss", "off", "--train-steps", "1"} << 3
-                             << "no loss to train by";
-    QTest::newRow("no optimizer") << llama + QStringList{"--train-steps", "1", "--optimizer", "none"} << 2
+    QTest::newRow("no loss") << llama + QStringList{"--loss", "off", "--steps", "1"} << 3 << "no loss for training";
+    QTest::newRow("no optimizer") << llama + QStringList{"--steps", "1", "--optimizer", "none"} << 2
                                   << "needs an --optimizer";
-    QTest::newRow("no steps") << llama + QStringList{"--lr", "0.1"} << 2 << "--train-steps";
-    QTest::newRow("a rate of nothing") << llama + QStringList{"--train-steps", "1", "--lr", "0"} << 2 << "--lr is 0";
-    QTest::newRow("no rate") << llama + QStringList{"--train-steps", "1", "--lr", "nan"} << 2 << "--lr is nan";
-    QTest::newRow("decay below 0") << llama + QStringList{"--train-steps", "1", "--weight-decay=-1"} << 2
+    QTest::newRow("no steps") << llama + QStringList{"--lr", "0.1"} << 2 << "--steps";
+    QTest::newRow("a rate of nothing") << llama + QStringList{"--steps", "1", "--lr", "0"} << 2 << "--lr is 0";
+    QTest::newRow("no rate") << llama + QStringList{"--steps", "1", "--lr", "nan"} << 2 << "--lr is nan";
+    QTest::newRow("decay below 0") << llama + QStringList{"--steps", "1", "--weight-decay=-1"} << 2
                                    << "--weight-decay is -1";
-    QTest::newRow("a norm of 0") << llama + QStringList{"--train-steps", "1", "--clip-norm", "0"} << 2
-                                 << "--clip-norm is 0";
-    QTest::newRow("no micro-batch") << llama + QStringList{"--train-steps", "1", "--accumulate", "0"} << 2
+    QTest::newRow("a norm of 0") << llama + QStringList{"--steps", "1", "--clip-norm", "0"} << 2 << "--clip-norm is 0";
+    QTest::newRow("no micro-batch") << llama + QStringList{"--steps", "1", "--accumulate", "0"} << 2
                                     << "--accumulate is 0";
-    QTest::newRow("nothing to expect") << llama + QStringList{"--train-steps", "1", "--expect",
+    QTest::newRow("nothing to expect") << llama + QStringList{"--steps", "1", "--expect",
                                                               family("llama") + "/expected.safetensors"}
-                                       << 3 << "nothing that training gives";
-    QTest::newRow("other steps") << llama + QStringList{"--train-steps", "4", "--expect", training("llama.safetensors")}
-                                 << 3 << "has losses in shape [5]";
+                                       << 3 << "no training results";
+    QTest::newRow("other steps") << llama + QStringList{"--steps", "4", "--expect", training("llama.safetensors")} << 3
+                                 << "losses has shape [5]";
   }
   void refusesWhatCannotBeTrained() {
     QFETCH(QStringList, arguments);

@@ -1,7 +1,6 @@
-/// Exported plans as their users load them: by transformers and by parallelize_module, on two Gloo ranks; and programs
-/// for spmd_types by its checker. The unsplit
-/// model's logits and gradients, and the parameters split as the plan says, but for those that the format says it
-/// cannot split.
+/// Exported plans as users load them: by transformers and by parallelize_module, on two Gloo ranks, and programs for
+/// spmd_types by its checker. Logits and gradients equal the unsplit model's. Parameters are split as planned, except
+/// those that the format cannot split.
 #include "tests/support/cli_json.h"
 
 #include <QFile>
@@ -19,7 +18,7 @@ constexpr int kSkipped = 77;
 
 QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
 
-/// Folded names of parameters, behind one stack: "h.*.attn." + each.
+/// Folded names of parameters with a common prefix, such as "h.*.attn.".
 QStringList under(const QString& prefix, const QStringList& names) {
   QStringList all;
   for (const QString& name : names) all << prefix + name;
@@ -32,7 +31,7 @@ struct Case {
   QStringList different;  ///< sorted
 };
 
-/// Experts, routers and Conv1D are modules of their own, which a library splits only where it knows them.
+/// Experts, routers and Conv1D are separate modules, which a library splits only if it supports them.
 QList<Case> cases() {
   const QString moe = "model.layers.*.mlp.", block = "transformer.h.*.";
   const QStringList experts = under(moe, {"experts.down_proj", "experts.gate_up_proj"}), router{moe + "gate.weight"};
@@ -56,7 +55,7 @@ QList<Case> cases() {
       {model("llama"), "loss-parallel", {}, {}},
       {model("llama"), "dtensor", {"--sequence-parallel", "on"}, {}},
       {model("llama"), "tp-plan", {"--sequence-parallel", "on"}, {}},
-      // Norms of heads, whose gradient is a sum over the ranks; and what is tied or odd in other families.
+      // Norms of heads, whose gradient is a sum over the ranks; tied weights and special cases of other families.
       {family("gemma3_text"), "tp-plan", {}, {}},
       {family("gemma3_text"), "dtensor", {}, {}},
       {family("qwen3"), "dtensor", {}, {}},
@@ -71,13 +70,13 @@ QList<Case> cases() {
 
 }  // namespace
 
-/// What a script of tests/python prints; empty where what it needs is not installed, as `said` tells.
+/// The output of a script of tests/python; empty, with the reason in `said`, if a package is not installed.
 QJsonArray answersOf(const QString& script, const QStringList& arguments, QByteArray& said) {
   QProcess python;
   python.start(QStringLiteral(CLEAVE_TORCH_PYTHON),
                QStringList{"-B", QStringLiteral(CLEAVE_SOURCE_DIR "/tests/python/") + script} + arguments);
   if (!python.waitForStarted()) {
-    said = "There is no Python at " CLEAVE_TORCH_PYTHON ".";
+    said = CLEAVE_TORCH_PYTHON " does not exist.";
     return {};
   }
   if (!python.waitForFinished(280'000)) qFatal("%s does not end", qPrintable(script));
@@ -90,7 +89,7 @@ QJsonArray answersOf(const QString& script, const QStringList& arguments, QByteA
 class TestExportedPlans : public QObject {
   Q_OBJECT
  private slots:
-  void computeWhatTheModelDoesAndSplitWhatThePlanDoes() {
+  void computeTheSameAndSplitAsPlanned() {
     const QTemporaryDir folder;
     QJsonArray asked;
     int number = 0;
@@ -98,9 +97,9 @@ class TestExportedPlans : public QObject {
       const QString plan = folder.filePath(QString::number(number) + ".plan.json");
       const QString format = one.kind == "tp-plan" ? "tp-plan" : "dtensor";
       const QString file = folder.filePath(QString::number(number++) + (format == "dtensor" ? ".py" : ".json"));
-      const Finished made = cli(
-          QStringList{"plan", one.model, "--ranks", "2", "--engine", "reference", "--menu", "full", "--json", plan} +
-          one.options);
+      const Finished made = cli(QStringList{"plan", one.model, "--ranks", "2", "--engine", "reference", "--candidates",
+                                            "full", "--json", plan} +
+                                one.options);
       QVERIFY2(made.exitCode == 0, made.err.constData());
       const Finished exported = cli({"export", plan, "--format", format, "--out", file});
       QVERIFY2(exported.exitCode == 0, exported.err.constData());
@@ -118,8 +117,8 @@ class TestExportedPlans : public QObject {
     for (qsizetype i = 0; i < answers.size(); ++i) check(cases()[i], answers[i].toObject(), said);
   }
 
-  /// Each collective is needed: without any one of them the checker refuses the program, by its types.
-  void areAcceptedByTheCheckerOfSpmdTypesWithAllCollectivesAlone() {
+  /// Each collective is needed: without any one of them, the checker refuses the program because of its types.
+  void spmdTypesAcceptsThemOnlyWithAllCollectives() {
     struct Program {
       QString model;
       QStringList options;
@@ -135,8 +134,8 @@ class TestExportedPlans : public QObject {
     QStringList files;
     for (const Program& program : programs) {
       files << folder.filePath(QString::number(files.size()) + ".py");
-      const Finished exported = cli(QStringList{"export", program.model, "--engine", "reference", "--menu", "full",
-                                                "--format", "spmd-types", "--out", files.back()} +
+      const Finished exported = cli(QStringList{"export", program.model, "--engine", "reference", "--candidates",
+                                                "full", "--format", "spmd-types", "--out", files.back()} +
                                     program.options);
       QVERIFY2(exported.exitCode == 0, exported.err.constData());
     }

@@ -1,5 +1,5 @@
-/// Two hosts, as far as a network can tell: two network namespaces with a cable (veth) between them. Ranks on both
-/// compute over Gloo and report to one of them, also when the cable is cut.
+/// Two simulated hosts: two network namespaces with a cable (veth) between them. Ranks on both compute over Gloo and
+/// report to one of them, also when the cable is cut.
 #include "tests/support/machines.h"
 #include "tests/support/seeds.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 
-/// Empty where it works.
+/// Empty if the command works.
 QString complaintOf(const QString& command) {
   QProcess process;
   process.start("sh", {"-c", command});
@@ -20,8 +20,8 @@ QString complaintOf(const QString& command) {
                                  : command + ": " + QString::fromUtf8(process.readAllStandardError()).trimmed();
 }
 
-/// Hosts "a" (10.77.0.1) and "b" (10.77.0.2). Each has another network as well, where the other is not, and a name that
-/// is its loopback device's.
+/// Hosts "a" (10.77.0.1) and "b" (10.77.0.2). Each also has another network without the other host, and a name that
+/// resolves to its loopback device.
 class TwoHosts {
  public:
   TwoHosts() {
@@ -52,7 +52,7 @@ class TwoHosts {
   QString cut() const { return complaintOf("ip -n " + m_b + " link set cable down"); }
   QString mend() const { return complaintOf("ip -n " + m_b + " link set cable up"); }
 
-  QString whyNot;  ///< there are none, a sentence
+  QString whyNot;  ///< why the namespaces could not be made, a sentence
 
  private:
   QString m_a, m_b;
@@ -91,8 +91,8 @@ class TestTwoHosts : public QObject {
     for (const auto& rank : run.ranks) QCOMPARE(rank->exitCode(), 0);
   }
 
-  /// Rank 0 need not be where its outputs are compared.
-  void whoListensMayBeOnTheOtherHost() {
+  /// The listener may be on another host than rank 0.
+  void theListenerMayBeOnTheOtherHost() {
     const QString expected = kLlama + "/expected.safetensors";
     ListenedRun run(m_plan, 4, {"--expect", expected}, "10.77.0.2", m_hosts->onB());
     for (int rank = 0; rank < 4; ++rank)
@@ -100,7 +100,7 @@ class TestTwoHosts : public QObject {
     QVERIFY2(run.listener->exitCode() == 0, qPrintable(run.listener->err()));
   }
 
-  /// Nothing says so on either side: no connection is closed.
+  /// A cut cable closes no connection, so only silence shows it.
   void aCutCableIsSeenAndLeavesNoRank_data() {
     QTest::addColumn<QString>("phase");
     for (const char* phase : {"loading", "running"}) QTest::newRow(phase) << QString(phase);
@@ -119,13 +119,13 @@ class TestTwoHosts : public QObject {
       seen = std::max(seen, sinceTheCut.elapsed());
       QVERIFY2(code == 5, qPrintable(QString::number(code) + run.listener->err()));
       static const QRegularExpression kWhat(
-          "Rank (2 sent nothing for 2.5 s, nor did rank 3|3 sent nothing for 2.5 s, nor did rank 2): 10.77.0.2, or the "
-          "network to it, is down");
+          "Rank (2 sent nothing for 2.5 s, and neither did rank 3|3 sent nothing for 2.5 s, and neither did rank 2): "
+          "10.77.0.2 or its network is down");
       QVERIFY2(kWhat.match(run.listener->err()).hasMatch(), qPrintable(run.listener->err().right(400)));
       for (const auto& rank : run.ranks) {
         QVERIFY(rank->exitCode(40'000) > 0);
-        // Its neighbour may have ended a moment before for the same reason.
-        QVERIFY2(rank->err().contains("has ended or is out of reach") || rank->err().contains("losed by peer"),
+        // Its neighbour may have ended earlier for the same reason.
+        QVERIFY2(rank->err().contains("has ended or is unreachable") || rank->err().contains("losed by peer"),
                  qPrintable(rank->err()));
       }
       QVERIFY(waitUntil([&] { return ranksBelow(m_folder.path()).empty(); }, 1000));
@@ -134,7 +134,7 @@ class TestTwoHosts : public QObject {
     }
     qInfo("%d rounds: seen after at most %lld ms, all gone after at most %lld ms", static_cast<int>(rounds(1)), seen,
           gone);
-    const int slack = rounds(1) > 1 ? 1 : 4;  // a machine that tests does other work as well
+    const int slack = rounds(1) > 1 ? 1 : 4;  // a test machine does other work too
     QVERIFY(seen <= slack * 3'500);           // the end of the program included
     QVERIFY(gone <= slack * 5'000);
   }

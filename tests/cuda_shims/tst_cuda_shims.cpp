@@ -84,7 +84,7 @@ class TestCudaShims : public QObject {
     QCOMPARE(m_shims.count(1, "ncclCommAbort"), 0);
   }
 
-  /// Of all samples: requested <= allocated <= reserved <= used on the device <= its memory.
+  /// In every sample: requested <= allocated <= reserved <= used on the device <= its memory.
   void memoryFiguresAreInOrder() {
     writePlan();
     const auto ranks = m_shims.startRanks("", {m_shims.path("plan.json"), "--backend", "nccl", "--events-fd", "1"});
@@ -199,7 +199,7 @@ class TestCudaShims : public QObject {
 
   void twoRanksOnOneGpuAreRefused() {
     const Finished done = m_shims.run("same_gpu", "cleave-cli", kRunOnTwo);
-    QVERIFY(endsWith(done, 4, {"Ranks 0 and 1 have the same GPU, and NCCL needs one for each rank"}));
+    QVERIFY(endsWith(done, 4, {"Ranks 0 and 1 have the same GPU, but NCCL needs one GPU per rank"}));
     QVERIFY2(!done.err.contains("frame #"), done.err.constData());
   }
 

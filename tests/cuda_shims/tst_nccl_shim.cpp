@@ -97,7 +97,7 @@ class TestNcclShim : public QObject {
     row("int64", Int64, Sum, bytesOf({std::int64_t{1} << 40}), bytesOf({std::int64_t{1}}),
         bytesOf({(std::int64_t{1} << 40) + 1}));
     row("int8", Int8, Sum, bytesOf<std::int8_t>({-100}), bytesOf<std::int8_t>({1}), bytesOf<std::int8_t>({-99}));
-    // 1 + 2^-8 lies between two bfloat16: to even.
+    // 1 + 2^-8 is between two bfloat16 numbers: rounds to even.
     row("bfloat16", BFloat16, Sum, bytesOf<std::uint16_t>({0x3f80, 0x4000}), bytesOf<std::uint16_t>({0x3b80, 0x4040}),
         bytesOf<std::uint16_t>({0x3f80, 0x40a0}));
     row("float16", Float16, Sum, bytesOf<std::uint16_t>({0x3c00, 0xc000}), bytesOf<std::uint16_t>({0x3800, 0x4200}),

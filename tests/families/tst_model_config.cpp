@@ -1,4 +1,5 @@
-// config.json → ModelConfig: both dialects, defaults, and one clear sentence for everything that cannot be used.
+// config.json → ModelConfig: both dialects, defaults, and one clear sentence for every config that cannot be used.
+#include "families/family_table.h"
 #include "families/model_config.h"
 #include "families/near_names.h"
 
@@ -55,7 +56,7 @@ class TestModelConfig : public QObject {
     QVERIFY(windowsOf(config) == Windows({0, 0}));
   }
 
-  /// A config that says nothing but its name is that of transformers' configuration class.
+  /// A config with only a model type equals the defaults of transformers' configuration class.
   void aNameAloneIsAModel() {
     for (const families::Family* family : families::families()) {
       const auto config = read({{"model_type", std::string(family->modelType)}});
@@ -85,7 +86,7 @@ class TestModelConfig : public QObject {
             older.ropes.front().kind == newer.ropes.front().kind);
   }
 
-  void tellsNullFromAbsentWhereTransformersDoes() {
+  void distinguishesNullFromAbsentAsTransformersDoes() {
     auto config = llama();
     config["model_type"] = "mistral";
     config["architectures"] = {"MistralForCausalLM"};
@@ -131,7 +132,7 @@ class TestModelConfig : public QObject {
     QCOMPARE(scaled.ropes.front().attentionFactor, 1.0);
   }
 
-  /// transformers rotates one feature more where it can; YaRN's ramp and LongRoPE's lists are for pairs.
+  /// transformers can rotate one more feature in some families; YaRN's ramp and LongRoPE's lists need pairs.
   void anOddPartOfFeaturesRotatesWhereTransformersDoes() {
     const char* kPhi3 = R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "partial_rotary_factor": %1})";
     const auto phi3 = [&](double part) { return with(llama(), QString(kPhi3).arg(part).toStdString().c_str()); };
@@ -140,8 +141,8 @@ class TestModelConfig : public QObject {
     yarn["rope_scaling"] = {{"rope_type", "yarn"}, {"factor", 4.0}};
     const auto refused = families::readModelConfig(yarn);
     QVERIFY(!refused);
-    QVERIFY2(refused.error().message.find("rope_type must be another kind where an odd number of features (3) is") !=
-                 std::string::npos,
+    QVERIFY2(refused.error().message.find("rope_type must be another type, because the number of rotated features is "
+                                          "odd (3)") != std::string::npos,
              refused.error().message.c_str());
   }
 
@@ -160,19 +161,19 @@ class TestModelConfig : public QObject {
     QTest::newRow("unknown architecture") << R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})"
                                           << "\"MambaForCausalLM\" (model_type \"mamba\")";
     QTest::newRow("says where the known ones are listed") << R"({"model_type": "mamba"})"
-                                                          << "cleave-cli info --families lists them";
+                                                          << "cleave-cli info --families";
     QTest::newRow("near by type") << R"({"model_type": "llama4_text", "architectures": ["Llama4ForCausalLM"]})"
-                                  << "; near it: LlamaForCausalLM (llama). Write ";
+                                  << "; similar: LlamaForCausalLM (llama). Set ";
     QTest::newRow("near by letters") << R"({"model_type": "mistrel", "architectures": null})"
-                                     << "; near it: MistralForCausalLM (mistral). ";
+                                     << "; similar: MistralForCausalLM (mistral). ";
     QTest::newRow("near by class") << R"({"model_type": null, "architectures": ["Qwen4ForCausalLM"]})"
-                                   << "; near it: Qwen2ForCausalLM (qwen2), Qwen3ForCausalLM (qwen3). ";
+                                   << "; similar: Qwen2ForCausalLM (qwen2), Qwen3ForCausalLM (qwen3). ";
     QTest::newRow("other head") << R"({"architectures": ["LlamaForSequenceClassification"]})"
                                 << "unknown architecture \"LlamaForSequenceClassification\"";
     QTest::newRow("names that disagree") << R"({"model_type": "qwen2", "architectures": ["LlamaForCausalLM"]})"
-                                         << "model_type says \"qwen2\", which belongs to Qwen2ForCausalLM";
+                                         << "model_type is \"qwen2\", which belongs to Qwen2ForCausalLM";
     QTest::newRow("no type") << R"({"model_type": null, "architectures": null})"
-                             << "neither model_type nor architectures";
+                             << "no model_type and no architectures";
     QTest::newRow("text for a number") << R"({"hidden_size": "64"})"
                                        << "hidden_size must be";
     QTest::newRow("negative") << R"({"num_hidden_layers": -1})"
@@ -187,8 +188,9 @@ class TestModelConfig : public QObject {
                                          << "a multiple of num_attention_heads (7)";
     QTest::newRow("groups do not divide") << R"({"num_key_value_heads": 3})"
                                           << "a multiple of num_key_value_heads (3)";
-    QTest::newRow("odd head") << R"({"head_dim": 7})"
-                              << "head_dim must be even, as rotary embeddings turn pairs of features, but it is 7.";
+    QTest::newRow("odd head")
+        << R"({"head_dim": 7})"
+        << "head_dim must be even, because rotary embeddings rotate pairs of features, but it is 7.";
     QTest::newRow("activation") << R"({"hidden_act": "mish"})"
                                 << "hidden_act must be one of silu";
     QTest::newRow("dtype") << R"({"torch_dtype": "int8"})"
@@ -211,21 +213,21 @@ class TestModelConfig : public QObject {
                                          << "rope_parameters.factor is missing";
     QTest::newRow("partial rotation")
         << R"({"model_type": "phi", "architectures": ["PhiForCausalLM"], "partial_rotary_factor": 0.4})"
-        << "partial_rotary_factor must be a part of 1 that makes an even number of the 8 features of a head";
+        << "partial_rotary_factor must be a fraction that gives an even number of the 8 features of a head";
     QTest::newRow("factors") << R"({"model_type": "phi3", "architectures": ["Phi3ForCausalLM"], "rope_scaling":
       {"type": "longrope", "short_factor": [1, 1], "long_factor": [1, 1, 1, 1]}})"
                              << "rope_scaling.short_factor has 2 numbers: expected 4";
     QTest::newRow("what is not computed")
         << R"({"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"],
       "add_cross_attention": true})"
-        << "add_cross_attention must be false, as Cleave does not compute gpt2 models";
+        << "add_cross_attention must be false, the only value that Cleave supports for gpt2 models";
     QTest::newRow("bloom in the parts of pretraining")
         << R"({"model_type": "bloom", "architectures": ["BloomForCausalLM"], "slow_but_exact": true,
       "pretraining_tp": 2})"
-        << "slow_but_exact must be false, as Cleave does not compute bloom models";
+        << "slow_but_exact must be false, the only value that Cleave supports for bloom models";
     QTest::newRow("attention by distance")
         << R"({"model_type": "bert", "architectures": ["BertForMaskedLM"], "position_embedding_type": "relative_key"})"
-        << "position_embedding_type must be absolute, as Cleave does not compute bert models otherwise";
+        << "position_embedding_type must be absolute, the only value that Cleave supports for bert models";
     QTest::newRow("more experts than there are")
         << R"({"model_type": "mixtral", "architectures": ["MixtralForCausalLM"], "num_local_experts": 2,
       "num_experts_per_tok": 3})"
@@ -244,11 +246,11 @@ class TestModelConfig : public QObject {
     QCOMPARE(exitCode(result.error().code), 3);
   }
 
-  /// What is said to open does, and nothing else is advised.
+  /// The advice lists only names that open.
   void theAdviceOnAnUnknownArchitectureHolds() {
     const json stranger = with(llama(), R"({"model_type": "mamba", "architectures": ["MambaForCausalLM"]})");
     const QString message = QString::fromStdString(families::readModelConfig(stranger).error().message);
-    QVERIFY2(message.contains("torch.export.save") && message.contains("info --families lists them"),
+    QVERIFY2(message.contains("torch.export.save") && message.contains("see cleave-cli info --families"),
              qPrintable(message));
     static const QRegularExpression named("(\\w+) +(\\w+)\n");
     std::size_t opened = 0;
@@ -265,7 +267,7 @@ class TestModelConfig : public QObject {
     QCOMPARE(opened, classes);
   }
 
-  void refusesWhatIsNoObject() { QVERIFY(!families::readModelConfig(json::array())); }
+  void refusesValuesThatAreNotObjects() { QVERIFY(!families::readModelConfig(json::array())); }
 };
 
 QTEST_APPLESS_MAIN(TestModelConfig)

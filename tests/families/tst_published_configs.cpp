@@ -1,4 +1,4 @@
-// Configurations of published models, in the dialect of their time and as transformers 5 writes them.
+// Configurations of published models, in their original dialect and as transformers 5 writes them.
 #include "families/model_config.h"
 #include "graph/types.h"
 #include "tests/support/need.h"
@@ -62,7 +62,7 @@ class Values {
   std::string m_text;
 };
 
-/// All that decides what is computed, and in what.
+/// All values that determine the computation and its types.
 std::string text(const families::ModelConfig& config) {
   const families::Family& family = config.family;
   Values values;

@@ -1,4 +1,4 @@
-// quantization_config → how weights are packed, and which.
+// quantization_config → the packed form of weights, and the packed weights.
 #include "families/model_config.h"
 #include "families/packed_weights.h"
 #include "tests/support/need.h"
@@ -101,7 +101,7 @@ class TestQuantization : public QObject {
     QCOMPARE(made.groups.front().form.bytes(512, 256), bytes);
   }
 
-  void refusesWhatItHasNoSizesOf_data() {
+  void refusesFormsOfUnknownSize_data() {
     QTest::addColumn<QString>("config");
     QTest::addColumn<QString>("phrase");
     QTest::newRow("another method") << R"({"quant_method": "aqlm"})"
@@ -119,11 +119,21 @@ class TestQuantization : public QObject {
     QTest::newRow("fp4 experts") << R"({"quant_method": "fp8", "expert_dtype": "fp4"})"
                                  << "quantization_config.expert_dtype must be fp8";
     QTest::newRow("pattern") << "{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"model.(layers\"]}"
-                             << "the pattern \"model.(layers\" has a group without an end";
+                             << "pattern \"model.(layers\" has a ( without its ).";
+    QTest::newRow("closed") << "{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"model.layers)\"]}"
+                            << "pattern \"model.layers)\" has a ) without its (";
+    QTest::newRow("class") << "{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"layers.[0-3\"]}"
+                           << "pattern \"layers.[0-3\" has a [ without its ]";
+    QTest::newRow("escape") << "{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"layers.\\\\y1\"]}"
+                            << "has an unknown escape at \"";
+    QTest::newRow("lookahead") << "{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"layers.(?!1)\"]}"
+                               << "has a group that Cleave does not support at \"(?!\"";
+    QTest::newRow("states") << "{\"quant_method\": \"fp8\", \"modules_to_not_convert\": [\"((a{100}){100}){100}\"]}"
+                            << "pattern \"((a{100}){100}){100}\" has ";
     QTest::newRow("no object") << "[]"
                                << "quantization_config must be";
   }
-  void refusesWhatItHasNoSizesOf() {
+  void refusesFormsOfUnknownSize() {
     QFETCH(QString, config);
     QFETCH(QString, phrase);
     const auto result = read(config.toUtf8().constData());
@@ -132,7 +142,7 @@ class TestQuantization : public QObject {
     QVERIFY2(message.startsWith("config.json") && message.contains(phrase), qPrintable(message));
   }
 
-  /// As Python's `re` and transformers' should_convert_module have it.
+  /// Results of Python's `re` and transformers' should_convert_module.
   void patternsNameModules_data() {
     QTest::addColumn<QString>("pattern");
     QTest::addColumn<QString>("module");
@@ -152,6 +162,10 @@ class TestQuantization : public QObject {
     row("model.layers.[0-2]+.mlp", "model.layers.12.mlp.up_proj", true);
     row("model.layers.[^1].mlp", "model.layers.1.mlp.up_proj", false);
     row(".*\\.\\d?\\.mlp$", "model.layers.4.mlp", true);
+    row("model.layers.$", "model.layers.4.mlp", false);
+    row("model.layers.", "model.layers.4.mlp", true);
+    row("model.visual.", "model.visually.mlp", false);
+    row("layers.\\d{2}", "layers.12.mlp", true);
     row("(?:a?a?a?a?a?a?)+b", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaac", false);
   }
   void patternsNameModules() {
@@ -177,7 +191,7 @@ class TestQuantization : public QObject {
     QVERIFY(!parts.formOf("model.layers.0.other", true, false));
   }
 
-  /// Embeddings, norms, routers and the output layer are plain.
+  /// Embeddings, norms, routers and the output layer are not packed.
   void aConfigAlonePacksLinearLayers() {
     auto graph = need(graph::parseGraph(kGraph));
     formats::WeightSources none;
@@ -191,7 +205,7 @@ class TestQuantization : public QObject {
     QCOMPARE(graph.packedBytes.size(), 2);
   }
 
-  /// What is there counts, whatever the config would make of it.
+  /// The stored tensors determine the size, not the config.
   void aCheckpointSaysWhatAParameterTakes_data() {
     using graph::DType;
     using Tensors = std::vector<std::pair<std::string, formats::WeightSource>>;
@@ -247,7 +261,7 @@ class TestQuantization : public QObject {
     const auto packed =
         families::packWeights(llama(R"({"quant_method": "gptq", "bits": 4, "group_size": 64})"), graph, sources);
     QVERIFY(!packed);
-    QVERIFY(packed.error().message.find("more than any quantization needs") != std::string::npos);
+    QVERIFY(packed.error().message.find("above the limit for any quantization") != std::string::npos);
   }
 };
 

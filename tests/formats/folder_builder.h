@@ -12,7 +12,7 @@ namespace cleave::test {
 
 namespace fs = std::filesystem;
 
-/// A safetensors file as text: the length of `header`, `header`, and `dataBytes` bytes of data.
+/// A safetensors file as text: the length of `header`, then `header`, then `dataBytes` bytes of data.
 inline std::string safetensorsBytes(std::string_view header, std::size_t dataBytes = 0) {
   std::string content;
   for (int i = 0; i < 8; ++i) content += static_cast<char>(header.size() >> (8 * i) & 0xFF);
@@ -31,7 +31,7 @@ class TemporaryFolder {
  public:
   fs::path path() const { return fs::path(m_folder.path().toStdString()); }
 
-  /// Folders on the way are made.
+  /// Creates missing folders.
   fs::path write(const fs::path& relative, std::string_view content) const {
     const fs::path file = path() / relative;
     fs::create_directories(file.parent_path());

@@ -1,7 +1,8 @@
-// Which module a call stands in when its archive does not say: programs in a few lines, and one that torch wrote.
+// The modules of calls whose archive has no modules: short programs, and one written by torch.
 #include <QtTest>
 
 #include "formats/exported_places.h"
+#include "formats/open_exported.h"
 #include "tests/support/need.h"
 
 using namespace cleave;
@@ -10,7 +11,7 @@ using cleave::test::need;
 
 namespace {
 
-/// A program by its calls: what each reads, and the parameters among that.
+/// A program given by its calls: operands, and the parameters among them.
 class Draft {
  public:
   Draft() { program.modules.push_back({{}}); }
@@ -51,7 +52,7 @@ class Draft {
   }
 };
 
-/// x + fc(norm(x)), the norm written out.
+/// x + fc(norm(x)), with the norm decomposed.
 ExportedId block(Draft& draft, const std::string& path, ExportedId x) {
   const ExportedId scale = draft.call("rsqrt", {x});
   const ExportedId scaled = draft.call("scale", {x, scale});
@@ -97,7 +98,7 @@ class ExportedPlaces : public QObject {
                                  blockAt("block.1.layer.1"));
   }
 
-  /// A table of angles that all layers read is no reason to leave one.
+  /// All layers read one table of angles. This must not move a call out of its layer.
   void buffersSayWhereOnlyInside() {
     Draft draft;
     const ExportedId x = draft.stored("x", ExportedInputKind::User);

@@ -4,6 +4,8 @@
 
 #include "formats/exported_modules.h"
 #include "formats/exported_sizes.h"
+#include "formats/exported_weights.h"
+#include "formats/open_exported.h"
 #include "tests/formats/folder_builder.h"
 #include "tests/support/exported_archive.h"
 #include "tests/support/need.h"
@@ -65,8 +67,7 @@ class ExportedProgramTest : public QObject {
     }
   }
 
-  /// Written by torch 2.6, 2.8, 2.9, 2.11 and 2.15: formats that differ in entries, keys and how infinities are
-  /// written.
+  /// Files of torch 2.6, 2.8, 2.9, 2.11 and 2.15, which differ in entries, keys and the form of infinities.
   void readsEveryVersionOfTorch_data() {
     QTest::addColumn<QString>("version");
     QTest::addColumn<bool>("isPickled");
@@ -92,19 +93,19 @@ class ExportedProgramTest : public QObject {
     QCOMPARE(inputsInWords(program, bound), std::string("ids i64[3,5]"));
   }
 
-  void refusesLies_data() {
+  void refusesFalseSizes_data() {
     QTest::addColumn<Lie>("lie");
     QTest::addColumn<QString>("words");
     const auto row = [](const char* name, const char* words, Lie lie) { QTest::newRow(name) << lie << words; };
-    row("a result that there is", "makes \"x\", which there is already",
+    row("a result that there is", "defines \"x\", which is already defined",
         [](TinyProgram& t) { t.call()["outputs"] = {named("x")}; });
-    row("a result made twice", "makes \"linear\", which there is already", [](TinyProgram& t) {
+    row("a result made twice", "defines \"linear\", which is already defined", [](TinyProgram& t) {
       const json again = t.call();
       t.graph()["nodes"].push_back(again);
     });
-    row("a cycle", "reads \"linear\", which nothing before it makes",
+    row("a cycle", "reads \"linear\", which is not defined before it",
         [](TinyProgram& t) { t.call()["inputs"][0]["arg"] = named("linear"); });
-    row("an output of nothing", "reads \"y\", which nothing before it makes",
+    row("an output of nothing", "reads \"y\", which is not defined before it",
         [](TinyProgram& t) { t.graph()["outputs"] = {named("y")}; });
     row("2^60 elements", "does not fit 64-bit sizes", [](TinyProgram& t) {
       t.graph()["tensor_values"]["x"]["sizes"] = {{{"as_int", 1LL << 60}}, {{"as_int", 4}}};
@@ -112,14 +113,14 @@ class ExportedProgramTest : public QObject {
     row("a negative size", "does not fit 64-bit sizes", [](TinyProgram& t) {
       t.graph()["tensor_values"]["x"]["sizes"] = {{{"as_int", -1}}, {{"as_int", 4}}};
     });
-    row("a weight of another shape", "is stored as f32[4,3], and the graph takes another", [](TinyProgram& t) {
+    row("a weight of another shape", "is stored as f32[4,3], but the graph has another type", [](TinyProgram& t) {
       t.weight()["tensor_meta"]["sizes"] = {{{"as_int", 4}}, {{"as_int", 3}}};
       t.weight()["tensor_meta"]["strides"] = {{{"as_int", 3}}, {{"as_int", 1}}};
     });
-    row("a weight of another type", "is stored as i32[3,4], and the graph takes another",
+    row("a weight of another type", "is stored as i32[3,4], but the graph has another type",
         [](TinyProgram& t) { t.weight()["tensor_meta"]["dtype"] = 4; });
     row("a complex weight",
-        "is 10: complex numbers, which Cleave's graphs do not have: compute them as pairs of real ones (a rotary "
+        "is 10: complex numbers, which Cleave's graphs do not support. Compute with pairs of real numbers (a rotary "
         "embedding as x * cos + rotate_half(x) * sin",
         [](TinyProgram& t) { t.weight()["tensor_meta"]["dtype"] = 10; });
     row("strides beyond the entry", "does not fit the 48 bytes",
@@ -128,34 +129,34 @@ class ExportedProgramTest : public QObject {
         [](TinyProgram& t) { t.weight()["tensor_meta"]["strides"][0]["as_int"] = INT64_MAX; });
     row("an offset beyond the entry", "does not fit the 48 bytes",
         [](TinyProgram& t) { t.weight()["tensor_meta"]["storage_offset"]["as_int"] = 1; });
-    row("a negative stride", "must be a number from 0 on",
+    row("a negative stride", "must be a non-negative number",
         [](TinyProgram& t) { t.weight()["tensor_meta"]["strides"][0]["as_int"] = -4; });
-    row("too few strides", "with 1 strides, which no tensor has",
+    row("too few strides", "with 1 strides; the numbers must be equal",
         [](TinyProgram& t) { t.weight()["tensor_meta"]["strides"].erase(1); });
-    row("an entry that there is not", "which the archive lacks",
+    row("an entry that there is not", "which is missing in the archive",
         [](TinyProgram& t) { t.weight()["path_name"] = "weight_1"; });
-    row("an entry in another folder", "which the archive lacks",
+    row("an entry in another folder", "which is missing in the archive",
         [](TinyProgram& t) { t.weight()["path_name"] = "../../byteorder"; });
-    row("a parameter that is no input", "names \"linear\", which is no input of the graph",
+    row("a parameter that is not an input", "names \"linear\", which is not an input of the graph",
         [](TinyProgram& t) { t.signature()["input_specs"][0]["parameter"]["arg"]["name"] = "nothing"; });
-    row("two parameters of one input", "which is no input of the graph that is still free", [](TinyProgram& t) {
+    row("two parameters of one input", "which is not an input of the graph without a name", [](TinyProgram& t) {
       const json again = t.signature()["input_specs"][0];
       t.signature()["input_specs"].push_back(again);
     });
-    row("more outputs signed than there are", "the signature has 2 outputs, the graph 1", [](TinyProgram& t) {
+    row("more outputs signed than there are", "the signature has 2 outputs, but the graph has 1", [](TinyProgram& t) {
       const json again = t.signature()["output_specs"][0];
       t.signature()["output_specs"].push_back(again);
     });
-    row("a custom object", "is an input of a kind that Cleave cannot split", [](TinyProgram& t) {
+    row("a custom object", "is an input that Cleave cannot split: it is not a tensor", [](TinyProgram& t) {
       t.signature()["input_specs"][1] = {{"custom_obj", {{"arg", {{"name", "x"}}}, {"custom_obj_name", "o"}}}};
     });
     row("a higher operator", "cond in module fc at net.py:7: return self.fc(x) is a higher operator",
         [](TinyProgram& t) { t.call()["target"] = "torch.ops.higher_order.cond"; });
-    row("a version to come", "in version 9 of the format; Cleave reads version 8",
+    row("a version to come", "in format version 9, but Cleave reads version 8",
         [](TinyProgram& t) { t.program["schema_version"]["major"] = 9; });
     row("arguments of two kinds", "has the keys \"as_int\" and \"as_tensor\"",
         [](TinyProgram& t) { t.call()["inputs"][0]["arg"]["as_int"] = 3; });
-    row("a size that is no expression", "is no size in whole numbers and symbols", [](TinyProgram& t) {
+    row("a size that is not an expression", "which Cleave cannot compute as a size", [](TinyProgram& t) {
       t.graph()["tensor_values"]["x"]["sizes"][0] = {{"as_expr", {{"expr_str", "__import__('os')"}}}};
     });
     row("sizes from 50 to 3", "max_val", [](TinyProgram& t) {
@@ -165,7 +166,7 @@ class ExportedProgramTest : public QObject {
     row("no nodes", "nodes", [](TinyProgram& t) { t.graph().erase("nodes"); });
     row("nodes that are a number", "nodes", [](TinyProgram& t) { t.graph()["nodes"] = 3; });
   }
-  void refusesLies() {
+  void refusesFalseSizes() {
     QFETCH(const Lie, lie);
     QFETCH(const QString, words);
     TinyProgram tiny = TinyProgram::make();
@@ -173,8 +174,8 @@ class ExportedProgramTest : public QObject {
     const auto program = read(tiny);
     QVERIFY(!program);
     const QString sentence = QString::fromStdString(program.error().message);
-    QVERIFY2(sentence.contains(words == "an input that is no input" ? QString() : words) ||
-                 sentence.contains("which is no input of the graph"),
+    QVERIFY2(sentence.contains(words == "an input that is not an input" ? QString() : words) ||
+                 sentence.contains("which is not an input of the graph"),
              qPrintable(sentence));
     QVERIFY2(sentence.startsWith("net.pt2") || sentence.contains("input_specs"), qPrintable(sentence));
     QCOMPARE(program.error().code, ErrorCode::BadInput);
@@ -230,8 +231,7 @@ class ExportedProgramTest : public QObject {
     QVERIFY(need(bindSymbols(fixed, {.batch = 2})).empty());
     const auto refused = bindSymbols(fixed, {.batch = 3});
     QVERIFY(!refused && refused.error().code == ErrorCode::BadUsage);
-    QVERIFY(refused.error().message.find("was exported for batch 2 alone, and --batch asks for 3") !=
-            std::string::npos);
+    QVERIFY(refused.error().message.find("was exported for batch 2 only, but --batch is 3") != std::string::npos);
     QCOMPARE(need(bindSymbols(open, {})).at("s7"), std::int64_t{2});
     QCOMPARE(need(bindSymbols(open, {.batch = 9})).at("s7"), std::int64_t{9});
     QVERIFY(!bindSymbols(open, {.batch = 65}) && !bindSymbols(open, {.batch = 1}));

@@ -34,7 +34,7 @@ std::string indexOf(const std::string& weightMap) {
   return "{\"metadata\":{\"total_size\":16},\"weight_map\":" + weightMap + "}";
 }
 
-/// File name (relative) → content; a row of a table of folders.
+/// File name (relative) → content; one row in a table of folders.
 using Files = QMap<QString, QByteArray>;
 
 void writeAll(const TemporaryFolder& folder, const Files& files) {
@@ -95,8 +95,8 @@ class ModelFolderTest : public QObject {
     row("config alone", {}, {});
     row("config beside other files",
         {{"README.md", "x"}, {"training_args.bin", "x"}, {"optimizer.pt", "x"}, {"tokenizer.json", "{}"}}, {});
-    row("expected outputs are no weights", {{"expected.safetensors", tensorFile("logits")}}, {});
-    row("adapters are no weights", {{"adapter_model.safetensors", tensorFile("a")}}, {});
+    row("expected outputs are not weights", {{"expected.safetensors", tensorFile("logits")}}, {});
+    row("adapters are not weights", {{"adapter_model.safetensors", tensorFile("a")}}, {});
     row("one file", {{"model.safetensors", tensorFile("a")}, {"expected.safetensors", tensorFile("a")}},
         {"a in model.safetensors"});
     row("safetensors win over pickles", {{"model.safetensors", tensorFile("a")}, {"pytorch_model.bin", "x"}},
@@ -168,18 +168,18 @@ class ModelFolderTest : public QObject {
                  kIndex, phrase);
     };
 
-    row("empty folder", {}, "", "is empty: a model folder holds a config.json");
-    row("no config", {{"README.md", "x"}}, "", "has no config.json: it is not a model folder");
+    row("empty folder", {}, "", "is empty. A model folder needs a config.json");
+    row("no config", {{"README.md", "x"}}, "", "has no config.json, so it is not a model folder");
     row("weights without config", {{"model.safetensors", tensorFile("a")}}, "",
-        "has weights (model.safetensors) but no config.json");
+        "has weights (model.safetensors), but no config.json");
     row("pickle without config", {{"pytorch_model.bin", "x"}}, "",
-        "has weights (pytorch_model.bin) but no config.json");
+        "has weights (pytorch_model.bin), but no config.json");
     row("GGUF alone", {{"model.Q4_K_M.gguf", "GGUF"}}, "",
         "holds a GGUF file (model.Q4_K_M.gguf), which Cleave does not read");
     row("adapter", {{"adapter_config.json", "{}"}, {"adapter_model.safetensors", tensorFile("a")}}, "",
         "holds an adapter (adapter_config.json), not a model");
     row("Meta's own form", {{"params.json", "{}"}, {"consolidated.00.pth", "x"}}, "",
-        "has a params.json and no config.json");
+        "has a params.json, but no config.json");
 
     row("empty config", {{"config.json", ""}}, "config.json", "is empty");
     row("config is not JSON", {{"config.json", "model_type: llama"}}, "config.json",
@@ -190,12 +190,12 @@ class ModelFolderTest : public QObject {
     row("config too deep", {{"config.json", "{\"a\":" + QByteArray(100, '[') + QByteArray(100, ']') + "}"}},
         "config.json", "is nested deeper than 64 levels");
     row("config too large", {{"config.json", "{\"a\":\"" + QByteArray(17 << 20, 'x') + "\"}"}}, "config.json",
-        "at most 16777216 are accepted");
+        "the limit is 16777216");
 
     withConfig("pickled weights", {{"pytorch_model.bin", "x"}}, "pytorch_model.bin",
                "holds its weights as PyTorch pickle only: a pickle can run any program");
     withConfig("sharded pickles", {{"pytorch_model-00001-of-00002.bin", "x"}, {"pytorch_model.bin.index.json", "{}"}},
-               "pytorch_model-00001-of-00002.bin", "convert it once, if you trust it, with: python -c");
+               "pytorch_model-00001-of-00002.bin", "convert it once with: python -c");
     withConfig("a .pt file", {{"model.pt", "x"}}, "model.pt", "save_pretrained");
     withConfig("a .pth file", {{"consolidated.00.pth", "x"}}, "consolidated.00.pth", "PyTorch pickle");
     withConfig("a .ckpt file", {{"last.ckpt", "x"}}, "last.ckpt", "PyTorch pickle");
@@ -209,7 +209,7 @@ class ModelFolderTest : public QObject {
     withConfig("empty weights", {{"model.safetensors", ""}}, "model.safetensors", "has 0 bytes");
     withConfig("a Git LFS pointer instead of weights",
                {{"model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 12\n"}},
-               "model.safetensors", "is a Git LFS pointer, not the file itself: run git lfs pull");
+               "model.safetensors", "is a Git LFS pointer, not the file itself. Run git lfs pull");
     withConfig("two files of unknown names",
                {{"one.safetensors", tensorFile("a")}, {"two.safetensors", tensorFile("b")}}, "",
                "has 2 safetensors files (one.safetensors, two.safetensors) and no model.safetensors.index.json");
@@ -220,15 +220,15 @@ class ModelFolderTest : public QObject {
         "a missing shard without an index",
         {{"model-00001-of-00003.safetensors", tensorFile("a")}, {"model-00003-of-00003.safetensors", tensorFile("b")}},
         "model-00002-of-00003.safetensors",
-        "is missing, one of 3 files by the name of model-00001-of-00003.safetensors");
+        "is missing. It is one of 3 files according to the name of model-00001-of-00003.safetensors");
 
     withConfig("empty index", {{kIndex, ""}}, kIndex, "is empty");
     withConfig("index is not JSON", {{kIndex, "{"}}, kIndex, "is not valid JSON");
     withConfig("index is a list", {{kIndex, "[1]"}}, kIndex, "must hold a JSON object, but it holds [1]");
     withConfig("index without weight_map", {{kIndex, "{}"}}, kIndex, "weight_map is missing: it must be an object");
     withConfig("weight_map is a list", {{kIndex, indexFile("[]")}}, kIndex,
-               "weight_map must be an object that says which file holds each tensor, but it is []");
-    withConfig("weight_map is empty", {{kIndex, indexFile("{}")}}, kIndex, "weight_map names no tensor");
+               "weight_map must be an object that maps each tensor to its file, but it is []");
+    withConfig("weight_map is empty", {{kIndex, indexFile("{}")}}, kIndex, "weight_map has no tensors");
     withConfig("weight_map with a number", {{kIndex, indexFile(R"({"w":3})")}}, kIndex,
                "weight_map[\"w\"] must be a file name, but it is 3");
     withConfig("weight_map with a duplicate", {{kIndex, indexFile(R"({"w":"a.safetensors","w":"a.safetensors"})")}},
@@ -245,7 +245,7 @@ class ModelFolderTest : public QObject {
     mapped("other suffix", "x.json",
            "the name does not end in .safetensors; it must name a .safetensors file inside the model folder");
     mapped("suffix in capitals", "x.SAFETENSORS", "does not end in .safetensors");
-    mapped("pickle", "pytorch_model.bin", "that is a pickle, which Cleave does not read");
+    mapped("pickle", "pytorch_model.bin", "it is a pickle, which Cleave does not read");
     withConfig("NUL", {{kIndex, indexFile(R"({"w":"model.safetensors\u0000.safetensors"})")}}, kIndex,
                "the name contains a NUL character");
     withConfig("bad name beside a single file",
@@ -262,18 +262,18 @@ class ModelFolderTest : public QObject {
     withConfig(
         "tensor absent from its file",
         {{kIndex, indexFile(R"({"a":"x.safetensors","b":"x.safetensors"})")}, {"x.safetensors", tensorFile("a")}}, "",
-        "tensor \"b\" is not in x.safetensors, where model.safetensors.index.json says that it is.");
+        "tensor \"b\" is not in x.safetensors, although model.safetensors.index.json lists it there.");
     withConfig("a folder where weights should be", {{"model.safetensors/weights", "x"}}, "model.safetensors",
-               "is a directory, where a file with that name holds weights");
+               "is a directory, but a file of that name would hold weights");
     withConfig("a folder where the index should be", {{QString(kIndex) + "/x", "x"}}, kIndex, "is a directory");
     QTest::newRow("a folder where the config should be") << Files{{"config.json/x", "x"}} << "config.json"
-                                                         << "is a directory, where the model's config is a file";
+                                                         << "is a directory, but the model's config must be a file";
     withConfig("tensor in another file",
                {{kIndex, indexFile(R"({"a":"y.safetensors","b":"x.safetensors"})")},
                 {"x.safetensors", tensorFile("a")},
                 {"y.safetensors", tensorFile("b")}},
                "",
-               "tensor \"a\" is not in y.safetensors, where model.safetensors.index.json says that it is; it is in "
+               "tensor \"a\" is not in y.safetensors, although model.safetensors.index.json lists it there; it is in "
                "x.safetensors");
     withConfig(
         "duplicate across indexed files",
@@ -307,11 +307,11 @@ class ModelFolderTest : public QObject {
     const auto text = folder.write("notes.txt", "x");
     const auto weights = folder.write("model.safetensors", oneTensor("a"));
     const auto pickle = folder.write("model.pt", "x");
-    QVERIFY(errorOf(openModelFolder(folder.path() / "nowhere")).contains("nowhere does not exist: give a folder"));
+    QVERIFY(errorOf(openModelFolder(folder.path() / "nowhere")).contains("nowhere does not exist. Give a folder"));
     QVERIFY(errorOf(openModelFolder(folder.path() / "nowhere/config.json")).contains("does not exist"));
     QVERIFY(errorOf(openModelFolder(text / "below")).contains("notes.txt/below"));
-    QVERIFY(errorOf(openModelFolder(text)).contains("notes.txt is not a model: open a folder with a config.json"));
-    QVERIFY(errorOf(openModelFolder(weights)).contains("model.safetensors is a weights file: open the folder"));
+    QVERIFY(errorOf(openModelFolder(text)).contains("notes.txt is not a model. Open a folder with a config.json"));
+    QVERIFY(errorOf(openModelFolder(weights)).contains("model.safetensors is a weights file. Open its folder"));
     QVERIFY(errorOf(openModelFolder(pickle)).contains("model.pt is not a model"));
     QVERIFY(errorOf(openModelFolder("")).contains("path of the model is empty"));
     QVERIFY(errorOf(openModelFolder(std::string(5000, 'x'))).contains("Cannot open xxx"));
@@ -325,9 +325,9 @@ class ModelFolderTest : public QObject {
       fs::create_symlink(name, folder.path() / name);
       const QString message = errorOf(openModelFolder(folder.path()));
       const std::string where = (folder.path() / name).string();
-      QVERIFY2(message.startsWith(QString::fromStdString(where + " is a loop of links")), qPrintable(message));
+      QVERIFY2(message.startsWith(QString::fromStdString(where + " is a loop of symbolic links")), qPrintable(message));
       if (name == std::string_view("config.json"))
-        QVERIFY(errorOf(openModelFolder(folder.path() / name)).contains("is a loop of links"));
+        QVERIFY(errorOf(openModelFolder(folder.path() / name)).contains("is a loop of symbolic links"));
     }
   }
 
@@ -379,7 +379,7 @@ class ModelFolderTest : public QObject {
         errorOf(openModelFolder(snapshot)).contains("config.json is a link to ../../blobs/aaaa, which does not exist"));
   }
 
-  /// `ln -s` by the folder's owner: absolute, relative, of a folder, a chain.
+  /// Links made by the folder's owner: absolute, relative, of a folder, a chain.
   void followsLinksThatTheOwnerPlaced() {
     const TemporaryFolder folder;
     const fs::path model = folder.path() / "m";
@@ -396,7 +396,7 @@ class ModelFolderTest : public QObject {
     fs::create_directory_symlink("../elsewhere", model / "sub");
     folder.write(fs::path("m") / kIndex, indexOf(R"({"w":"sub/x.safetensors"})"));
     QVERIFY(openModelFolder(model)->tensors.contains("w"));
-    // A name that walks out by itself is refused, link or not.
+    // A name that leads out by itself is rejected, with or without a link.
     for (const char* name : {"../elsewhere/x.safetensors", "sub/../../elsewhere/x.safetensors", "../../etc/passwd"}) {
       folder.write(fs::path("m") / kIndex, indexOf(fmt::format("{{\"w\":\"{}\"}}", name)));
       QVERIFY(errorOf(openModelFolder(model)).contains("the path contains \"..\""));
@@ -404,7 +404,7 @@ class ModelFolderTest : public QObject {
     }
   }
 
-  /// In a folder where others may write, theirs are not followed.
+  /// In a folder where others may write, their links are not followed.
   void refusesLinksOfOthers() {
     const TemporaryFolder folder;
     folder.write("m/config.json", kConfig);
@@ -441,7 +441,7 @@ class ModelFolderTest : public QObject {
     fs::create_symlink("model.safetensors", folder.path() / "model.safetensors");  // a loop
     QVERIFY(errorOf(openModelFolder(folder.path())).contains("model.safetensors"));
     fs::remove(folder.path() / "model.safetensors");
-    fs::create_directory(folder.path() / "weights.safetensors");  // of another name: nobody's weights
+    fs::create_directory(folder.path() / "weights.safetensors");  // names another file, which is not a weight file
     QVERIFY(!openModelFolder(folder.path())->hasWeights());
   }
 

@@ -33,8 +33,8 @@ std::vector<std::byte> randomBytes(std::mt19937_64& random, std::int64_t count) 
   return bytes;
 }
 
-/// What a believed header guarantees, checked without the reader's own code: the ranges tile the data up to the end of
-/// the file.
+/// The guarantees of an accepted header, checked without the reader's own code: the ranges tile the data up to the end
+/// of the file.
 bool isSound(const SafetensorsHeader& header, std::int64_t fileBytes) {
   std::vector<std::pair<std::int64_t, std::int64_t>> ranges;
   for (const auto& [name, entry] : header.tensors) {
@@ -147,11 +147,11 @@ class SafetensorsTest : public QObject {
       row(name, "{\"w\":" + entry + "}", dataBytes, phrase);
     };
     raw("empty file", "", "has 0 bytes");
-    raw("shorter than the length", "\x02\0\0", "it is truncated");
+    raw("shorter than the length", "\x02\0\0", "It is truncated");
     raw("length beyond the file", lengthBytes(100) + "{}",
-        "announces a header of 100 bytes, but only 2 follow: the file is truncated");
+        "announces a header of 100 bytes, but only 2 follow. The file is truncated");
     raw("length beyond the limit", lengthBytes(100'000'001) + "{}",
-        "announces a header of 100000001 bytes; at most 100000000 are accepted");
+        "announces a header of 100000001 bytes; the limit is 100000000");
     raw("length of all ones", lengthBytes(~0ull) + "{}", "announces a header of 18446744073709551615 bytes");
     raw("length with the sign bit", lengthBytes(1ull << 63) + "{}", "announces a header of 9223372036854775808 bytes");
     raw("header of no bytes", lengthBytes(0), "does not begin with '{'");
@@ -171,9 +171,9 @@ class SafetensorsTest : public QObject {
     one("dtype is a number", R"({"dtype":32,"shape":[2],"data_offsets":[0,8]})",
         "tensor \"w\" has the dtype 32, which is not a text");
     one("half a byte", R"({"dtype":"F4","shape":[3],"data_offsets":[0,2]})",
-        "tensor \"w\" has the shape [3] of F4, that is no whole byte");
+        "tensor \"w\" has the shape [3] of F4, which is not a whole number of bytes");
     one("PyTorch's dtype name", R"({"dtype":"float32","shape":[2],"data_offsets":[0,8]})",
-        "has the dtype \"float32\", which the format does not have (it has F64, F32,");
+        "has the dtype \"float32\", which does not exist in the format (it has F64, F32,");
     one("no shape", R"({"dtype":"F32","data_offsets":[0,8]})", "tensor \"w\" has no shape");
     one("shape is a number", R"({"dtype":"F32","shape":2,"data_offsets":[0,8]})",
         "tensor \"w\" has the shape 2, which is not a list");
@@ -185,7 +185,7 @@ class SafetensorsTest : public QObject {
     one("size as text", R"({"dtype":"F32","shape":["2"],"data_offsets":[0,8]})", "tensor \"w\" has \"2\" in its shape");
     one("null size", R"({"dtype":"F32","shape":[null],"data_offsets":[0,8]})", "tensor \"w\" has null in its shape");
     one("size beyond 64 bits", R"({"dtype":"F32","shape":[18446744073709551618],"data_offsets":[0,8]})",
-        "in its shape, where a whole number from 0 to 2^63 - 1 is expected");
+        "in its shape, but a whole number from 0 to 2^63 - 1 is required");
     one("elements overflow", R"({"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,8]})",
         "whose size in bits does not fit 64 bits");
     one("bytes overflow", R"({"dtype":"F32","shape":[4611686018427387904],"data_offsets":[0,8]})",
@@ -210,18 +210,18 @@ class SafetensorsTest : public QObject {
     one("more bytes than the shape", R"({"dtype":"F16","shape":[3],"data_offsets":[0,8]})",
         "that is 6 bytes, but its data_offsets [0, 8] hold 8");
     one("data cut", R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})",
-        "tensor \"w\" ends at byte 8 of the data, but the file holds only 7 bytes of data: it is truncated", 7);
+        "tensor \"w\" ends at byte 8 of the data, but the file holds only 7 bytes of data. The file is truncated", 7);
     one("data left over", R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})",
         "its tensors end at byte 8: 1 byte belongs to no tensor", 9);
     row("data without tensors", "{}", 4, "4 bytes belong to no tensor");
     one("hole before the first", R"({"dtype":"F32","shape":[1],"data_offsets":[4,8]})",
-        "tensor \"w\" begins at byte 4 of the data, after a hole that begins at 0");
+        "tensor \"w\" begins at byte 4 of the data, after a gap that begins at 0");
     one("offsets near the limit",
         R"({"dtype":"U8","shape":[1],"data_offsets":[9223372036854775806,9223372036854775807]})",
         "tensor \"w\" ends at byte 9223372036854775807 of the data");
     row("hole between two",
         R"({"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[3,5]}})",
-        5, "tensor \"b\" begins at byte 3 of the data, after a hole that begins at 2");
+        5, "tensor \"b\" begins at byte 3 of the data, after a gap that begins at 2");
     row("overlap",
         R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},"b":{"dtype":"U8","shape":[3],"data_offsets":[2,5]}})",
         5, "tensor \"b\" begins at byte 2 of the data and overlaps tensor \"a\", which ends at 3");
@@ -324,7 +324,7 @@ class SafetensorsTest : public QObject {
     int believed = 0;
     for (std::uint64_t round = 0, rounds = test::rounds(20'000); round < rounds; ++round) {
       std::string damaged = round % 20 == 0 ? whole : small;
-      // Only the length and the header are read: damage falls there.
+      // Only the length and the header are read, so only they are damaged.
       const std::size_t reach = std::min<std::size_t>(damaged.size(), round % 20 == 0 ? 4000 : small.size());
       for (unsigned flips = 1 + random() % 3; flips > 0; --flips)
         damaged[random() % reach] = static_cast<char>(random());

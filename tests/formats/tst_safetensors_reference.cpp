@@ -1,4 +1,4 @@
-// The verdict on a safetensors file, right or wrong in any way, is that of the reference library.
+// The verdict on any safetensors file, valid or not, equals that of the reference library.
 #include "formats/safetensors.h"
 #include "tests/support/files_below.h"
 #include "tests/support/seeds.h"

@@ -70,19 +70,19 @@ class ZipArchiveTest : public QObject {
              qPrintable(sentence));
   }
 
-  void refusesLies_data() {
+  void refusesFalseSizes_data() {
     QTest::addColumn<int>("lie");
     QTest::addColumn<QString>("words");
-    QTest::newRow("the same name twice") << 0 << "two zip entries are called \"a/one\"";
-    QTest::newRow("another name in its own header") << 1 << "is called \"a/xxx\" in its own header";
-    QTest::newRow("more bytes than the file") << 2 << "more than the file has";
+    QTest::newRow("the same name twice") << 0 << "two zip entries have the name \"a/one\"";
+    QTest::newRow("another name in its own header") << 1 << "is named \"a/xxx\" in its own header";
+    QTest::newRow("more bytes than the file") << 2 << "beyond the end of the file";
     QTest::newRow("bytes of the next entry") << 3 << "shares bytes with \"a/one\"";
-    QTest::newRow("a header behind the end") << 4 << "more than the file has";
-    QTest::newRow("a header in the middle of nothing") << 5 << "does not agree with the archive's directory";
-    QTest::newRow("no name") << 6 << "has no name in UTF-8";
-    QTest::newRow("a name that is no text") << 7 << "has no name in UTF-8";
+    QTest::newRow("a header after the end") << 4 << "beyond the end of the file";
+    QTest::newRow("a header in the middle of nothing") << 5 << "contradicts the archive's directory";
+    QTest::newRow("no name") << 6 << "has a name that is not UTF-8";
+    QTest::newRow("a name that is not text") << 7 << "has a name that is not UTF-8";
   }
-  void refusesLies() {
+  void refusesFalseSizes() {
     QFETCH(const int, lie);
     QFETCH(const QString, words);
     ZipBuilder zip = two();

@@ -1,4 +1,4 @@
-// Device profiles. Whatever is accepted has rates that costs can be divided by.
+// Device profiles. An accepted profile has rates that costs can be divided by.
 #include "solve/problem/device_profile.h"
 #include "tests/fuzz/fuzz_target.h"
 

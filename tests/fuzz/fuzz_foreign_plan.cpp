@@ -1,5 +1,6 @@
-// Plans of other libraries: what is accepted names modules, and becomes demands of a graph, or sentences, without harm.
+// Plans of other libraries: an accepted plan names modules, and is converted to demands or sentences without errors.
 #include "exchange/foreign_plan.h"
+#include "graph/graph_builder.h"
 #include "tests/fuzz/fuzz_target.h"
 
 #include <nlohmann/json.hpp>
@@ -8,7 +9,7 @@ using namespace cleave;
 
 namespace {
 
-/// Two projections behind each other, and one beside them.
+/// Two projections in sequence, and one beside them.
 graph::Graph smallGraph() {
   graph::GraphBuilder builder;
   const graph::TensorType wide{graph::DType::Float32, {8, 8}};

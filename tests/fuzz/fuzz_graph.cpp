@@ -1,6 +1,7 @@
-// Graphs in JSON. Whatever is accepted is verified, and comes back the same from its own JSON and its own text.
+// Graphs in JSON. An accepted graph is valid, and is reproduced by its own JSON and its own text.
 #include "base/json.h"
 #include "graph/json.h"
+#include "graph/verify.h"
 #include "tests/fuzz/fuzz_target.h"
 
 #include <nlohmann/json.hpp>

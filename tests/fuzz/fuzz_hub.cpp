@@ -1,4 +1,4 @@
-// What a user and a server say to name a model and an address: what is accepted leads nowhere else.
+// Names of models and addresses from users and servers: an accepted one leads only to its own target.
 #include "hub/address.h"
 #include "hub/cache.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     wasAccepted = wasAccepted || text.starts_with("https://");
     const auto origin = originOf(*address);
     CLEAVE_CHECK(origin && (origin->scheme == "http" || origin->scheme == "https"));
-    // Asked for once more it is the same address: nobody is led elsewhere by how it is spelled.
+    // Parsing the normalised address gives the same address, so its spelling cannot change the target.
     const auto again = addressFrom(base, *address);
     CLEAVE_CHECK(again && *again == *address);
   }

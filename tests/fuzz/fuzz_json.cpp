@@ -1,5 +1,4 @@
-// Bounded JSON: what is accepted keeps its promises, what is written again reads the same, and messages stay valid
-// UTF-8.
+// Bounded JSON: accepted text is within the limits, its output reads the same, and messages stay valid UTF-8.
 #include "base/json.h"
 #include "tests/fuzz/fuzz_target.h"
 

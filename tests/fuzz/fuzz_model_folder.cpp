@@ -1,5 +1,5 @@
-// A model folder whose three files are cut from the input at its first two NUL bytes: config.json, the index, a shard.
-// Whatever they hold, opening answers; an accepted folder's tensors lie inside its files.
+// A model folder with three files cut from the input at its first two NUL bytes: config.json, the index, a shard.
+// Opening always returns, and an accepted folder's tensors are inside its files.
 #include <unistd.h>
 
 #include <fstream>
@@ -12,7 +12,7 @@ using namespace cleave::formats;
 
 namespace {
 
-/// One folder for the life of the process; in memory where the system has such a place.
+/// One folder for the life of the process, in memory if the system supports it.
 class Scratch {
  public:
   Scratch() {
@@ -22,7 +22,7 @@ class Scratch {
     fs::create_directory(path);
   }
   ~Scratch() { fs::remove_all(path); }
-  /// Nothing to write: the folder goes without that file.
+  /// An empty part means that the file is missing.
   void write(const char* name, std::string_view content) const {
     if (content.empty()) {
       fs::remove(path / name);

@@ -1,5 +1,7 @@
-// Plan files: what is accepted can be written, read again and drawn, and stays the same; messages stay valid UTF-8.
+// Plan files: an accepted plan can be written, read again and drawn, and stays the same; messages stay valid UTF-8.
+#include "plan/file/plan_file.h"
 #include "plan/plan.h"
+#include "plan/text/dot.h"
 #include "tests/fuzz/fuzz_target.h"
 
 #include <nlohmann/json.hpp>

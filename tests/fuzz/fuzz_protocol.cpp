@@ -1,5 +1,5 @@
-// Lines of the rank protocol, and those with which a rank joins a run. Whatever is accepted can be written again, and
-// reads back as the same line.
+// Lines of the rank protocol, and the lines of joining a run. An accepted line can be written again and reads back the
+// same.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

@@ -1,10 +1,12 @@
-// An exported program. Bytes that begin with "PK" are an archive as it is; others are three texts with NUL bytes
-// between them (the program, the weights' config, the constants' config), around which a sound archive is written, so
-// that mutations reach the JSON. Whatever they hold, reading answers; an accepted program's calls read what is there,
-// and its weights lie inside of the file.
+// An exported program. Bytes that begin with "PK" are used as an archive. Other bytes are three texts with NUL bytes
+// between them (the program, the weights' config, the constants' config), which are put into a valid archive, so that
+// mutations reach the JSON. Reading always returns. An accepted program's calls read only defined values, and its
+// weights are inside the file.
 #include <string>
 
 #include "formats/exported_sizes.h"
+#include "formats/exported_weights.h"
+#include "formats/open_exported.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/support/exported_archive.h"
 
@@ -46,7 +48,7 @@ void checkReferences(const ExportedProgram& program) {
 void readWeights(const ExportedProgram& program, std::int64_t fileBytes) {
   for (const auto& [name, tensor] : program.tensors) {
     CLEAVE_CHECK(tensor.offset >= 0 && tensor.offset <= fileBytes);
-    if (tensor.bytes > 4096) continue;  // a view may repeat what it lies on
+    if (tensor.bytes > 4096) continue;  // a view may repeat elements of its storage
     std::vector<std::byte> bytes(static_cast<std::size_t>(tensor.bytes));
     CLEAVE_CHECK(readElements(*program.archive, tensor, storageOrder(tensor), 0, bytes).has_value());
   }

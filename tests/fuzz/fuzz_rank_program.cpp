@@ -1,4 +1,4 @@
-// The part of a plan file that a rank acts on: what is accepted can be written and read again, and stays the same;
+// The part of a plan file that a rank acts on: an accepted part can be written and read again, and stays the same;
 // messages stay valid UTF-8.
 #include "program/rank_program.h"
 #include "tests/fuzz/fuzz_target.h"

@@ -1,5 +1,5 @@
-// Reports of runs: what is accepted has as many results as its plan has ranks; messages stay valid UTF-8.
-#include "pipeline/report_read.h"
+// Reports of runs: an accepted report has as many results as its plan has ranks; messages stay valid UTF-8.
+#include "pipeline/report/report_read.h"
 #include "tests/fuzz/fuzz_target.h"
 
 #include <nlohmann/json.hpp>

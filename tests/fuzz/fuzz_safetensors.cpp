@@ -1,4 +1,4 @@
-// Safetensors headers: of an accepted file, the tensors tile the data exactly, whatever the bytes were.
+// Safetensors headers: the tensors of an accepted file tile the data exactly.
 #include <algorithm>
 
 #include "formats/safetensors.h"

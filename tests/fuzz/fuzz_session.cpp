@@ -1,6 +1,6 @@
-// Saved sessions: what is accepted has a place that is shown, is written again and read as it was; messages stay valid
+// Saved sessions: an accepted session has a selected place, and reads back the same after writing; messages stay valid
 // UTF-8.
-#include "pipeline/saved_session.h"
+#include "pipeline/session/saved_session.h"
 #include "tests/fuzz/fuzz_target.h"
 
 #include <nlohmann/json.hpp>

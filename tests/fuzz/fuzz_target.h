@@ -1,4 +1,4 @@
 #pragma once
-/// What a target tells its replayer: whether it took the input. A seed called good* must be taken, or it is out of date
-/// and its mutations end at the first check.
+/// Result of a target for its replayer: true if the input was accepted. A seed named good* must be accepted; otherwise
+/// it is out of date and its mutations end at the first check.
 inline bool wasAccepted = false;

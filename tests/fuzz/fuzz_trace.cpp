@@ -1,6 +1,5 @@
-// Trace files. An input that begins with "CLVTRACE" is a whole file; any other is a header, a line end and events,
-// which get a correct beginning here, so that mutations reach what lies behind it. Whatever is accepted can be walked
-// and shown.
+// Trace files. An input that begins with "CLVTRACE" is a whole file. Any other input is a header, a line end and
+// events; a valid beginning is added, so that mutations reach the events. An accepted trace can be walked and shown.
 #include <sys/mman.h>
 #include <unistd.h>
 

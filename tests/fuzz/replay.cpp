@@ -1,10 +1,4 @@
 // Replays a fuzz target's corpus without libFuzzer, so that every build and every compiler runs it:
-//
-//   fuzz_json CORPUS_FOLDER                    each file as it is, then kMutations seeded mutations of it
-//   fuzz_json CORPUS_FOLDER INPUTS             so many inputs in all, at least
-//   fuzz_json FILE MUTATION                    one mutation of one file, as a failure's last words name it
-//
-// A target finds a fault by crashing (a sanitizer's abort, a failed CLEAVE_CHECK).
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -31,13 +25,13 @@ namespace fs = std::filesystem;
 
 constexpr int kMutations = 400;
 
-/// What is running now, readable from a signal handler.
-std::array<char, 4096> lastWords;
+/// The current input, readable from a signal handler.
+std::array<char, 4096> lastMessage;
 
-void sayLastWords(int signal) {
-  const auto end = std::find(lastWords.begin(), lastWords.end(), '\0');
+void printLastMessage(int signal) {
+  const auto end = std::find(lastMessage.begin(), lastMessage.end(), '\0');
   [[maybe_unused]] const auto written =
-      ::write(STDERR_FILENO, lastWords.data(), static_cast<std::size_t>(end - lastWords.begin()));
+      ::write(STDERR_FILENO, lastMessage.data(), static_cast<std::size_t>(end - lastMessage.begin()));
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
@@ -72,9 +66,9 @@ std::string mutated(std::string bytes, int mutation) {
 void runOne(const fs::path& file, const std::string& bytes, int mutation) {
   const std::string words =
       fmt::format("\nfuzz: crashed on mutation {1} of {0}; repeat with: {0} {1}\n", file.string(), mutation);
-  lastWords.fill('\0');
-  std::copy_n(words.begin(), std::min(words.size(), lastWords.size() - 1), lastWords.begin());
-  // An exact copy on the heap, so that a sanitizer sees the first byte read beyond it.
+  lastMessage.fill('\0');
+  std::copy_n(words.begin(), std::min(words.size(), lastMessage.size() - 1), lastMessage.begin());
+  // An exact copy on the heap, so that a sanitizer detects the first read beyond its end.
   const std::string input = mutated(bytes, mutation);
   const std::vector<std::uint8_t> data(input.begin(), input.end());
   LLVMFuzzerTestOneInput(data.data(), data.size());
@@ -95,7 +89,7 @@ int replayFolder(const fs::path& folder, int inputs) {
     const std::string bytes = read(file);
     runOne(file, bytes, 0);
     if (file.filename().string().starts_with("good") && !wasAccepted) {
-      fmt::print(stderr, "{} is not accepted: the format has changed, bring the seed up to date\n", file.string());
+      fmt::print(stderr, "{} is not accepted. The format has changed: update the seed.\n", file.string());
       return 1;
     }
     for (int mutation = 1; mutation <= mutations; ++mutation) runOne(file, bytes, mutation);
@@ -107,7 +101,7 @@ int replayFolder(const fs::path& folder, int inputs) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, sayLastWords);
+  for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, printLastMessage);
   const fs::path path = argc >= 2 ? argv[1] : "";
   std::error_code error;
   int number = 0;

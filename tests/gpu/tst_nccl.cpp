@@ -90,14 +90,18 @@ class TestNccl : public QObject {
       skipReason(ranks);
       return;
     }
-    const QStringList run{"run",       QStringLiteral(CLEAVE_TEST_DATA "/families/") + name,
-                          "--ranks",   QString::number(ranks),
-                          "--backend", "nccl",
-                          "--engine",  "reference"};
-    passes(run + QStringList{"--train-steps", "3", "--clip-norm", "1"});
-    passes(run + QStringList{"--train-steps", "3", "--checkpoint-activations"});
-    passes(run + QStringList{"--prompt", "5,6,7,8", "--generate", "6"});
-    if (ranks > 1) passes(run + QStringList{"--train-steps", "3", "--sequence-parallel", "on"});
+    const QStringList asked{QStringLiteral(CLEAVE_TEST_DATA "/families/") + name,
+                            "--ranks",
+                            QString::number(ranks),
+                            "--backend",
+                            "nccl",
+                            "--engine",
+                            "reference"};
+    const QStringList train = QStringList{"train", "--steps", "3"} + asked;
+    passes(train + QStringList{"--clip-norm", "1"});
+    passes(train + QStringList{"--checkpoint-activations"});
+    passes(QStringList{"generate", "--prompt", "5,6,7,8", "--tokens", "6"} + asked);
+    if (ranks > 1) passes(train + QStringList{"--sequence-parallel", "on"});
   }
 
   void moreRanksThanGpusAreRefused() {

@@ -1,4 +1,4 @@
-/// What dimensions mean, on a Llama-like graph and on operators alone.
+/// Meanings of dimensions, on a Llama-like graph and on single operators.
 #include "graph/dimensions.h"
 #include "graph/layers.h"
 #include "tests/support/llama_graph.h"

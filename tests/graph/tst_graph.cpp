@@ -2,6 +2,7 @@
 #include "graph/freezing.h"
 #include "graph/gradients.h"
 #include "graph/graph.h"
+#include "graph/graph_builder.h"
 #include "graph/json.h"
 #include "graph/layers.h"
 #include "tests/support/cases.h"
@@ -14,7 +15,7 @@ using namespace cleave::graph;
 
 namespace {
 
-// moc does not read past raw strings with quotes in them.
+// moc does not parse raw strings that contain quotes.
 constexpr const char* kSmall =
     "graph small\n"
     "root SmallModel\n"
@@ -44,7 +45,7 @@ std::string refusalOf(const test::Case& asked) {
          graph.error().message;
 }
 
-/// What the last node is.
+/// The argument of the last node.
 std::string layerOf(const test::Case& asked) {
   const Graph graph = parsed(asked.question);
   const auto layer = layerShape(graph, NodeId(graph.nodes.size() - 1));
@@ -78,14 +79,15 @@ class TestGraph : public QObject {
                   between = graph.findValue("linear_0");
     QVERIFY(findGradients(graph).of(a) && findGradients(graph).of(between));
     QVERIFY(freezeParameters(graph, {.freeze = {"a.*"}, .trainOnly = {}}));
-    // Nothing before b.weight needs a gradient any more.
+    // No value before b.weight needs a gradient now.
     QVERIFY(!findGradients(graph).of(a) && !findGradients(graph).of(between) && findGradients(graph).of(b));
     const auto nobody = freezeParameters(graph, {.freeze = {}, .trainOnly = {"a.*"}});
     QVERIFY(!nobody);
-    QCOMPARE(nobody.error().message, "--freeze and --train-only leave no parameter to train.");
+    QCOMPARE(nobody.error().message, "No parameter is left to train. Relax --freeze or --train-only.");
     const auto unknown = freezeParameters(graph, {.freeze = {"c.*"}, .trainOnly = {}});
     QVERIFY(!unknown);
-    QCOMPARE(unknown.error().message, "--freeze \"c.*\" matches no parameter of the model. Its first is a.weight.");
+    QCOMPARE(unknown.error().message,
+             "--freeze \"c.*\" does not match any parameter of the model. Its first parameter is a.weight.");
   }
 
   void modulesOfAListAreInABlock_data() {
@@ -173,8 +175,8 @@ class TestGraph : public QObject {
     QTest::newRow("1,002 dimensions") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[1" +
                                              QString(",1").repeated(1001) + "]\"}]"
                                       << "must be a tensor type such as f32[2,8], of at most 64 dimensions";
-    QTest::newRow("what is frozen is no parameter") << "[{\"op\":\"add\",\"path\":\"/frozen\",\"value\":[\"x\"]}]"
-                                                    << "The graph freezes 1 parameters, of which it has 0.";
+    QTest::newRow("a frozen name without a parameter") << "[{\"op\":\"add\",\"path\":\"/frozen\",\"value\":[\"x\"]}]"
+                                                       << "The graph freezes 1 parameters, but only 0 of them exist.";
     QTest::newRow("tied is a number") << "[{\"op\":\"add\",\"path\":\"/tied\",\"value\":7}]"
                                       << "graph.tied must be an object, but it is 7";
     QTest::newRow("no nodes") << "[{\"op\":\"remove\",\"path\":\"/nodes\"}]"

@@ -1,5 +1,6 @@
-/// The one table of operators: rows are found as they should be, and each says what can be.
+/// The table of operators: lookup of rows, and consistency of each row.
 #include "graph/layers.h"
+#include "graph/op_names.h"
 #include "graph/operators.h"
 
 #include <QTest>
@@ -31,14 +32,14 @@ class TestOperators : public QObject {
     QVERIFY(operatorOf("aten::repeat_interleave.Tensor").holds == Holds::New);
   }
 
-  void whatHasNoRowKeepsEverything() {
+  void operatorsWithoutARowSaveEverything() {
     for (const char* op : {"other::add", "add", "aten::", "aten::no_such_thing.Tensor", ""}) {
       QVERIFY2(!findOperator(op), op);
       QVERIFY2(operatorOf(op).cost == CostClass::Elementwise && operatorOf(op).saves == Saves::Everything, op);
     }
   }
 
-  /// An overload may have other arguments than those that the row names.
+  /// An overload may have arguments that the row does not name.
   void layersAndOwnOperatorsHaveNoOverloads() {
     QVERIFY(mayBeLayer("aten::mm") && !mayBeLayer("aten::mm.dtype") && !mayBeLayer("aten::baddbmm"));
     QVERIFY(parallelOp(kAllReduce) == ParallelOp::AllReduce);
@@ -46,7 +47,7 @@ class TestOperators : public QObject {
       QVERIFY2(!parallelOp(op), op);
   }
 
-  /// Dropout that drops nothing draws nothing.
+  /// Dropout with probability 0 draws no numbers.
   void drawsNumbersAsItsArgumentsSay() {
     const auto graph = graph::parseGraph(R"(graph g
 x: f32[2,2,4,4] = input
@@ -90,22 +91,23 @@ return y=j
   void ownOperatorsNameTheArgumentThatIsWrong_data() {
     QTest::addColumn<QString>("op");
     QTest::addColumn<QString>("arguments");
-    QTest::addColumn<QString>("sentence");  // empty: it is right
+    QTest::addColumn<QString>("sentence");  // empty: valid
     const auto row = [](std::string_view op, const char* arguments, const char* sentence) {
       QTest::newRow(qPrintable(QString(sentence))) << QString::fromStdString(std::string(op)) << arguments << sentence;
     };
     row(kAllGather, "x, 1", "");
-    row(kAllGather, "x", "cleave::all_gather takes 2 arguments, not 1.");
+    row(kAllGather, "x", "cleave::all_gather needs 2 arguments, but the node has 1.");
     row(kShard, "x, None", "cleave::shard: argument dim must be an integer.");
     row(kAllReduce, "3", "cleave::all_reduce: argument x must be a tensor.");
     row(kVocabCrossEntropy, "x, ids, x, 1, -100, 0.0, 8",
-        "cleave::vocab_cross_entropy: argument class_weights must be None.");
+        "cleave::vocab_cross_entropy: argument class_weights must be absent.");
     row(kVocabCrossEntropy, "x, ids, None, 1, -100, \"a\", 8",
         "cleave::vocab_cross_entropy: argument label_smoothing must be a number.");
-    row(kMoeExperts, "x, ids, x, x, x, 1, None, 1.0, 0.0", "cleave::moe_experts: argument activation must be a text.");
+    row(kMoeExperts, "x, ids, x, x, x, 1, None, 1.0, 0.0",
+        "cleave::moe_experts: argument activation must be a string.");
     row(kMoeExperts, "x, ids, x, x, x, \"silu\", 4, 1.0, 0.0",
         "cleave::moe_experts: argument gate_up_bias must be a tensor or None.");
-    row(kMoeExperts, "x, ids, x, x, x, \"silu\", 4", "cleave::moe_experts takes 9 arguments, not 7.");
+    row(kMoeExperts, "x, ids, x, x, x, \"silu\", 4", "cleave::moe_experts needs 9 arguments, but the node has 7.");
   }
   void ownOperatorsNameTheArgumentThatIsWrong() {
     QFETCH(QString, op);

@@ -1,5 +1,6 @@
-// Changes to a graph: what is replaced, put in and taken out, and what stays.
+// Changes to a graph: replaced, inserted and removed calls, and calls that must stay.
 #include "graph/rewrite.h"
+#include "graph/verify.h"
 
 #include <QTest>
 
@@ -34,8 +35,8 @@ graph::NodeId producerOf(const Graph& graph, std::string_view value) {
 class TestRewrite : public QObject {
   Q_OBJECT
  private slots:
-  /// With the permute goes the view of it that nobody read; what nobody read before stays.
-  void takesOutWhatNothingReadsAnyMore() {
+  /// Removing the permute also removes its unread view; calls that were unread before stay.
+  void removesCallsThatLostTheirReaders() {
     Graph graph = parsed();
     Rewrite rewrite(graph);
     rewrite.replace(producerOf(graph, "y"), "aten::linear",
@@ -49,9 +50,8 @@ class TestRewrite : public QObject {
     QCOMPARE(graph.value(graph.findValue("w")).users.size(), std::size_t(1));
   }
 
-  /// Where that is asked for, what was never read goes too, readers first; inputs, parameters and what must stay do
-  /// not.
-  void takesOutWhatWasNeverRead() {
+  /// On request, calls that were never read are removed too, readers first. Inputs, parameters and required calls stay.
+  void removesCallsThatWereNeverRead() {
     Graph graph = parsed();
     Rewrite rewrite(graph);
     rewrite.dropUnread([](const graph::Node&) { return false; });

@@ -1,4 +1,4 @@
-/// What a graph carries from step to step, told by its names.
+/// The states of generation, recognised by their names.
 #include "graph/states.h"
 
 #include <QTest>
@@ -14,7 +14,7 @@ Graph parsed(const char* text) {
   return *std::move(graph);
 }
 
-/// A step with one layer: what it writes into the cache of keys is handed on.
+/// A decode step with one layer: it writes into the cache of keys and returns it.
 constexpr const char* kStep = R"(
 cache_position: i64[1] = input
 past_key_values.0.key: f32[2,4,8,3] = input
@@ -44,7 +44,7 @@ std::string replaced(std::string text, std::string_view from, std::string_view t
 class TestStates : public QObject {
   Q_OBJECT
  private slots:
-  void pairsWhatIsGivenWithWhatIsHandedOn() {
+  void pairsInputsWithOutputs() {
     const Graph step = parsed(kStep);
     const auto states = statesOf(step);
     QCOMPARE(states.size(), std::size_t{2});
@@ -54,14 +54,14 @@ class TestStates : public QObject {
     QCOMPARE(step.outputs[states[1].output].name, presentName(0, "value"));
   }
 
-  void aPrefillOnlyHandsOn() {
+  void aPrefillOnlyReturnsStates() {
     const auto states = statesOf(parsed("x: f32[2,4] = input\nreturn logits=x, present.3.value=x"));
     QCOMPARE(states.size(), std::size_t{1});
     QCOMPARE(states[0].name, std::string("3.value"));
     QVERIFY(!states[0].past.isValid());
   }
 
-  void otherGraphsCarryNothing() {
+  void otherGraphsHaveNoStates() {
     QVERIFY(statesOf(parsed("x: f32[2,4] = input\nreturn logits=x")).empty());
     QVERIFY(statesOf(parsed("past_key_values_0_key: f32[2,4] = input\nreturn output_0=past_key_values_0_key")).empty());
   }
@@ -77,7 +77,7 @@ class TestStates : public QObject {
     QCOMPARE(inPlace(parsed(text.c_str())), second);
   }
 
-  void whatIsNotHandedOnIsNot() {
+  void writesThatAreNotReturnedAreNot() {
     const std::string text = replaced(kStep, ", present.0.value=values", "");
     const std::vector<bool> first{true, false};
     QCOMPARE(inPlace(parsed(text.c_str())), first);

@@ -1,4 +1,5 @@
-/// A layer is a parameter that is multiplied, however it is reached.
+/// A product with a parameter is a layer, for every way to prepare the parameter.
+#include "graph/verify.h"
 #include "graph/weights.h"
 
 #include "graph/layers.h"
@@ -17,7 +18,7 @@ Graph parsed(const std::string& text) {
   return std::move(*graph);
 }
 
-/// The layers of a graph by name: what multiplies, and the parameters that it is made of.
+/// The layers of a graph by name: the product, and its parameters.
 QStringList layersOf(const Graph& graph) {
   QStringList layers;
   for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
@@ -38,7 +39,7 @@ constexpr const char* kInput = "x: f32[4,8] = input\n";
 class TestWeights : public QObject {
   Q_OBJECT
  private slots:
-  void layersAreFoundBehindWhatPreparesTheirWeights_data() {
+  void layersAreFoundThroughPreparedWeights_data() {
     QTest::addColumn<QString>("body");
     QTest::addColumn<QStringList>("layers");
     QTest::newRow("a parameter") << "w: f32[6,8] = parameter\nlinear_0: f32[4,6] = aten::linear(x, w, None)\n"
@@ -84,7 +85,7 @@ class TestWeights : public QObject {
                                             "mm_0: f32[32,3] = aten::mm(column, row)\n"
                                          << QStringList{};
   }
-  void layersAreFoundBehindWhatPreparesTheirWeights() {
+  void layersAreFoundThroughPreparedWeights() {
     QFETCH(QString, body);
     QFETCH(QStringList, layers);
     const std::string text = "graph g\nroot M\n" + std::string(kInput) + body.toStdString();

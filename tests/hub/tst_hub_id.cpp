@@ -1,4 +1,4 @@
-// What names a model on a Hub, and where huggingface_hub's variables say that it lies.
+// The names of models on a Hub, and the variables of huggingface_hub that locate its cache.
 #include "hub/address.h"
 #include "hub/cache.h"
 #include "hub/hub_id.h"
@@ -26,7 +26,7 @@ class TstHubId : public QObject {
  private slots:
   void names_data() {
     QTest::addColumn<QString>("text");
-    QTest::addColumn<QString>("repo");  // empty: it is none
+    QTest::addColumn<QString>("repo");  // empty: the name is invalid
     QTest::addColumn<QString>("revision");
     QTest::newRow("plain") << "meta-llama/Llama-3.1-8B"
                            << "meta-llama/Llama-3.1-8B"
@@ -108,7 +108,7 @@ class TstHubId : public QObject {
     QCOMPARE(tokenOf({{"HF_TOKEN", "hf_of_the_variable"}}), std::string("hf_of_the_variable"));
     QCOMPARE(tokenOf({{"HF_HUB_DISABLE_IMPLICIT_TOKEN", "1"}, {"HF_TOKEN", "x"}}), std::string());
     QVERIFY(!settings({{"HF_HOME", folder}, {"HF_TOKEN", "two\r\nlines: x"}}));
-    // Why there is none, where something is there.
+    // The reason if a token is there but not used.
     std::ofstream(folder + "/accents") << "hf_\xc3\xa9";
     std::ofstream(folder + "/empty") << "\n";
     const auto whyNone = [&](std::map<std::string, std::string> variables) {
@@ -117,15 +117,15 @@ class TstHubId : public QObject {
     };
     QCOMPARE(whyNone({}), std::string());
     QVERIFY(whyNone({{"HF_HUB_DISABLE_IMPLICIT_TOKEN", "1"}, {"HF_TOKEN", "x"}})
-                .starts_with("HF_HUB_DISABLE_IMPLICIT_TOKEN withholds it"));
-    QVERIFY(whyNone({{"HF_TOKEN_PATH", folder + "/accents"}}).ends_with("letters that are not ASCII"));
+                .starts_with("HF_HUB_DISABLE_IMPLICIT_TOKEN disables the implicit token"));
+    QVERIFY(whyNone({{"HF_TOKEN_PATH", folder + "/accents"}}).ends_with("non-ASCII letters"));
     QCOMPARE(whyNone({{"HF_TOKEN_PATH", folder + "/empty"}}), folder + "/empty is empty");
-    QCOMPARE(whyNone({{"HF_TOKEN_PATH", folder}}), folder + " cannot be read as one");
+    QCOMPARE(whyNone({{"HF_TOKEN_PATH", folder}}), folder + " cannot be read");
     QCOMPARE(whyNone({{"HF_TOKEN_PATH", folder + "/none"}}), std::string());
     HubSettings taken;
-    QVERIFY(takeTokenFrom(folder + "/other", taken));
+    QVERIFY(readTokenFrom(folder + "/other", taken));
     QCOMPARE(taken.token.reveal(), std::string("hf_other"));
-    QVERIFY(!takeTokenFrom(folder + "/none", taken));
+    QVERIFY(!readTokenFrom(folder + "/none", taken));
   }
 };
 

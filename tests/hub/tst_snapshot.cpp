@@ -1,5 +1,4 @@
-// What is fetched of a model on a Hub, how, and what is said when it cannot be: against a real server that fails as
-// servers do.
+// Downloads of a model from a Hub and the errors, against a real server with the faults of real servers.
 #include "hub/snapshot.h"
 #include "tests/support/files_below.h"
 #include "tests/support/hub_server.h"
@@ -68,7 +67,7 @@ class TstSnapshot : public QObject {
     m_server.add(repo + "/model.safetensors", weights);
     if (!faults.isEmpty()) m_server.setFaults(repo, faults);
   }
-  /// A failing fetch says this, and leaves nothing that is called by a file's name.
+  /// A failing download has this message, and leaves no file under its final name.
   void verifyRefused(const Result<Snapshot>& fetched, ErrorCode code, const QString& text) {
     QVERIFY(!fetched);
     const QString message = QString::fromStdString(fetched.error().message);
@@ -106,8 +105,8 @@ class TstSnapshot : public QObject {
     QCOMPARE(all->folder, config->folder);
     QCOMPARE(filesBelow(QString::fromStdString(all->folder.string())).size(), 4);
     QCOMPARE(m_notes.size(), 1);
-    QVERIFY2(m_notes[0].contains("1.95 KiB of weights in 2 files: 1000 B are fetched") ||
-                 m_notes[0].contains("1.95 KiB of weights in 2 files: 1.95 KiB are fetched"),
+    QVERIFY2(m_notes[0].contains("1.95 KiB of weights in 2 files: 1000 B are downloaded") ||
+                 m_notes[0].contains("1.95 KiB of weights in 2 files: 1.95 KiB are downloaded"),
              qPrintable(m_notes[0]));
   }
 
@@ -130,16 +129,16 @@ class TstSnapshot : public QObject {
     addModel("org/again", someWeights(3000));
     const auto first = fetch("org/again");
     QVERIFY(first);
-    m_server.takeRequests();
+    m_server.drainRequests();
     const auto second = fetch("org/again");
     QVERIFY(second);
-    for (const HubRequest& request : m_server.takeRequests()) QCOMPARE(request.method, QStringLiteral("HEAD"));
-    // A commit never changes: nobody is asked.
+    for (const HubRequest& request : m_server.drainRequests()) QCOMPARE(request.method, QStringLiteral("HEAD"));
+    // A commit never changes, so the Hub is not asked.
     const auto commit = fetch("org/again@" + QString::fromStdString(first->commit));
     QVERIFY(commit);
-    QVERIFY(m_server.takeRequests().isEmpty());
+    QVERIFY(m_server.drainRequests().isEmpty());
     QVERIFY(fetch("org/again", Wanted::Weights, true));
-    QVERIFY(m_server.takeRequests().isEmpty());
+    QVERIFY(m_server.drainRequests().isEmpty());
   }
 
   void aLargeFileComesInParts() {
@@ -148,7 +147,7 @@ class TstSnapshot : public QObject {
     QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
     QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(kLarge));
     QStringList ranges;
-    for (const HubRequest& request : m_server.takeRequests())
+    for (const HubRequest& request : m_server.drainRequests())
       if (request.server == "second") ranges << request.range;
     ranges.sort();
     QCOMPARE(ranges, QStringList({"bytes=0-8388607", "bytes=16777216-20971519", "bytes=8388608-16777215"}));
@@ -183,25 +182,26 @@ class TstSnapshot : public QObject {
     const auto row = [](const char* name, const char* faults, ErrorCode code, const char* text) {
       QTest::newRow(name) << QByteArray(faults) << static_cast<int>(code) << QString::fromUtf8(text);
     };
-    row("gated", "{'status': {'*': [403, 'GatedRepo']}}", ErrorCode::BadInput, "is gated: ask for access on http://");
+    row("gated", "{'status': {'*': [403, 'GatedRepo']}}", ErrorCode::BadInput, "is gated. Request access on http://");
     row("401", "{'status': {'*': [401]}}", ErrorCode::BadInput, "or it is private");
-    row("403", "{'status': {'*': [403]}}", ErrorCode::BadInput, "does not let org/");
-    row("weights are forbidden", "{'status': {'model.safetensors': [403]}}", ErrorCode::BadInput, "does not let org/");
+    row("403", "{'status': {'*': [403]}}", ErrorCode::BadInput, "denies access to org/");
+    row("weights are forbidden", "{'status': {'model.safetensors': [403]}}", ErrorCode::BadInput,
+        "denies access to org/");
     row("404 for all", "{'status': {'*': [404]}}", ErrorCode::BadInput, "or it is private");
     row("429 for long", "{'status': {'*': [429]}, 'retry_after': 4000}", ErrorCode::Environment,
-        "asks to come back in 4000 s");
+        "asks to retry after 4000 s");
     row("500", "{'status': {'*': [500]}}", ErrorCode::Environment, "answers HTTP 500");
-    row("packed", "{'packed': true}", ErrorCode::Environment, "sends its answer packed (\"gzip\")");
+    row("packed", "{'packed': true}", ErrorCode::Environment, "answer is compressed (\"gzip\")");
     row("headers without end", "{'headers': 100}", ErrorCode::Environment, "has more than 64 KiB of headers");
-    row("another hash", "{'flip': true}", ErrorCode::Environment, "other bytes than the Hub announces");
-    row("announces more", "{'announce': 5}", ErrorCode::Environment, "bytes by what the Hub announces");
-    row("announces less", "{'announce': -5}", ErrorCode::Environment, "bytes by what the Hub announces");
-    row("a total that lies", "{'total': 9}", ErrorCode::Environment, "and 20971529 where it is fetched from");
+    row("another hash", "{'flip': true}", ErrorCode::Environment, "do not match the announced hash");
+    row("announces more", "{'announce': 5}", ErrorCode::Environment, "the Hub announces");
+    row("announces less", "{'announce': -5}", ErrorCode::Environment, "the Hub announces");
+    row("a wrong total", "{'total': 9}", ErrorCode::Environment, "the server has 20971529");
     row("silent", "{'silent': true}", ErrorCode::Environment, "has sent nothing of model.safetensors for 1 s");
     row("a redirect to a file", "{'redirect': 'file:///etc/passwd'}", ErrorCode::Environment,
-        "its redirect is wrong: \"file:///etc/passwd\" is no address of http or https");
+        "its redirect is invalid: \"file:///etc/passwd\" is not an http or https address");
     row("a redirect with a name in it", "{'redirect': 'http://me:secret@127.0.0.1:1/'}", ErrorCode::Environment,
-        "its redirect is wrong: ");
+        "its redirect is invalid: ");
     row("redirects nowhere", "{'redirect': 'http://127.0.0.1:1/'}", ErrorCode::Environment, "cannot be reached");
   }
   void faultsThatStay() {
@@ -222,11 +222,11 @@ class TstSnapshot : public QObject {
                                 << "it is an adapter";
     QTest::newRow("GGUF") << QStringList{"model-q4.gguf"} << "GGUF files (model-q4.gguf)";
     QTest::newRow("a pipeline") << QStringList{"model_index.json"} << "a pipeline of several models";
-    QTest::newRow("a data set") << QStringList{"data.csv"} << "it is no model that transformers reads";
+    QTest::newRow("a data set") << QStringList{"data.csv"} << "it is not a transformers model";
     QTest::newRow("pickles") << QStringList{"config.json", "pytorch_model.bin"} << "as PyTorch pickle only";
     QTest::newRow("a config alone") << QStringList{"config.json"} << "has no weights, only a config.json";
     QTest::newRow("weights in unclear files")
-        << QStringList{"config.json", "a.safetensors", "b.safetensors"} << "it is unclear which hold the weights";
+        << QStringList{"config.json", "a.safetensors", "b.safetensors"} << "it is unclear which are weights";
   }
   void whatIsNoModelIsSaid() {
     QFETCH(QStringList, files);
@@ -253,13 +253,13 @@ class TstSnapshot : public QObject {
     const fs::path ref = fs::path(m_cache->path().toStdString()) / "models--org--pipe" / "refs" / "main";
     fs::create_directories(ref.parent_path());
     QCOMPARE(::mkfifo(ref.c_str(), 0600), 0);
-    verifyRefused(fetch("org/pipe"), ErrorCode::Environment, "cannot be written (it is no file, but something else)");
+    verifyRefused(fetch("org/pipe"), ErrorCode::Environment, "cannot be written (it is not a file)");
   }
 
   void whatIsTooLargeToReadIsNotFetched() {
     m_server.add("org/large/config.json", QByteArray(17 << 20, ' '));
     verifyRefused(fetch("org/large"), ErrorCode::BadInput,
-                  "The config.json of org/large has 17 MiB, and at most 16 MiB");
+                  "The config.json of org/large has 17 MiB, but the limit is 16 MiB");
   }
 
   void theListOfFilesIsNoOrder() {
@@ -289,7 +289,7 @@ class TstSnapshot : public QObject {
     m_server.setFaults("org/old-name", "{'renamed': 'org/new-name'}");
     const auto fetched = fetch("org/old-name");
     QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
-    QVERIFY2(m_notes.join('\n').contains("org/old-name is called org/new-name now"), qPrintable(m_notes.join('\n')));
+    QVERIFY2(m_notes.join('\n').contains("org/old-name is now called org/new-name"), qPrintable(m_notes.join('\n')));
     QVERIFY(fetched->folder.string().find("models--org--old-name") != std::string::npos);
   }
 
@@ -299,13 +299,13 @@ class TstSnapshot : public QObject {
     SnapshotRequest request{*HubId::parse("org/private"), Wanted::Weights, m_server.settings(m_cache->path())};
     request.settings.token = Secret("hf_wrong");
     request.settings.tokenFrom = "HF_TOKEN";
-    verifyRefused(fetchWith(request), ErrorCode::BadInput, "the token from HF_TOKEN may not read it");
+    verifyRefused(fetchWith(request), ErrorCode::BadInput, "the token from HF_TOKEN has no access");
     request.settings.token = Secret("hf_canary");
-    m_server.takeRequests();
+    m_server.drainRequests();
     const auto fetched = fetchWith(request);
     QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
     int atSecond = 0;
-    for (const HubRequest& asked : m_server.takeRequests()) {
+    for (const HubRequest& asked : m_server.drainRequests()) {
       QCOMPARE(asked.hasToken, asked.server == "hub");
       atSecond += asked.server == "second" ? 1 : 0;
     }
@@ -321,7 +321,7 @@ class TstSnapshot : public QObject {
     const auto unreachable = fetchWith(request);
     QVERIFY2(unreachable, unreachable ? "" : unreachable.error().message.c_str());
     QCOMPARE(unreachable->folder, online->folder);
-    QVERIFY2(m_notes.join(' ').contains("What was downloaded before is used: commit"), qPrintable(m_notes.join(' ')));
+    QVERIFY2(m_notes.join(' ').contains("Using the cached commit"), qPrintable(m_notes.join(' ')));
     request.settings.isOffline = true;
     request.settings.offlineBy = "HF_HUB_OFFLINE";
     QVERIFY(fetchWith(request));
@@ -341,7 +341,7 @@ class TstSnapshot : public QObject {
     const auto cancelled = fetch("org/cancelled", Wanted::Weights, false, progress);
     verifyRefused(cancelled, ErrorCode::Cancelled, "Stopped while");
     m_server.setFaults("org/cancelled", "{}");
-    m_server.takeRequests();
+    m_server.drainRequests();
     const auto fetched = fetch("org/cancelled");
     QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
     QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(kLarge, 9));
@@ -373,7 +373,7 @@ class TstSnapshot : public QObject {
 
   void manyAtOnceFetchOnce() {
     addModel("org/shared", someBytes(kLarge, 12));
-    m_server.takeRequests();
+    m_server.drainRequests();
     std::vector<std::jthread> threads;
     std::atomic<int> right = 0;
     for (int i = 0; i < 4; ++i) {
@@ -386,7 +386,7 @@ class TstSnapshot : public QObject {
     threads.clear();
     QCOMPARE(right.load(), 4);
     int parts = 0;
-    for (const HubRequest& request : m_server.takeRequests()) parts += request.server == "second" ? 1 : 0;
+    for (const HubRequest& request : m_server.drainRequests()) parts += request.server == "second" ? 1 : 0;
     QCOMPARE(parts, 3);
   }
 
@@ -395,7 +395,7 @@ class TstSnapshot : public QObject {
     m_server.add("org/huge/model.safetensors", someBytes(100));
     QVERIFY(fetch("org/huge", Wanted::Config));
     m_server.setFaults("org/huge", "{'announce_weights': 562949953421312}");
-    verifyRefused(fetch("org/huge"), ErrorCode::Environment, "make room there, or name another folder");
+    verifyRefused(fetch("org/huge"), ErrorCode::Environment, "Free space there, or choose another folder");
   }
 
   void aFolderThatCannotBeMadeIsNamed() {
@@ -404,7 +404,7 @@ class TstSnapshot : public QObject {
                             m_server.settings("/proc/version/nowhere")};
     const auto fetched = fetchWith(request);
     QVERIFY(!fetched);
-    QVERIFY2(fetched.error().message.find("set HF_HUB_CACHE or --cache-dir") != std::string::npos,
+    QVERIFY2(fetched.error().message.find("Set HF_HUB_CACHE or --cache-dir") != std::string::npos,
              fetched.error().message.c_str());
   }
 
@@ -420,12 +420,12 @@ class TstSnapshot : public QObject {
     tls.add("org/tls/config.json", kConfig);
     tls.add("org/tls/model.safetensors", someBytes(kLarge, 13));
     SnapshotRequest request{*HubId::parse("org/tls"), Wanted::Weights, tls.settings(m_cache->path())};
-    verifyRefused(fetchWith(request), ErrorCode::Environment, "127.0.0.1 cannot prove who it is");
+    verifyRefused(fetchWith(request), ErrorCode::Environment, "The certificate of 127.0.0.1 cannot be verified");
     request.settings.certificates = certificate.toStdString();
     const auto fetched = fetchWith(request);
     QVERIFY2(fetched, fetched ? "" : fetched.error().message.c_str());
     QCOMPARE(contentOf(fetched->folder / "model.safetensors"), someBytes(kLarge, 13));
-    // Not even without the token.
+    // The same without the token.
     tls.add("org/down/config.json", kConfig);
     tls.add("org/down/model.safetensors", someBytes(100, 14));
     tls.setFaults("org/down", QStringLiteral("{'redirect': '%1/org/down/x'}").arg(m_server.endpoint()).toUtf8());

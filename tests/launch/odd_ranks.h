@@ -1,5 +1,5 @@
 #pragma once
-/// Runs in which one rank is started otherwise than the others, by a shell script in cleave-rank's place.
+/// Runs in which one rank is started differently, by a shell script in place of cleave-rank.
 #include "launch/launcher.h"
 #include "tests/support/cli_process.h"
 
@@ -20,7 +20,7 @@ class OddRanks {
     return file;
   }
 
-  /// `preparation` is run by rank `odd` before it becomes cleave-rank; it may change "$plan" and "$more" (further
+  /// Rank `odd` runs `preparation` before it becomes cleave-rank. The script may change "$plan" and "$more" (further
   /// arguments).
   launch::LaunchRequest request(const QString& plan, int ranks, int odd, const QString& preparation) const {
     const QString script = path("rank.sh");
@@ -52,7 +52,7 @@ inline QString inWords(const Result<launch::RunOutcome>& outcome) {
   if (outcome->succeeded) return QStringLiteral("succeeded");
   const launch::RankExit& failure = *outcome->firstFailure;
   return QString::fromStdString(
-      fmt::format("rank {}, code {}: {}: {}", failure.rank, exitCode(failure.code), failure.what, failure.lastWords));
+      fmt::format("rank {}, code {}: {}: {}", failure.rank, exitCode(failure.code), failure.what, failure.lastMessage));
 }
 
 }  // namespace cleave::test

@@ -1,7 +1,7 @@
-/// What this machine offers to ranks: GPUs, backends, memory.
+/// Resources of this machine for ranks: GPUs, backends, memory.
 #include "base/machine_memory.h"
 #include "base/output_file.h"
-#include "launch/launcher.h"
+#include "launch/backend.h"
 #include "launch/oom_watch.h"
 
 #include <QTemporaryDir>
@@ -41,7 +41,7 @@ class BackendTest : public QObject {
     QTEST(mayHaveGpu(root.path().toStdString()), "isSign");
   }
 
-  /// What CUDA answers, and what `auto` and `nccl` make of it.
+  /// CUDA's answers, and the resulting choices of `auto` and `nccl`.
   void theBackendIsWhatCudaCanDo_data() {
     QTest::addColumn<GpuProbe>("probe");
     QTest::addColumn<int>("ranks");
@@ -61,9 +61,9 @@ class BackendTest : public QObject {
     const GpuProbe two{cuda, {gpu(0), gpu(1)}, {}};
     QTest::newRow("two of two") << two << 2 << 0 * gib << "";
     QTest::newRow("room enough") << two << 2 << 70 * gib << "";
-    QTest::newRow("too few") << two << 4 << 0 * gib << "NCCL needs one GPU per rank, and CUDA lists 2 GPUs for 4 ranks";
+    QTest::newRow("too few") << two << 4 << 0 * gib << "NCCL needs one GPU per rank, but CUDA lists 2 GPUs for 4 ranks";
     QTest::newRow("too small") << two << 2 << 71 * gib
-                               << "a rank needs 71 GiB on its GPU, and GPU 0 (H100, sm_90) has 70 GiB free";
+                               << "a rank needs 71 GiB on its GPU, but GPU 0 (H100, sm_90) has 70 GiB free";
     GpuProbe old = two;
     old.cuda = {.driver = 12080,
                 .runtime = 13000,
@@ -81,17 +81,17 @@ class BackendTest : public QObject {
     pascal.gpus[0].error = "no kernel image is available for execution on the device";
     QTest::newRow("an old GPU before a new one")
         << pascal << 1 << 0 * gib
-        << "GPU 0 (H100, sm_60) does not run a kernel of this LibTorch: no kernel image is available for execution on "
-           "the device (CUDA_VISIBLE_DEVICES=GPU-1 leaves it out)";
+        << "GPU 0 (H100, sm_60) cannot run a kernel of this LibTorch: no kernel image is available for execution on "
+           "the device (CUDA_VISIBLE_DEVICES=GPU-1 excludes it)";
     QTest::newRow("an old GPU that is needed")
         << pascal << 2 << 0 * gib
-        << "GPU 0 (H100, sm_60) does not run a kernel of this LibTorch: no kernel image is available for execution on "
+        << "GPU 0 (H100, sm_60) cannot run a kernel of this LibTorch: no kernel image is available for execution on "
            "the device";
     GpuProbe mig{cuda, {gpu(0)}, {}};
     mig.gpus[0].name = "H100 MIG 1g.10gb";
     QTest::newRow("MIG") << mig << 2 << 0 * gib
-                         << "NCCL needs one GPU per rank, and CUDA lists 1 GPU for 2 ranks; CUDA shows a process one "
-                            "MIG instance at most";
+                         << "NCCL needs one GPU per rank, but CUDA lists 1 GPU for 2 ranks; CUDA gives a process at "
+                            "most one MIG instance";
     const GpuProbe none{{}, {}, "libcleave_nccl.so is not beside cleave-rank, because it was built without CUDA"};
     QTest::newRow("no library") << none << 1 << 0 * gib
                                 << "libcleave_nccl.so is not beside cleave-rank, because it was built without CUDA";
@@ -107,7 +107,7 @@ class BackendTest : public QObject {
     QCOMPARE(chosen->backend, obstacle.isEmpty() ? Backend::Nccl : Backend::Gloo);
     if (!obstacle.isEmpty())
       QCOMPARE(QString::fromStdString(chosen->why), QStringLiteral("Gloo on CPUs: %1.").arg(obstacle));
-    // Memory is checked elsewhere where NCCL is asked for: the user may start the ranks all the same.
+    // If NCCL is requested, memory is checked elsewhere, because the user may start the ranks anyway.
     const auto asked = chooseBackend(Backend::Nccl, ranks, 0, probe);
     QCOMPARE(asked.has_value(), whyNoNccl(probe, ranks).empty());
     if (!asked) QCOMPARE(asked.error().code, ErrorCode::Environment);
@@ -185,7 +185,7 @@ class BackendTest : public QObject {
     QTEST(static_cast<qint64>(memory.available), "available");
   }
 
-  /// What the kernel ended for want of memory is counted in the process's own group.
+  /// The process's own group counts kills for lack of memory.
   void aKillIsTakenForOneOfTheKernelWhereItsGroupCountsOne_data() {
     QTest::addColumn<QList<QByteArray>>("files");
     QTest::addColumn<QByteArray>("counter");  // a file
@@ -204,7 +204,7 @@ class BackendTest : public QObject {
                                       "oom 3\noom_kill 2\n"};
     QTest::newRow("version 2, its parent's limit")
         << second << QByteArray("sys/fs/cgroup/a/b/memory.events") << QByteArray("oom 4\noom_kill 3\n")
-        << "the processes of its control group may have 64 MiB together";
+        << "its control group is limited to 64 MiB";
     QTest::newRow("version 2, nothing new")
         << second << QByteArray("sys/fs/cgroup/a/b/memory.events") << QByteArray("oom 4\noom_kill 2\n") << "";
     QTest::newRow("version 1 of a container, whose path is the host's")
@@ -217,7 +217,7 @@ class BackendTest : public QObject {
                              "sys/fs/cgroup/memory/memory.oom_control",
                              "under_oom 0\noom_kill 0\n"}
         << QByteArray("sys/fs/cgroup/memory/memory.oom_control") << QByteArray("under_oom 0\noom_kill 1\n")
-        << "the processes of its control group may have 32 MiB together";
+        << "its control group is limited to 32 MiB";
     QTest::newRow("no groups") << QList<QByteArray>{"proc/meminfo", meminfo, "proc/vmstat",
                                                     "nr_free_pages 7\noom_kill 4\n"}
                                << QByteArray("proc/vmstat") << QByteArray("oom_kill 5\n") << "this machine has 1 GiB";

@@ -1,9 +1,5 @@
-/// Real ranks that fail at moments nobody chose: killed, stopped, without memory, with a shard that is none, with a
-/// port that is taken, slow. Each failure is seen in time, named rightly, and leaves no process behind.
-///
-///     QTEST_FUNCTION_TIMEOUT=3600000 CLEAVE_RANDOM_SCALE=50 tst_failures     a hundred of each, held to the limits
-///
-/// Else two of each, held to four times the limits: a machine that tests does other work as well.
+/// Real ranks that fail at arbitrary moments: killed, stopped, out of memory, with an invalid shard, with a port in
+/// use, slow. Each failure is detected in time, named correctly, and leaves no process running.
 #include "base/machine_memory.h"
 #include "formats/safetensors.h"
 #include "launch/listener.h"
@@ -33,19 +29,19 @@ using std::chrono::milliseconds;
 
 constexpr int kRanks = 4;
 constexpr milliseconds kSeenWithin = 1s, kSilentSeenWithin = 3s, kGoneWithin = 5s;
-constexpr milliseconds kWithStart = 3s;  // seen, where the harm is there before the programs start
+constexpr milliseconds kWithStart = 3s;  // detection time, if the fault is there before the programs start
 
 milliseconds since(Clock::time_point start, Clock::time_point end = Clock::now()) {
   return std::chrono::duration_cast<milliseconds>(end - start);
 }
 
-/// How it ended, counted from the harm.
+/// The outcome, with times counted from the fault.
 struct Ended {
   QString words;
   milliseconds seen{}, gone{};
 };
 
-/// All threads of a process, or with 0 this thread, on one core.
+/// Pins all threads of a process, or with 0 this thread, to one core.
 void pinTo(pid_t process, int core) {
   cpu_set_t cores;
   CPU_ZERO(&cores);
@@ -55,7 +51,7 @@ void pinTo(pid_t process, int core) {
     if (const int id = thread.toInt()) ::sched_setaffinity(id, sizeof cores, &cores);
 }
 
-/// Keeps the worst of many rounds and holds it to the limits.
+/// Keeps the worst of many rounds and compares it with the limits.
 class Worst {
  public:
   void add(const Ended& ended) {
@@ -76,7 +72,7 @@ class Worst {
   int m_rounds = 0;
 };
 
-/// A control group of its own with so much memory, of either version.
+/// A separate control group with this memory limit, of either version.
 class MemoryGroupFolder {
  public:
   explicit MemoryGroupFolder(const QString& name) {
@@ -90,16 +86,16 @@ class MemoryGroupFolder {
       whyNot = "a control group of its own has no limit of memory here";
   }
   ~MemoryGroupFolder() { ::rmdir(qPrintable(m_path)); }
-  /// Of a group that nobody is in.
+  /// Removes a group without processes.
   bool limitTo(qint64 bytes) const {
     QFile file(m_path + m_limit);
     return file.open(QIODevice::WriteOnly) && file.write(QByteArray::number(bytes)) > 0 && file.flush();
   }
-  /// How many processes the kernel has ended in it.
+  /// Number of processes that the kernel has killed in it.
   std::int64_t kills() const { return oomKillsIn({.events = (m_path + m_events).toStdString()}).value_or(0); }
   QString join() const { return "echo $$ > " + m_path + "/cgroup.procs"; }
 
-  QString whyNot;  ///< there is none, a sentence
+  QString whyNot;  ///< why there is no group, a sentence
 
  private:
   QString m_path, m_limit, m_events;
@@ -110,12 +106,12 @@ class MemoryGroupFolder {
 class FailuresTest : public QObject {
   Q_OBJECT
   OddRanks m_ranks;
-  QString m_plan, m_largePlan;  ///< of training steps
+  QString m_plan, m_largePlan;  ///< number of training steps
   std::mt19937_64 m_random;
 
   int below(int end) { return static_cast<int>(m_random() % static_cast<std::uint64_t>(end)); }
 
-  /// Trains longer than anybody waits.
+  /// Trains longer than any test waits.
   launch::LaunchRequest endless(const QString& preparation = {}, int odd = 0) const {
     launch::LaunchRequest request = m_ranks.request(m_plan, kRanks, odd, preparation);
     request.silence = launch::kSilence;
@@ -123,7 +119,7 @@ class FailuresTest : public QObject {
     return request;
   }
 
-  /// Takes more than 250 MiB a rank.
+  /// Needs more than 250 MiB per rank.
   launch::LaunchRequest tooLarge(const QString& preparation, int odd) const {
     launch::LaunchRequest request = m_ranks.request(m_largePlan, kRanks, odd, preparation);
     request.silence = launch::kSilence;
@@ -139,7 +135,7 @@ class FailuresTest : public QObject {
     };
   }
 
-  /// Runs until it ends. The harm is done when `harm`, which begins as soon as the rank has a process, returns.
+  /// Runs to the end. The fault has happened when `harm` returns, which starts as soon as the rank has a process.
   Ended harmed(const launch::LaunchRequest& request, int victim, const Harm& harm) const {
     std::atomic<Clock::time_point> harmedAt = Clock::time_point{};
     std::jthread harming([&](const std::stop_token& stop) {
@@ -161,7 +157,7 @@ class FailuresTest : public QObject {
     return ended;
   }
 
-  /// Of the rank; 0: it has none yet.
+  /// Process of the rank; 0: not started yet.
   pid_t processOf(int rank) const {
     for (const qint64 pid : ranksBelow(m_ranks.path(""))) {
       const QByteArray own = "RANK=" + QByteArray::number(rank);
@@ -185,7 +181,7 @@ class FailuresTest : public QObject {
   }
   void cleanup() { leavesNobody(); }
 
-  /// Wherever it is: in the forward, in the backward, in a collective, in the optimizer.
+  /// At any moment: in the forward, in the backward, in a collective, in the optimizer.
   void aRankThatIsSignalledIsNamed_data() {
     QTest::addColumn<int>("signal");
     QTest::addColumn<QString>("what");
@@ -209,21 +205,22 @@ class FailuresTest : public QObject {
     worst.hold(milliseconds(seenWithinMs));
   }
 
-  /// The kernel ends it, and tells nobody.
+  /// The kernel kills the rank, and only its counters show it.
   void aRankWithoutMemoryIsNamedWithItsLimit() {
     const MemoryGroupFolder group(QStringLiteral("cleave-test-%1").arg(::getpid()));
     if (!group.whyNot.isEmpty()) QSKIP(qPrintable(group.whyNot));
     Worst worst;
     for (std::uint64_t round = 0; round < rounds(2); ++round) {
       const int victim = below(kRanks);
-      QVERIFY(group.limitTo(std::int64_t{60 + below(200)} << 20));  // from too little to start to too little to compute
+      QVERIFY(group.limitTo(std::int64_t{60 + below(200)} << 20));  // from too little for the start to too little for
+                                                                    // the computation
       const std::int64_t before = group.kills();
       const Ended ended = harmed(tooLarge(group.join(), victim), victim, [&](pid_t, const std::stop_token& stop) {
         while (group.kills() == before && !stop.stop_requested()) std::this_thread::sleep_for(1ms);
       });
       const QString expected = QStringLiteral(
-                                   "rank %1, code 4: was ended by the kernel for want of memory (signal 9): the "
-                                   "processes of its control group may have ")
+                                   "rank %1, code 4: was killed by the kernel for lack of memory (signal 9): its "
+                                   "control group is limited to ")
                                    .arg(victim);
       QVERIFY2(ended.words.startsWith(expected), qPrintable(ended.words));
       leavesNobody();
@@ -232,7 +229,7 @@ class FailuresTest : public QObject {
     worst.hold(kSeenWithin);
   }
 
-  void aShardThatIsNoneIsNamed() {
+  void anInvalidShardIsNamed() {
     Worst worst;
     const QString source = QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), folder = m_ranks.path("damaged");
     QDir(folder).mkpath(".");
@@ -258,7 +255,7 @@ class FailuresTest : public QObject {
     worst.hold(kWithStart);
   }
 
-  /// A large weight is its file, and what is cut off it is gone for whoever computes with it.
+  /// A large weight is mapped from its file, so truncating the file removes it from a running computation.
   void aFileThatIsCutOffMeanwhileIsNamed() {
     Worst worst;
     const QString folder = m_ranks.path("mapped");
@@ -295,7 +292,7 @@ class FailuresTest : public QObject {
       });
       const QString words = inWords(outcome);
       QVERIFY2(words.contains("code 5: was killed by signal 7 (Bus error): " + QString::fromStdString(file.string()) +
-                              " was cut off or written anew"),
+                              " was truncated, rewritten or became unreadable"),
                qPrintable(words));
       worst.add({words, since(cutAt, outcome->firstFailure->seen), since(cutAt)});
       leavesNobody();
@@ -303,14 +300,14 @@ class FailuresTest : public QObject {
     worst.hold(kSeenWithin);
   }
 
-  /// Of ranks that torchrun or Slurm starts: nobody holds the port for them.
+  /// Ranks of torchrun or Slurm, whose port is not held by a socket.
   void aPortThatIsTakenIsNamed() {
     Worst worst;
     for (std::uint64_t round = 0; round < rounds(2); ++round) {
       const QString plan = makeSplitPlan(m_ranks.path("apart.json"), QStringLiteral(CLEAVE_TEST_DATA "/models/llama"),
                                          2, {"--seq", "16"});
       ListenedRun run(plan, 2, {"--no-check"});
-      auto meeting = launch::Listener::open({"127.0.0.1", run.meeting()});  // says nothing to whoever comes
+      auto meeting = launch::Listener::open({"127.0.0.1", run.meeting()});  // never answers a connection
       QVERIFY(meeting);
       const auto start = Clock::now();
       for (const int rank : {1, 0}) run.startRank(rank);
@@ -321,7 +318,7 @@ class FailuresTest : public QObject {
       ended.gone = since(start);
       const QString said = run.listener->err();
       QVERIFY2(said.contains(QStringLiteral("Rank 0 ")) &&
-                   said.contains(QStringLiteral("127.0.0.1:%1 is taken").arg(run.meeting())),
+                   said.contains(QStringLiteral("port %1 on 127.0.0.1 is in use").arg(run.meeting())),
                qPrintable(said));
       leavesNobody();
       worst.add(ended);
@@ -329,7 +326,7 @@ class FailuresTest : public QObject {
     worst.hold(kWithStart);
   }
 
-  /// As where something else computes on its core. It is told of, and the run goes on.
+  /// The rank is slowed by another program on its core. That is reported, and the run goes on.
   void aSlowRankIsNamedAndStays() {
     if (std::thread::hardware_concurrency() < 2) QSKIP("one core is all that this machine has");
     Worst worst;
@@ -342,7 +339,7 @@ class FailuresTest : public QObject {
         std::this_thread::sleep_for(delay);
         for (int rank = 0; rank < kRanks; ++rank) pinTo(processOf(rank), rank == victim ? 0 : 1);
         slowSince = Clock::now();
-        std::vector<std::jthread> rivals;  // for the victim's core
+        std::vector<std::jthread> rivals;  // for the slow rank's core
         for (int i = 0; i < 16; ++i) {
           rivals.emplace_back([](const std::stop_token& over) {
             pinTo(0, 0);
@@ -354,7 +351,7 @@ class FailuresTest : public QObject {
       std::stop_source stop;
       Ended ended{};
       int named = -1;
-      launch::LaunchRequest request = tooLarge({}, victim);  // it computes, rather than that it waits
+      launch::LaunchRequest request = tooLarge({}, victim);  // it computes rather than waits
       request.rankArguments.back() = "100000";
       const auto outcome = launch::launch(
           request,

@@ -1,5 +1,5 @@
-/// The launcher against small shell programs that behave as ranks may: well, badly, or not at all. Real ranks are
-/// launched in tst_rank_processes.cpp; deadlines are tst_rank_watch.cpp's.
+/// The launcher with small shell programs in place of ranks: correct, faulty or hanging. tst_rank_processes.cpp
+/// launches real ranks; tst_rank_watch.cpp tests deadlines.
 #include "launch/launcher.h"
 
 #include <QDir>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// moc miscounts quotes and braces in raw strings: these are plain.
+// moc miscounts quotes and braces in raw strings, so these are plain strings.
 const QString kHello =
     QStringLiteral(
         "printf '{\"type\":\"hello\",\"version\":%1,\"rank\":%d,\"pid\":%d,\"device\":\"cpu\"}\\n' $RANK $$ >&3")
@@ -126,7 +126,7 @@ ls /proc/self/fd | tr '\n' ' ' >&2
                             << "";
     QTest::newRow("no memory before main()") << "echo 'what():  std::bad_alloc' >&2; kill -6 $$"
                                              << "killed by signal 6"
-                                             << "\nThat is, there is no memory left: ";
+                                             << "\nThe cause: there is no memory left: ";
     QTest::newRow("own error") << R"(echo '{"type":"error","message":"no such tensor"}' >&3; exit 3)"
                                << "code 3"
                                << "no such tensor";
@@ -157,8 +157,8 @@ ls /proc/self/fd | tr '\n' ' ' >&2
     QVERIFY(!outcome.succeeded);
     QCOMPARE(outcome.firstFailure->rank, 1);
     QVERIFY2(QString::fromStdString(outcome.firstFailure->what).contains(what), outcome.firstFailure->what.c_str());
-    QVERIFY2(QString::fromStdString(outcome.firstFailure->lastWords).contains(words),
-             outcome.firstFailure->lastWords.c_str());
+    QVERIFY2(QString::fromStdString(outcome.firstFailure->lastMessage).contains(words),
+             outcome.firstFailure->lastMessage.c_str());
   }
 
   void blamesTheDeadRankRatherThanThePeerThatNoticed() {
@@ -170,7 +170,7 @@ sleep 0.1; kill -9 $$)"),
     QCOMPARE(outcome.firstFailure->rank, 1);
   }
 
-  /// The observer's time is the time of whoever reads standard error.
+  /// The observer's time is the time of the thread that reads standard error.
   void aRankThatEndedIsJudgedByAllItSaid() {
     Recorded recorded;
     const auto observer = [&, inner = recorded.observer()](const RankEvent& event) {
@@ -178,7 +178,7 @@ sleep 0.1; kill -9 $$)"),
       const auto* hello = event.message ? std::get_if<Hello>(&*event.message) : nullptr;
       if (hello && !QTest::qWaitFor([&] { return !isAlive(hello->pid); }, 10'000)) qFatal("the rank does not end");
     };
-    // The pause parts the greeting from the result: the first is being observed while the second is written.
+    // The pause separates the greeting from the result: the observer handles the first while the second is written.
     const auto outcome = launch::launch(request(kHello + "\nsleep 0.2\n" + kResult, 2), observer);
     QVERIFY(outcome);
     QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->what.c_str() : "");
@@ -200,7 +200,7 @@ sleep 0.1; kill -9 $$)"),
     QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->what.c_str() : "");
   }
 
-  /// The observer blocks on one rank's lines; the other has given its result and only writes to its standard error.
+  /// The observer blocks on one rank's lines. The other rank has sent its result and only writes to its standard error.
   void theObserversTimeOnOneRankCountsAgainstNoOther() {
     LaunchRequest chatty =
         request(kHello + "\n" + kResult + "\nfor i in $(seq 40); do sleep 0.1; echo \"line $i\" >&2; done");
@@ -215,7 +215,7 @@ sleep 0.1; kill -9 $$)"),
     QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->what.c_str() : "");
   }
 
-  /// A rank that hangs but lives: only the others fail, and they fail because of it.
+  /// A hanging rank is alive, but the other ranks fail because of it.
   void blamesTheRankThatAllOthersWaitedFor() {
     Recorded recorded;
     const auto outcome = launchAndCheckNothingIsLeft(request(kHello + R"(
@@ -242,7 +242,7 @@ exit 5)",
     QTest::newRow("of no class, with an error")
         << R"(echo '{"type":"error","message":"?","code":77}' >&3; exit 3)" << 5;
     QTest::newRow("killed") << "kill -9 $$" << 5;
-    QTest::newRow("a code that is no rank's") << "exit 1" << 5;
+    QTest::newRow("a code that ranks do not use") << "exit 1" << 5;
     QTest::newRow("no memory before main()") << "echo 'what():  std::bad_alloc' >&2; kill -6 $$" << 4;
     QTest::newRow("no descriptors before main()")
         << "echo 'libc10.so: cannot open shared object file: Too many open files' >&2; exit 127" << 4;

@@ -1,5 +1,5 @@
-/// Ranks that come over the network: those that behave, those that do not, and strangers. All of them are this test's
-/// own connections; real ranks come in tst_cli_listen.cpp and tst_two_hosts.cpp.
+/// Ranks that join over the network, correct and faulty ones, and other connections. All of them are this test's own
+/// connections; tst_cli_listen.cpp and tst_two_hosts.cpp use real ranks.
 #include "launch/listener.h"
 #include "protocol/rank_side.h"
 
@@ -19,9 +19,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto kPatience = 60s;  // on a busy machine; never a measure
+constexpr auto kPatience = 60s;  // for a busy machine; not a measurement
 
-/// True when the other side ends the connection within the patience; what it says before is dropped.
+/// True if the other side closes the connection in time. Its data is dropped.
 bool isEnded(int fd) {
   char bytes[512];
   pollfd waiting{fd, POLLIN, 0};
@@ -31,18 +31,18 @@ bool isEnded(int fd) {
   return false;
 }
 
-/// A listener that attends a run on a thread of its own.
-struct Attended {
-  explicit Attended(AttendRequest request) : listener(std::move(*Listener::open({"127.0.0.1", 0}))) {
+/// A listener that follows a run on a separate thread.
+struct RemoteRanks {
+  explicit RemoteRanks(FollowRequest request) : listener(std::move(*Listener::open({"127.0.0.1", 0}))) {
     request.notice = [this](const std::string& sentence) { notices << QString::fromStdString(sentence); };
     outcome = std::async(std::launch::async, [this, request] {
-      return listener.attend(
+      return listener.follow(
           request, [this](const RankEvent& event) { events.push_back(event); }, Progress(stop.get_token()));
     });
   }
-  ~Attended() { stop.request_stop(); }
+  ~RemoteRanks() { stop.request_stop(); }
 
-  /// Connects as that rank.
+  /// Connects as this rank.
   Result<Joined> join(int rank, int ranks = 2, const std::string& token = {}, int version = kProtocolVersion) {
     return joinRun(listener.address(), {version, token.empty() ? listener.token() : token, rank, ranks}, kPatience);
   }
@@ -51,7 +51,7 @@ struct Attended {
     if (!joined) qFatal("%s", joined.error().message.c_str());
     return std::move(joined->connection);
   }
-  UniqueFd stranger() { return std::move(*connectTo(listener.address(), kPatience)); }
+  UniqueFd unjoined() { return std::move(*connectTo(listener.address(), kPatience)); }
   /// "rank 1: reported an error: no such tensor"; "succeeded".
   QString said() {
     if (outcome.wait_for(kPatience) != std::future_status::ready) return "it hangs";
@@ -59,20 +59,20 @@ struct Attended {
     if (!result) return QString::fromStdString(result.error().message);
     if (result->succeeded) return "succeeded";
     const RankExit& failure = *result->firstFailure;
-    return QString::fromStdString(fmt::format("rank {}: {}: {}", failure.rank, failure.what, failure.lastWords));
+    return QString::fromStdString(fmt::format("rank {}: {}: {}", failure.rank, failure.what, failure.lastMessage));
   }
 
   Listener listener;
   std::stop_source stop;
-  QStringList notices;            // read when the run has ended
-  std::vector<RankEvent> events;  // the same
+  QStringList notices;            // read after the run has ended
+  std::vector<RankEvent> events;  // read after the run has ended
   std::future<Result<RunOutcome>> outcome;
 };
 
 void send(const UniqueFd& fd, const std::string& text) {
   for (std::size_t done = 0; done < text.size();) {
     const ssize_t put = ::send(fd.get(), text.data() + done, text.size() - done, MSG_NOSIGNAL);
-    if (put < 0) return;  // it may have been turned away by now
+    if (put < 0) return;  // it may have been rejected already
     done += static_cast<std::size_t>(put);
   }
 }
@@ -95,7 +95,7 @@ class TestListener : public QObject {
 
  private slots:
   void ranksMayComeInAnyOrder() {
-    Attended run({.ranks = 3});
+    RemoteRanks run({.ranks = 3});
     std::vector<UniqueFd> ranks;
     for (const int number : {2, 0, 1}) {
       ranks.push_back(run.rank(number, 3));
@@ -113,7 +113,7 @@ class TestListener : public QObject {
   }
 
   void outputsComeOverTheConnection() {
-    Attended run({.ranks = 2, .output = path("whole"), .deviation = path("own"), .maxOutputBytes = 1 << 20});
+    RemoteRanks run({.ranks = 2, .output = path("whole"), .deviation = path("own"), .maxOutputBytes = 1 << 20});
     QByteArray outputs(200'000, '\0');
     for (int i = 0; i < outputs.size(); ++i) outputs[i] = static_cast<char>(i * 7);
     QFile file(m_folder.filePath("sent"));
@@ -136,31 +136,31 @@ class TestListener : public QObject {
   }
 
   void nobodySendsOutputsThatAreNotWanted() {
-    Attended run({.ranks = 1});
+    RemoteRanks run({.ranks = 1});
     const auto joined = run.join(0, 1);
     QVERIFY(joined && !joined->wantsOutputs);
   }
 
-  void whoDoesNotBelongHereIsTurnedAwayAndTheRunGoesOn_data() {
+  void rejectedRanksDoNotStopTheRun_data() {
     QTest::addColumn<int>("rank");
     QTest::addColumn<int>("ranks");
     QTest::addColumn<QString>("token");
     QTest::addColumn<int>("version");
     QTest::addColumn<QString>("words");
-    QTest::newRow("another run") << 1 << 2 << "0123456789abcdef" << kProtocolVersion << "that of another run";
-    QTest::newRow("here already") << 0 << 2 << "" << kProtocolVersion << "is here already";
-    QTest::newRow("beyond the last") << 2 << 2 << "" << kProtocolVersion << "no rank 2 of 2";
-    QTest::newRow("before the first") << -1 << 2 << "" << kProtocolVersion << "no rank -1 of 2";
-    QTest::newRow("another world") << 1 << 4 << "" << kProtocolVersion << "one of 4 ranks, and the plan is for 2";
+    QTest::newRow("another run") << 1 << 2 << "0123456789abcdef" << kProtocolVersion << "belongs to another run";
+    QTest::newRow("here already") << 0 << 2 << "" << kProtocolVersion << "has already joined";
+    QTest::newRow("beyond the last") << 2 << 2 << "" << kProtocolVersion << "rank 2 does not exist";
+    QTest::newRow("before the first") << -1 << 2 << "" << kProtocolVersion << "rank -1 does not exist";
+    QTest::newRow("another world") << 1 << 4 << "" << kProtocolVersion << "a run of 4 ranks, but the plan is for 2";
     QTest::newRow("another build") << 1 << 2 << "" << 99 << "protocol version 99";
   }
-  void whoDoesNotBelongHereIsTurnedAwayAndTheRunGoesOn() {
+  void rejectedRanksDoNotStopTheRun() {
     QFETCH(int, rank);
     QFETCH(int, ranks);
     QFETCH(QString, token);
     QFETCH(int, version);
     QFETCH(QString, words);
-    Attended run({.ranks = 2});
+    RemoteRanks run({.ranks = 2});
     UniqueFd first = run.rank(0);
     const auto refused = run.join(rank, ranks, token.toStdString(), version);
     QVERIFY(!refused);
@@ -176,7 +176,7 @@ class TestListener : public QObject {
     QVERIFY2(run.notices.front().contains(words), qPrintable(run.notices.front()));
   }
 
-  void strangersAreNotListenedTo_data() {
+  void otherConnectionsAreRejected_data() {
     QTest::addColumn<QByteArray>("bytes");
     QTest::newRow("another protocol") << QByteArray("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
     QTest::newRow("an event") << QByteArray("{\"type\":\"heartbeat\"}\n");
@@ -186,22 +186,22 @@ class TestListener : public QObject {
     QTest::newRow("a number that is too large")
         << QByteArray("{\"type\":\"join\",\"version\":2,\"token\":\"\",\"rank\":99999999999,\"ranks\":2}\n");
   }
-  void strangersAreNotListenedTo() {
+  void otherConnectionsAreRejected() {
     QFETCH(QByteArray, bytes);
-    Attended run({.ranks = 1});
-    const UniqueFd stranger = run.stranger();
-    send(stranger, bytes.toStdString());
-    QVERIFY(isEnded(stranger.get()));
+    RemoteRanks run({.ranks = 1});
+    const UniqueFd unjoined = run.unjoined();
+    send(unjoined, bytes.toStdString());
+    QVERIFY(isEnded(unjoined.get()));
     UniqueFd rank = run.rank(0, 1);
     send(rank, result(1.5));
     rank.reset();
     QCOMPARE(run.said(), "succeeded");
   }
 
-  void aCrowdThatSaysNothingKeepsNoRankOut() {
-    Attended run({.ranks = 1});
+  void silentConnectionsKeepNoRankOut() {
+    RemoteRanks run({.ranks = 1});
     std::vector<UniqueFd> crowd;
-    for (int i = 0; i < 200; ++i) crowd.push_back(run.stranger());
+    for (int i = 0; i < 200; ++i) crowd.push_back(run.unjoined());
     UniqueFd rank = run.rank(0, 1);
     send(rank, result(1.5));
     rank.reset();
@@ -215,25 +215,25 @@ class TestListener : public QObject {
     const auto line = [](const Message& message) { return QByteArray::fromStdString(encode(message)); };
     QTest::newRow("goes") << QByteArray() << "rank 1: ended without a result: its connection was closed: ";
     QTest::newRow("in the middle of a line") << QByteArray("{\"type\":") << "rank 1: ended without a result";
-    QTest::newRow("tells why") << line(RankError{"No such tensor.", false, ErrorCode::BadInput})
-                               << "rank 1: reported an error: No such tensor.";
-    QTest::newRow("speaks nonsense") << QByteArray("hello?\n") << "rank 1: broke the protocol: ";
+    QTest::newRow("reports why") << line(RankError{"No such tensor.", false, ErrorCode::BadInput})
+                                 << "rank 1: reported an error: No such tensor.";
+    QTest::newRow("sends an invalid line") << QByteArray("hello?\n") << "rank 1: broke the protocol: ";
     QTest::newRow("never ends a line") << QByteArray(200'000, 'x') << "rank 1: broke the protocol: ";
-    QTest::newRow("too large a file") << line(OutputPart{1 << 20, {"x"}}) << "rank 1: broke the protocol: It wants to";
-    QTest::newRow("no file at all") << line(OutputPart{-1, {}}) << "rank 1: broke the protocol: It wants to";
+    QTest::newRow("too large a file") << line(OutputPart{1 << 20, {"x"}}) << "rank 1: broke the protocol: It announced";
+    QTest::newRow("no file at all") << line(OutputPart{-1, {}}) << "rank 1: broke the protocol: It announced";
     QTest::newRow("more than there is") << line(OutputPart{2, {"xxx"}})
-                                        << "rank 1: broke the protocol: It sent more of its file";
+                                        << "rank 1: broke the protocol: It sent more bytes than its output file";
     QTest::newRow("two files") << line(OutputPart{1, {"x"}}) + line(OutputPart{1, {"x"}})
                                << "rank 1: broke the protocol: It sent more than one";
     QTest::newRow("files of two sizes") << line(OutputPart{2, {"x"}}) + line(OutputPart{3, {"x"}})
                                         << "rank 1: broke the protocol: It sent parts";
     QTest::newRow("half a file") << line(OutputPart{2, {"x"}}) + line(result(1))
-                                 << "rank 1: broke the protocol: It sent its outputs in part";
+                                 << "rank 1: broke the protocol: It sent only a part of its outputs";
   }
   void aRankThatFailsIsNamedAndTheOthersAreLetGo() {
     QFETCH(QByteArray, bytes);
     QFETCH(QString, said);
-    Attended run({.ranks = 2, .output = path("o"), .deviation = path("d"), .maxOutputBytes = 1000});
+    RemoteRanks run({.ranks = 2, .output = path("o"), .deviation = path("d"), .maxOutputBytes = 1000});
     const UniqueFd other = run.rank(0);
     UniqueFd rank = run.rank(1);
     send(other, Hello{});
@@ -244,9 +244,9 @@ class TestListener : public QObject {
     QVERIFY2(got.startsWith(said), qPrintable(got));
   }
 
-  /// The connections of the others break with it; who only lost a peer is not to blame.
+  /// The other ranks' connections break with it. A rank that only lost a peer is not the cause.
   void theFirstToFailIsNamedNotWhoLostIt() {
-    Attended run({.ranks = 2});
+    RemoteRanks run({.ranks = 2});
     const UniqueFd survivor = run.rank(0);
     UniqueFd dead = run.rank(1);
     send(survivor, RankError{"Connection closed by peer.", true, ErrorCode::RankFailed});
@@ -256,7 +256,7 @@ class TestListener : public QObject {
   }
 
   void aSilentRankIsGivenUp() {
-    Attended run({.ranks = 2, .silence = 300ms});
+    RemoteRanks run({.ranks = 2, .silence = 300ms});
     const UniqueFd silent = run.rank(1), other = run.rank(0);
     send(silent, Hello{});
     while (true) {
@@ -268,10 +268,10 @@ class TestListener : public QObject {
   }
 
   void aRankThatNeverComesIsGivenUp() {
-    Attended run({.ranks = 2, .silence = 100ms, .joinMs = 300});
+    RemoteRanks run({.ranks = 2, .silence = 100ms, .joinMs = 300});
     const UniqueFd other = run.rank(0);
     while (::send(other.get(), "{\"type\":\"heartbeat\"}\n", 21, MSG_NOSIGNAL) >= 0) std::this_thread::sleep_for(20ms);
-    QCOMPARE(run.said(), "rank 1: has not come within 0.3 s: ");
+    QCOMPARE(run.said(), "rank 1: has not connected within 0.3 s: ");
   }
 
   void stoppingLetsAllGo_data() {
@@ -281,7 +281,7 @@ class TestListener : public QObject {
   }
   void stoppingLetsAllGo() {
     QFETCH(bool, isAnybodyHere);
-    Attended run({.ranks = 2});
+    RemoteRanks run({.ranks = 2});
     UniqueFd rank;
     if (isAnybodyHere) rank = run.rank(1);
     run.stop.request_stop();
@@ -293,11 +293,11 @@ class TestListener : public QObject {
     QTest::addColumn<QString>("host");
     QTest::addColumn<QString>("words");
     QTest::newRow("all networks") << "0.0.0.0"
-                                  << "is no address that ranks could go to";
+                                  << "is not an address that ranks can reach";
     QTest::newRow("another host's") << "192.0.2.1"
                                     << "Cannot listen on 192.0.2.1:";
     QTest::newRow("no host's") << "no-such-host.invalid"
-                               << "finds no host no-such-host.invalid";
+                               << "cannot resolve the host no-such-host.invalid";
   }
   void anAddressThatNobodyCouldGoToIsRefused() {
     QFETCH(QString, host);

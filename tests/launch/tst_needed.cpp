@@ -1,5 +1,4 @@
-/// The rule that nothing but libcleave_nccl.so links CUDA: each program's direct NEEDED entries, as the ELF file has
-/// them.
+/// Only libcleave_nccl.so may link CUDA: checks each program's direct NEEDED entries in its ELF file.
 #include <QFile>
 #include <QProcess>
 #include <QStandardPaths>
@@ -38,7 +37,7 @@ class NeededTest : public QObject {
     }
   }
 
-  /// A rank runs what a plan says; nothing of the search is in its program.
+  /// A rank runs a plan, so its program must not contain the search.
   void ranksLinkNoSolver() {
     const QString file = QStringLiteral(CLEAVE_BIN_DIR "/cleave-rank");
     if (!QFile::exists(file)) QSKIP("not built");

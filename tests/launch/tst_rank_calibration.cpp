@@ -1,5 +1,5 @@
-/// Real cleave-rank processes that run no plan but measure: what they report, and how they fail. No time is held
-/// against anything.
+/// Real cleave-rank processes that measure instead of running a plan: their reports and their failures. Times are not
+/// compared with limits.
 #include "launch/launcher.h"
 #include "tests/support/cli_process.h"
 
@@ -50,7 +50,7 @@ class RankCalibrationTest : public QObject {
   void ranksMeasureTheSameTogether() {
     const Heard heard = calibrate(2);
     QVERIFY2(heard.outcome.succeeded,
-             heard.outcome.firstFailure ? heard.outcome.firstFailure->lastWords.c_str() : "no failure");
+             heard.outcome.firstFailure ? heard.outcome.firstFailure->lastMessage.c_str() : "no failure");
     QCOMPARE(heard.byRank[0].size(), heard.byRank[1].size());
     std::set<Measured> kinds;
     for (std::size_t i = 0; i < heard.byRank[0].size(); ++i) {
@@ -67,7 +67,7 @@ class RankCalibrationTest : public QObject {
     for (const auto& result : heard.outcome.results) QVERIFY(result && result->peak.program > 0);
   }
 
-  /// At least two sizes, so that latency and bandwidth can be told apart, from one KiB on.
+  /// At least two sizes from one KiB on, to separate latency and bandwidth.
   void collectivesAreMeasuredAtSeveralSizes() {
     const Heard heard = calibrate(3);
     QVERIFY(heard.outcome.succeeded);
@@ -82,7 +82,7 @@ class RankCalibrationTest : public QObject {
     }
   }
 
-  void oneRankHasNobodyToTalkTo() {
+  void oneRankNeedsNoPeer() {
     const Heard heard = calibrate(1);
     QVERIFY(heard.outcome.succeeded);
     for (const Measurement& each : heard.byRank[0]) QVERIFY(each.what <= Measured::Memory);
@@ -113,7 +113,7 @@ class RankCalibrationTest : public QObject {
     for (const QStringList& arguments : {QStringList{}, QStringList{"plan.json", "--calibrate"}}) {
       const test::Finished done = test::runProgram("cleave-rank", arguments);
       QCOMPARE(done.exitCode, 2);
-      QVERIFY2(done.err.contains("give a plan, --calibrate or --probe"), done.err.constData());
+      QVERIFY2(done.err.contains("Pass a plan file, --calibrate or --probe"), done.err.constData());
     }
   }
 };

@@ -1,4 +1,4 @@
-/// A rank that has no descriptor or memory left: it says so itself, and nobody else is blamed.
+/// A rank without free descriptors or memory reports it itself, and no other rank is blamed.
 #include "tests/launch/odd_ranks.h"
 
 #include <QRegularExpression>
@@ -52,20 +52,19 @@ class RankLimitsTest : public QObject {
                        [](const launch::RankEvent&) {});
     const QString said = inWords(outcome);
     QVERIFY2(said.startsWith(QStringLiteral("rank %1, code 4: ").arg(rank)), qPrintable(said));
-    QVERIFY2(said.contains(
-                 QStringLiteral("no more than %1 files and connections open at once (ulimit -n)").arg(descriptors)),
+    QVERIFY2(said.contains(QStringLiteral("limited to %1 open files and connections (ulimit -n)").arg(descriptors)),
              qPrintable(said));
     QCOMPARE(said.count('\n'), 0);
   }
 
-  /// A soft limit that the process may raise by itself is no reason to fail.
+  /// A soft limit that the process may raise itself must not fail.
   void aSoftLimitIsRaised() {
     const auto outcome =
         launch::launch(m_ranks.request(m_plan, 2, 1, "ulimit -S -n 16"), [](const launch::RankEvent&) {});
     QCOMPARE(inWords(outcome), QString("succeeded"));
   }
 
-  /// From far too little to a little too little of what the rank needs.
+  /// From far too little to slightly too little for the rank.
   void aRankWithoutMemoryIsNamedWithItsLimit() {
     std::int64_t needed = 0, pid = 0;
     launch::LaunchRequest free = m_ranks.request(m_big, 2, 1, "");
@@ -96,7 +95,7 @@ class RankLimitsTest : public QObject {
   }
 
  private:
-  /// Of a rank that tells allocations apart: the largest by name, and what would make them less.
+  /// A rank that distinguishes allocations names the largest, and how to reduce them.
   void saysWhatItHolds(std::int64_t needed) {
     int said = 0;
     for (int percent : {95, 90, 80, 70}) {
@@ -106,9 +105,9 @@ class RankLimitsTest : public QObject {
       const QString words = inWords(launch::launch(request, [](const launch::RankEvent&) {}));
       if (words == "succeeded" || !words.contains("there is no memory left")) continue;
       static const QRegularExpression kHolds(
-          "The rank holds [0-9.]+ .iB; the largest: `model\\.[^`]+` f32\\[[0-9,]+\\] [0-9.]+ .iB.*parameters: more "
-          "ranks or "
-          "a smaller element type \\(--ranks, --dtype\\) makes that less\\.");
+          "[0-9.]+ .iB are allocated on this rank\\. Largest: `model\\.[^`]+` f32\\[[0-9,]+\\] [0-9.]+ .iB.*"
+          "parameters with [0-9.]+ .iB\\. To reduce it, use more ranks or a smaller element type \\(--ranks, "
+          "--dtype\\)\\.");
       said += kHolds.match(words).hasMatch();
       qInfo("%d %%: %s", percent, qPrintable(words));
     }

@@ -1,6 +1,6 @@
-/// Real cleave-rank processes: runs that succeed, ranks and launchers that are killed, ranks started by hand, plans
-/// that are no plans. A run's processes are known by their plan file, which lies in a folder of its own, so that tests
-/// beside this one are left alone.
+/// Real cleave-rank processes: successful runs, killed ranks and launchers, ranks started by hand, invalid plans. A
+/// run's processes are identified by their plan file, which is in a separate folder, so that parallel tests are not
+/// affected.
 #include "launch/launcher.h"
 #include "tests/support/machines.h"
 
@@ -26,9 +26,9 @@ using test::Finished;
 
 namespace {
 
-constexpr int kPatienceMs = 180'000;  // for starting programs on a busy machine; never a measure
+constexpr int kPatienceMs = 180'000;  // time for starting programs on a busy machine; not a measurement
 
-/// cleave-rank without any launcher's variables but `variables`.
+/// Starts cleave-rank with no launcher variables except `variables`.
 void startRank(QProcess& process, const QStringList& arguments, const QMap<QString, QString>& variables) {
   auto environment = QProcessEnvironment::systemEnvironment();
   for (const QString& key : environment.keys()) {
@@ -87,7 +87,7 @@ class RankProcessesTest : public QObject {
       }
     });
     QVERIFY2(outcome, outcome ? "" : outcome.error().message.c_str());
-    QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->lastWords.c_str() : "");
+    QVERIFY2(outcome->succeeded, outcome->firstFailure ? outcome->firstFailure->lastMessage.c_str() : "");
     for (int rank = 0; rank < 4; ++rank) {
       const auto& result = outcome->results[static_cast<std::size_t>(rank)];
       QVERIFY(result);
@@ -128,7 +128,7 @@ class RankProcessesTest : public QObject {
     QVERIFY(result.stepMicroseconds > 0);
   }
 
-  void aQuietRankTellsItsPhasesAndItsResult() {
+  void aQuietRankReportsItsPhasesAndItsResult() {
     LaunchRequest quiet = request(m_llama2, 2);
     quiet.rankArguments = {"--quiet"};
     int phases = 0, samples = 0, others = 0;
@@ -147,7 +147,7 @@ class RankProcessesTest : public QObject {
     QCOMPARE(others, 0);
   }
 
-  /// Whatever Gloo's threads do, and when: a peak is a property of the program.
+  /// A peak is a property of the program, whatever Gloo's threads do and when.
   void equalRanksMeasureTheSamePeakInEveryRun_data() {
     QTest::addColumn<QString>("dtype");
     QTest::newRow("float32") << "float32";
@@ -215,7 +215,7 @@ class RankProcessesTest : public QObject {
   }
   void aKilledLauncherLeavesNoRank() {
     QFETCH(bool, waitsForTheStep);
-    // The launcher writes its plan into a temporary folder: one below ours tells its ranks from others.
+    // The launcher writes its plan into a temporary folder. A folder below ours distinguishes its ranks from others.
     QTemporaryDir temporary(m_folder.filePath("launcher-XXXXXX"));
     auto environment = QProcessEnvironment::systemEnvironment();
     environment.insert("TMPDIR", temporary.path());
@@ -238,7 +238,7 @@ class RankProcessesTest : public QObject {
     const bool areGone = test::waitUntil([&] { return test::ranksBelow(temporary.path()).empty(); }, 1500);
     launcher.waitForFinished();
     QVERIFY(areGone);
-    QCOMPARE(launcher.exitStatus(), QProcess::CrashExit);  // it was killed at work, not after it
+    QCOMPARE(launcher.exitStatus(), QProcess::CrashExit);  // it was killed while working, not after
   }
 
   void ranksMeetByTheVariablesOfTorchrunAndSlurm_data() {
@@ -250,11 +250,11 @@ class RankProcessesTest : public QObject {
     QFETCH(bool, isSlurm);
     const QString port = QString::number(test::freePort());
     QProcess ranks[2];
-    for (int rank : {1, 0}) {  // the one that listens comes last
+    for (int rank : {1, 0}) {  // the listening rank starts last
       const QString own = QString::number(rank);
       const QMap<QString, QString> torchrun = {
           {"RANK", own}, {"LOCAL_RANK", own}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}};
-      // srun sets its own; the port is given because the one by the job's number may be taken here.
+      // srun sets its own variables. The port is given because the one from the job id may be in use here.
       const QMap<QString, QString> slurm = {{"SLURM_PROCID", own},           {"SLURM_LOCALID", own},
                                             {"SLURM_NTASKS", "2"},           {"SLURM_JOB_ID", "417"},
                                             {"SLURM_NODELIST", "localhost"}, {"MASTER_PORT", port}};
@@ -273,7 +273,7 @@ class RankProcessesTest : public QObject {
     QCOMPARE(outputs[0], outputs[1]);
   }
 
-  /// The rank that nobody answers ends by its own limit, with a sentence.
+  /// The rank that waits without an answer ends at its own limit, with a sentence.
   void aMeetingThatDoesNotHappenEndsInTime_data() {
     QTest::addColumn<QString>("address");
     QTest::newRow("a port that keeps silent") << "127.0.0.1";
@@ -300,11 +300,12 @@ class RankProcessesTest : public QObject {
     QVERIFY(hasEnded);
     const QByteArray said = rank.readAllStandardError();
     QCOMPARE(rank.exitCode(), exitCode(ErrorCode::Environment));
-    QVERIFY2(said.contains("rank 1: Rank 1 of 2 cannot meet the others at " + address.toUtf8()), said.constData());
+    QVERIFY2(said.contains("rank 1: Rank 1 of 2 cannot connect to the others at " + address.toUtf8()),
+             said.constData());
     QVERIFY2(said.contains("within 2 s"), said.constData());
   }
 
-  /// torchrun itself, where the machine has it.
+  /// torchrun itself, if the machine has it.
   void ranksRunUnderTorchrun() {
     const QString torchrun =
         qEnvironmentVariable("CLEAVE_TORCHRUN", QDir::homePath() + "/.cache/cleave/venv-torch-2.11.0/bin/torchrun");
@@ -323,7 +324,7 @@ class RankProcessesTest : public QObject {
     QCOMPARE(logits[0], logits[1]);
   }
 
-  void aPlanThatIsNoneIsRefusedInOneSentence_data() {
+  void anInvalidPlanIsRejectedInOneSentence_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("phrase");
     QFile good(m_llama2);
@@ -339,7 +340,7 @@ class RankProcessesTest : public QObject {
     QTest::newRow("of a newer version") << newer << "cleave.plan/99";
     QTest::newRow("bytes") << QByteArray(1000, '\xff') << "JSON";
   }
-  void aPlanThatIsNoneIsRefusedInOneSentence() {
+  void anInvalidPlanIsRejectedInOneSentence() {
     QFETCH(QByteArray, text);
     QFETCH(QString, phrase);
     const QString file = m_folder.filePath("bad.json");
@@ -353,7 +354,7 @@ class RankProcessesTest : public QObject {
   void aPlanThatIsMissingIsRefused() { expectRefusal(m_folder.filePath("missing.json"), 3, "No such file"); }
 
   void aPlanForMoreRanksThanStartedIsRefused() {
-    expectRefusal(m_llama4, 2, "The plan is for 4 ranks and 1 was started.");
+    expectRefusal(m_llama4, 2, "1 rank was started, but the plan needs 4 ranks.");
   }
 
   void theLauncherPassesARefusalOn() {
@@ -362,8 +363,8 @@ class RankProcessesTest : public QObject {
     QVERIFY(!outcome->succeeded);
     QCOMPARE(QString::fromStdString(outcome->firstFailure->what), QString("ended with code 3"));
     QCOMPARE(outcome->firstFailure->code, ErrorCode::BadInput);
-    QVERIFY2(outcome->firstFailure->lastWords.find("missing.json") != std::string::npos,
-             outcome->firstFailure->lastWords.c_str());
+    QVERIFY2(outcome->firstFailure->lastMessage.find("missing.json") != std::string::npos,
+             outcome->firstFailure->lastMessage.c_str());
   }
 
  private:

@@ -1,4 +1,4 @@
-/// When a rank counts as failed and when a run ends for it, told in made-up times: no process, no waiting.
+/// When a rank counts as failed and when a run ends because of it, with simulated times: no process, no waiting.
 #include "launch/rank_watch.h"
 
 #include <QTest>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kPatience = 10s;
 
-/// Ranks that run, unless said otherwise, and a time that only passes when told to.
+/// Running ranks, unless stated otherwise, and a simulated clock.
 struct Story {
   explicit Story(int ranks) : watch(ranks, kPatience), states(static_cast<std::size_t>(ranks)) {
     for (int rank = 0; rank < ranks; ++rank) {
@@ -21,10 +21,10 @@ struct Story {
     }
   }
   void says(int rank, const Message& message) {
-    watch.hear(rank, message);
-    watch.heard(rank, now);
+    watch.addMessage(rank, message);
+    watch.markRead(rank, now);
   }
-  /// Time passes; all ranks but the silent one send their heartbeats.
+  /// Advances the time; all ranks but the silent one send their heartbeats.
   void pass(std::chrono::milliseconds time, int silent = -1) {
     for (auto left = time; left > 0ms; left -= 100ms) {
       now += std::min<std::chrono::milliseconds>(left, 100ms);
@@ -38,7 +38,7 @@ struct Story {
   QString what() const { return QString::fromStdString(watch.outcome().firstFailure->what); }
 
   RankWatch::Time now{};
-  std::map<std::size_t, std::chrono::milliseconds> waited;  ///< by rank, in collectives
+  std::map<std::size_t, std::chrono::milliseconds> waited;  ///< by rank: time in collectives
   RankWatch watch;
   std::vector<ChildState> states;
 };
@@ -50,7 +50,7 @@ RankError peerFailed() { return {"all_reduce of 64 bytes timed out.", true, Erro
 class TestRankWatch : public QObject {
   Q_OBJECT
  private slots:
-  /// A process with a full GPU takes long to end, and says nothing then.
+  /// A process with a full GPU takes long to end, and is silent meanwhile.
   void aResultEndsTheWatchOverARank() {
     Story story(2);
     story.pass(1s);
@@ -73,7 +73,7 @@ class TestRankWatch : public QObject {
     QVERIFY(!story.watch.outcome().succeeded);
   }
 
-  void aRankMayBeSilentForSoLongAndNoLonger() {
+  void aRankMayBeSilentUpToTheLimit() {
     Story story(2);
     story.pass(kPatience, /*silent=*/1);
     QVERIFY(story.watch.outcome().succeeded);
@@ -106,7 +106,7 @@ class TestRankWatch : public QObject {
     QVERIFY2(story.what().startsWith("was stopped by signal 19"), qPrintable(story.what()));
   }
 
-  /// The kernel may tell of a death after a peer complained of it.
+  /// The kernel may report a death after a peer has complained about it.
   void listensALittleLongerForWhatCameFirst() {
     Story story(2);
     story.says(0, peerFailed());
@@ -120,7 +120,7 @@ class TestRankWatch : public QObject {
     QVERIFY(story.watch.isSettled(story.now));
   }
 
-  /// Where only peers complain, the run goes on until one rank is left that all of them waited for.
+  /// If only peers complain, the run goes on until one rank is left that all of them waited for.
   void waitsLongerWhereOnlyPeersComplain() {
     Story story(4);
     story.says(0, peerFailed());
@@ -149,7 +149,7 @@ class TestRankWatch : public QObject {
     QVERIFY(story.watch.outcome().succeeded);
   }
 
-  /// Of a rank on another host nothing is known but its connection.
+  /// For a rank on another host only its connection is known.
   void aConnectionThatEndsIsAFailureUnlessTheResultIsHere() {
     Story story(2);
     story.state(0).disconnected = true;
@@ -161,7 +161,7 @@ class TestRankWatch : public QObject {
     QCOMPARE(story.watch.outcome().results[1].has_value(), true);
   }
 
-  void aRankThatIsAwaitedHasATimeToCome() {
+  void anAwaitedRankHasAJoinLimit() {
     RankWatch watch(1, kPatience, 20s);
     const RankWatch::Time start{};
     const ChildState awaited{.awaited = true};
@@ -169,10 +169,10 @@ class TestRankWatch : public QObject {
     watch.judge(0, awaited, start + 20s, start + 20s);
     QVERIFY(watch.outcome().succeeded);
     watch.judge(0, awaited, start + 21s, start + 21s);
-    QCOMPARE(QString::fromStdString(watch.outcome().firstFailure->what), "has not come within 20 s");
+    QCOMPARE(QString::fromStdString(watch.outcome().firstFailure->what), "has not connected within 20 s");
   }
 
-  /// A heartbeat says how long a rank has waited in collectives: one that others wait for does not.
+  /// A heartbeat contains the rank's time in collectives. A rank that others wait for spends little there.
   void aRankThatAllOthersWaitForIsSlow() {
     Story story(3);
     const auto pass = [&](std::chrono::milliseconds time, std::vector<int> waiting) {
@@ -189,22 +189,22 @@ class TestRankWatch : public QObject {
       return told;
     };
     for (const int rank : {0, 1}) story.says(rank, PhaseChange{Phase::Running, 0, 0});
-    QCOMPARE(pass(2s, {0, 2}), QStringList());  // another has yet to begin
+    QCOMPARE(pass(2s, {0, 2}), QStringList());  // one rank has not started yet
     story.says(2, PhaseChange{Phase::Running, 0, 0});
-    QCOMPARE(pass(2s, {}), QStringList());         // all compute
-    QCOMPARE(pass(2s, {0, 1, 2}), QStringList());  // all wait for the network
-    QCOMPARE(pass(2s, {0}), QStringList());        // one is done early
+    QCOMPARE(pass(2s, {}), QStringList());         // all ranks compute
+    QCOMPARE(pass(2s, {0, 1, 2}), QStringList());  // all ranks wait for the network
+    QCOMPARE(pass(2s, {0}), QStringList());        // one rank is done early
     const QStringList told = pass(2s, {0, 2});
     QCOMPARE(told.size(), 1);
     QCOMPARE(told.front(),
-             "1: Rank 1 keeps the others waiting: each of them was in collectives for 72 % of the last 0.5 s, and it "
-             "for 0 %.");
-    QCOMPARE(pass(12s, {0, 2}).size(), 2);  // ever more seldom
+             "1: Rank 1 keeps the others waiting: each of them was in collectives for 72 % of the last 0.5 s, this "
+             "rank for 0 %.");
+    QCOMPARE(pass(12s, {0, 2}).size(), 2);  // at growing intervals
     story.says(1, RankResult{});
-    QCOMPARE(pass(60s, {0, 2}), QStringList());  // it is through
+    QCOMPARE(pass(60s, {0, 2}), QStringList());  // it has finished
   }
 
-  /// One that says nothing is not slow.
+  /// A silent rank is not slow.
   void aSilentRankIsNotSlow() {
     Story story(2);
     for (const int rank : {0, 1}) story.says(rank, PhaseChange{Phase::Running, 0, 0});
@@ -217,13 +217,12 @@ class TestRankWatch : public QObject {
   }
 
   void ranksOfAHostThatFallSilentTogether_data() {
-    QTest::addColumn<int>("speaking");  // how many ranks of the host go on
+    QTest::addColumn<int>("speaking");  // number of ranks of the host that go on
     QTest::addColumn<QString>("what");
     QTest::newRow("all of it")
-        << 0 << "sent nothing for 10 s, nor did ranks 2 and 3: 10.0.0.2, or the network to it, is down";
-    QTest::newRow("one of it") << 2
-                               << "sent nothing for 10 s while others on 10.0.0.2 did: it was stopped, or its host is "
-                                  "too busy for it";
+        << 0 << "sent nothing for 10 s, and neither did ranks 2 and 3: 10.0.0.2 or its network is down";
+    QTest::newRow("one of it")
+        << 2 << "sent nothing for 10 s while others on 10.0.0.2 did: it was stopped, or its host is overloaded";
   }
   void ranksOfAHostThatFallSilentTogether() {
     QFETCH(int, speaking);
@@ -245,31 +244,32 @@ class TestRankWatch : public QObject {
     Story story(2);
     story.watch.start(1, story.now, "10.0.0.2");
     story.pass(10'100ms, 1);
-    QCOMPARE(story.what(), "sent nothing for 10 s: it was stopped, or 10.0.0.2 or the network to it is down");
+    QCOMPARE(story.what(), "sent nothing for 10 s: it was stopped, or 10.0.0.2 or its network is down");
   }
 
   void aRankThatTheKernelEndedIsNamedWithItsMemory() {
     Story story(2);
     story.says(1, MemorySample{.weights = 40 << 20, .activations = 12 << 20, .rss = 58 << 20});
-    story.state(1) = {.exited = true, .signal = 9, .wantOfMemory = "its group may have 60 MiB"};
+    story.state(1) = {.exited = true, .signal = 9, .outOfMemoryReason = "its group may have 60 MiB"};
     story.pass(100ms);
     QVERIFY(story.watch.outcome().firstFailure->isOutOfMemory);
     QCOMPARE(story.watch.outcome().firstFailure->code, ErrorCode::Environment);
     QCOMPARE(story.what(),
-             "was ended by the kernel for want of memory (signal 9): its group may have 60 MiB, and it held "
-             "58 MiB when it last said so, 40 MiB of parameters and 12 MiB of activations");
+             "was killed by the kernel for lack of memory (signal 9): its group may have 60 MiB, and its last report "
+             "was 58 MiB, 40 MiB of parameters and 12 MiB of activations");
   }
 
   void keepsTheLastLinesAndWhatTheySayOfTheMachine() {
     Story story(1);
-    for (int i = 0; i < 20; ++i) story.watch.hearLine(0, fmt::format("line {}", i));
-    story.watch.hearLine(0, "what():  std::bad_alloc");
+    for (int i = 0; i < 20; ++i) story.watch.addErrorLine(0, fmt::format("line {}", i));
+    story.watch.addErrorLine(0, "what():  std::bad_alloc");
     story.state(0) = {.exited = true, .code = 0, .signal = 6};
     story.pass(100ms);
     const RankExit failure = *story.watch.outcome().firstFailure;
     QCOMPARE(failure.code, ErrorCode::Environment);
-    const QString words = QString::fromStdString(failure.lastWords);
-    QVERIFY2(words.startsWith("line 9\n") && words.contains("\nThat is, there is no memory left: "), qPrintable(words));
+    const QString words = QString::fromStdString(failure.lastMessage);
+    QVERIFY2(words.startsWith("line 9\n") && words.contains("\nThe cause: there is no memory left: "),
+             qPrintable(words));
   }
 };
 

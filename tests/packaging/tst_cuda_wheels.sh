@@ -22,7 +22,7 @@ empty_files() {
   done
 }
 
-# wheel NAME CUDA: torch for this CUDA version; None is a wheel for CPUs.
+# wheel NAME CUDA: torch for this CUDA version; None for a wheel for CPUs.
 wheel() {
   local torch=$work/$1/torch version="'$2'"
   empty_files "$torch"/lib/lib{torch_cpu,c10}.so "$torch/include/ATen/ATen.h"
@@ -145,14 +145,14 @@ lacks "cleave-cli: "
 
 case="launcher, CUDA 12"
 launch cu128
-contains "cleave-cli: CLEAVE_TORCH_DIR has LibTorch for CUDA 12.8, and this Cleave is built for CUDA 13.0"
-contains "ranks run on CPUs only"
+contains "cleave-cli: CLEAVE_TORCH_DIR has LibTorch for CUDA 12.8, but this Cleave is built for CUDA 13.0"
+contains "Ranks run on CPUs only"
 contains "driver 580 or newer"
 contains "/nvidia/cuda_runtime/lib:"
 
 case="launcher, CPUs"
 launch cpu
-contains "CLEAVE_TORCH_DIR has LibTorch for CPUs only, and this Cleave is built for CUDA 13.0"
+contains "CLEAVE_TORCH_DIR has LibTorch for CPUs only, but this Cleave is built for CUDA 13.0"
 contains "path=$work/cpu/torch/lib:"
 
 case="launcher of a Cleave without CUDA"

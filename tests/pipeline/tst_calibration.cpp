@@ -1,8 +1,8 @@
-/// What ranks say they measured, made into a profile: which figures count, what is refused, and that what is written is
-/// a profile. No rank runs.
+/// Profiles from the measurements of ranks: the figures that count, the measurements that are refused, and the JSON of
+/// the profile. No rank runs.
 #include "base/json.h"
-#include "pipeline/calibrate.h"
-#include "pipeline/rank_memory.h"
+#include "pipeline/calibrate/calibrate.h"
+#include "pipeline/memory/rank_memory.h"
 #include "solve/problem/device_profile.h"
 
 #include <nlohmann/json.hpp>
@@ -22,7 +22,7 @@ Measurement taking(Measured what, std::int64_t amount, double seconds) {
   return {what, amount, 1, 9, seconds, seconds * 0.9, seconds * 1.5};
 }
 
-/// A rank on a link of 20 µs and 2 GB/s, between two.
+/// The measurements of one of two ranks with a link of 20 µs and 2 GB/s.
 Measurements sound() {
   Measurements all{taking(Measured::Half, 1'000'000'000, 1e-2), taking(Measured::Half, 4'000'000'000, 2e-2),
                    taking(Measured::Float32, 1'000'000'000, 1e-2), taking(Measured::Float64, 1'000'000'000, 2e-2),
@@ -109,28 +109,28 @@ class TestCalibration : public QObject {
           "66.7 GFLOP/s to 111 GFLOP/s in 9 repeats of 1.00 GFLOP", " 10.0 GB/s   6.67 GB/s to 11.1 GB/s", " 4 GiB\n",
           "16 MiB", "reduce_scatter of 16 MiB took 12.6 ms"})
       QVERIFY2(text.find(phrase) != std::string::npos, (text + "\nlacks: " + phrase).c_str());
-    const auto percent = fmt::format("off by {:.0f} % at worst", 100 * made({odd, odd}).link.worstResidual);
+    const auto percent = fmt::format("argest error {:.0f} %", 100 * made({odd, odd}).link.worstResidual);
     QVERIFY2(text.find(percent) != std::string::npos, text.c_str());
     QVERIFY(profileOf(made({odd, odd})).sources[1].what.find(percent) != std::string::npos);
-    constexpr std::string_view kMuch = "Two figures do not explain all of them";
+    constexpr std::string_view kMuch = "Latency and bandwidth do not explain all times";
     QVERIFY(text.find(kMuch) != std::string::npos);
     QVERIFY(toText(made({sound(), sound()})).find(kMuch) == std::string::npos);
   }
 
-  void refusesWhatIsNoMeasurement_data() {
+  void refusesInvalidMeasurements_data() {
     QTest::addColumn<QString>("change");
     QTest::addColumn<QByteArray>("phrase");
-    QTest::newRow("a rank less to say") << "shorter" << QByteArray("Rank 1 measured 13 sizes and rank 0 14.");
-    QTest::newRow("another size") << "amount" << QByteArray("Rank 1 measured half of 7 where rank 0 measured half of");
+    QTest::newRow("one size less") << "shorter" << QByteArray("Rank 1 measured 13 sizes, but rank 0 measured 14.");
+    QTest::newRow("another size") << "amount" << QByteArray("Rank 1 measured half of 7, but rank 0 measured half of");
     QTest::newRow("another kind") << "kind" << QByteArray("Rank 1 measured memory of");
-    QTest::newRow("not a number") << "nan" << QByteArray("no measurement");
-    QTest::newRow("endless") << "endless" << QByteArray("no measurement");
-    QTest::newRow("no time") << "zero" << QByteArray("no measurement");
-    QTest::newRow("negative") << "negative" << QByteArray("no measurement");
-    QTest::newRow("out of order") << "order" << QByteArray("no measurement");
-    QTest::newRow("never repeated") << "repeats" << QByteArray("no measurement");
+    QTest::newRow("not a number") << "nan" << QByteArray("an invalid measurement");
+    QTest::newRow("infinite") << "infinite" << QByteArray("an invalid measurement");
+    QTest::newRow("no time") << "zero" << QByteArray("an invalid measurement");
+    QTest::newRow("negative") << "negative" << QByteArray("an invalid measurement");
+    QTest::newRow("out of order") << "order" << QByteArray("an invalid measurement");
+    QTest::newRow("never repeated") << "repeats" << QByteArray("an invalid measurement");
   }
-  void refusesWhatIsNoMeasurement() {
+  void refusesInvalidMeasurements() {
     QFETCH(QString, change);
     QFETCH(QByteArray, phrase);
     auto other = sound();
@@ -139,7 +139,7 @@ class TestCalibration : public QObject {
     if (change == "amount") first.amount = 7;
     if (change == "kind") first.what = Measured::Memory;
     if (change == "nan") first.median = std::nan("");
-    if (change == "endless") first.highest = std::numeric_limits<double>::infinity();
+    if (change == "infinite") first.highest = std::numeric_limits<double>::infinity();
     if (change == "zero") first.lowest = 0;
     if (change == "negative") first.lowest = -1;
     if (change == "order") first.lowest = 2 * first.median;
@@ -150,7 +150,7 @@ class TestCalibration : public QObject {
     QVERIFY2(result.error().message.find(phrase.toStdString()) != std::string::npos, result.error().message.c_str());
   }
 
-  void refusesWhatLacksAKind() {
+  void refusesAMissingKind() {
     for (const Measured kind : {Measured::Half, Measured::Float32, Measured::Float64, Measured::Memory,
                                 Measured::AllReduce, Measured::AllGather, Measured::ReduceScatter}) {
       auto few = sound();
@@ -169,12 +169,12 @@ class TestCalibration : public QObject {
       const auto result = calibrate({ranks, launch::Backend::Gloo, "/no/such/program"}, [](const auto&) {});
       QVERIFY(!result);
       QCOMPARE(result.error().code, ErrorCode::BadUsage);
-      const bool saysWhy = result.error().message.find("2 ranks are needed") != std::string::npos;
+      const bool saysWhy = result.error().message.find("Use at least 2 ranks") != std::string::npos;
       QCOMPARE(saysWhy, ranks == 1);
     }
   }
 
-  /// All programs, and what LibTorch takes of each process, find room in what there is.
+  /// The memory for all programs and for LibTorch in each process is within the available memory.
   void roomIsShared() {
     for (const int ranks : {1, 2, 8}) {
       const std::int64_t available = std::int64_t{64} << 30, room = roomForProgram(available, ranks);

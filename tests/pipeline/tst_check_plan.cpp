@@ -1,8 +1,12 @@
-/// `check` believes nothing: every field of a plan's file, altered or dropped, is refused.
-#include "pipeline/check_plan.h"
-#include "pipeline/samples.h"
-#include "pipeline/solve.h"
-#include "plan/plan_fields.h"
+/// `check` refuses a plan file if any field is altered or dropped.
+#include "libtorch/capture/capture.h"
+#include "pipeline/solve/check_plan.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
+#include "pipeline/source/resources.h"
+#include "plan/file/plan_fields.h"
+#include "plan/file/plan_file.h"
 #include "tests/support/need.h"
 #include "tests/support/seeds.h"
 
@@ -22,8 +26,7 @@ using Pointer = json::json_pointer;
 
 namespace {
 
-/// What was asked for, what was measured, and who made it. A plan that says otherwise of these alone answers another
-/// question, and well.
+/// Settings, timings and the version. A plan that differs only in these can be a valid plan for other settings.
 constexpr std::array<std::string_view, 6> kBelieved{"/timings_ms/",        "/seed",           "/cost/budget_bytes",
                                                     "/cost/slack_percent", "/cost/optimizer", "/made_by"};
 
@@ -33,7 +36,7 @@ bool isBelow(const std::string& pointer, std::string_view part) {
 bool isBelieved(const std::string& pointer) {
   return std::any_of(kBelieved.begin(), kBelieved.end(), [&](std::string_view part) { return isBelow(pointer, part); });
 }
-/// What a plan is made again from.
+/// The settings that a plan is recomputed from.
 bool isAsked(const std::string& pointer) {
   constexpr std::array<std::string_view, 7> kAsked{"/model/",   "/ranks",  "/engine", "/menu", "/sequence_parallel",
                                                    "/demands/", "/device/"};
@@ -73,7 +76,7 @@ class CheckPlanTest : public QObject {
   ordered_json m_again;
   std::vector<Pointer> m_scalars;
 
-  /// The whole of `check`.
+  /// Runs the full check.
   static bool isRefused(const json& plan) {
     const auto check = pipeline::checkPlan(plan.dump());
     return !check || !check->holds();
@@ -121,7 +124,7 @@ class CheckPlanTest : public QObject {
     QVERIFY2(check.holds(), check.findings.empty() ? check.unchecked.c_str() : check.findings.front().c_str());
   }
 
-  /// A field that the plan is not made from: the comparison alone finds it.
+  /// The comparison of fields finds every altered field.
   void everyFieldIsCompared() {
     std::size_t count = 0;
     const auto isFound = [&](const json& plan) {
@@ -145,9 +148,8 @@ class CheckPlanTest : public QObject {
     QVERIFY(count > 1000);
   }
 
-  /// A field that the plan is made from: the whole check runs, and the plan made for the altered question is another
-  /// one.
-  void whatWasAskedForIsHeldAgainstTheAnswer() {
+  /// If a setting is altered, the full check runs and recomputes a different plan.
+  void settingsAreCheckedAgainstThePlan() {
     int asked = 0, refused = 0;
     for (const Pointer& at : m_scalars) {
       const std::string pointer = at.to_string();
@@ -155,7 +157,7 @@ class CheckPlanTest : public QObject {
       json plan = m_plan;
       plan[at] = altered(m_plan[at]);
       const bool isAlteredRefused = isRefused(plan);
-      const bool isOwnDevice = pointer == "/device/name";  // under another name it is a device of the user's own
+      const bool isOwnDevice = pointer == "/device/name";  // a profile with another name is not bundled
       QVERIFY2(isAlteredRefused || isBelieved(pointer) || isOwnDevice,
                (pointer + " altered to " + plan[at].dump()).c_str());
       drop(plan, at);
@@ -166,7 +168,7 @@ class CheckPlanTest : public QObject {
     QVERIFY2(asked > 20 && refused > asked / 2, qPrintable(QString("%1 asked, %2 refused").arg(asked).arg(refused)));
   }
 
-  /// The same by the whole check, for a sample of all fields, dropped or altered.
+  /// The full check finds a random sample of altered and dropped fields.
   void aSampleIsRefusedByTheWholeCheck() {
     std::mt19937_64 random(test::seed());
     for (std::uint64_t round = 0, rounds = test::rounds(100); round < rounds; ++round) {
@@ -179,20 +181,20 @@ class CheckPlanTest : public QObject {
     }
   }
 
-  void aCertificateIsHeldAgainstTheRules() {
+  void certificatesAreCheckedAgainstTheRules() {
     const auto check = need(pipeline::checkPlan(m_text));
-    QVERIFY2(check.proof.starts_with("Its certificate holds: no plan takes less than "), check.proof.c_str());
+    QVERIFY2(check.proof.starts_with("Its certificate is valid: no plan takes less than "), check.proof.c_str());
 
-    // A claim beyond what a state's cheapest way costs: no comparison is needed to refuse it.
+    // A claim above the cost of the cheapest completion of a state: the verification alone refuses it.
     json plan = m_plan;
     json& claim = plan["certificate"]["claims"][0][0];
     QVERIFY(claim.is_number());
     claim = claim.get<std::int64_t>() + 1;
     const auto refused = need(pipeline::checkPlan(plan.dump()));
     QCOMPARE(refused.findings.size(), std::size_t(1));
-    QVERIFY2(refused.findings.front().starts_with("The certificate does not hold: "), refused.findings.front().c_str());
+    QVERIFY2(refused.findings.front().starts_with("The certificate is invalid: "), refused.findings.front().c_str());
 
-    // A plan of an earlier program has none, and says so.
+    // A plan of an earlier version has no certificate, and the check reports that.
     plan = m_plan;
     plan.erase("certificate");
     const auto without = need(pipeline::checkPlan(plan.dump()));
@@ -201,29 +203,28 @@ class CheckPlanTest : public QObject {
     QVERIFY(without.lacksCertificate && !check.lacksCertificate);
   }
 
-  /// A plan of a version with other sentences is as good; its placements and figures are held as ever.
-  void aPlanOfAnotherVersionMayBeWordedOtherwise() {
+  /// Sentences of another version may differ. Placements and figures are still checked.
+  void sentencesOfAnotherVersionMayDiffer() {
     for (const bool isNamed : {true, false}) {
       json plan = m_plan;
       isNamed ? (void)(plan["made_by"] = "0.0.9") : (void)plan.erase("made_by");
-      for (json& layer : plan["layers"]) layer["reason"] = "in the words of another version";
+      for (json& layer : plan["layers"]) layer["reason"] = "a reason of another version";
       plan["warnings"].push_back("a warning of another version");
       plan["search"]["visits"] = 1;
       const auto check = need(pipeline::checkPlan(plan.dump()));
       QVERIFY2(check.holds(), check.findings.empty() ? check.unchecked.c_str() : check.findings.front().c_str());
-      QVERIFY2(check.otherVersion.starts_with(isNamed ? "Cleave \"0.0.9\" made it, " : "It does not say which version"),
+      QVERIFY2(check.otherVersion.starts_with(isNamed ? "Cleave \"0.0.9\" made it, " : "An unknown version of Cleave"),
                check.otherVersion.c_str());
       plan["cost"]["collectives"] = 99;
       QVERIFY(isRefused(plan));
     }
     json plan = m_plan;
-    plan["layers"][0]["reason"] = "not what this version says";
+    plan["layers"][0]["reason"] = "not a reason of this version";
     QVERIFY(isRefused(plan));
     QCOMPARE(need(pipeline::checkPlan(m_text)).otherVersion, std::string());
   }
 
-  /// A plan that takes another strategy than the proved one, with every figure made to fit: its certificate gives it
-  /// away.
+  /// A plan has another strategy than the proved one, and consistent figures. Its certificate reveals that.
   void aPlanWithAnotherStrategyIsRefused() {
     const auto made = [&](std::vector<std::string> pins) {
       const auto model =
@@ -245,7 +246,7 @@ class CheckPlanTest : public QObject {
              check.findings.front().c_str());
   }
 
-  /// Whatever decides what fits, stored bytes or the fullest moment of a step: an honest plan is not refused.
+  /// A correct plan within a budget is not refused, both if stored bytes and if the peak of a step decides.
   void plansWithinABudgetHold() {
     int within = 0, slower = 0;
     const auto model = need(pipeline::openModel((pipeline::resourcesFolder() / "models/one-kv-head").string(), {}));
@@ -260,12 +261,12 @@ class CheckPlanTest : public QObject {
       const std::string wrong = check.holds() ? "" : check.findings.front();
       QVERIFY2(wrong.empty(), fmt::format("{} KiB: {}", kibibytes, wrong).c_str());
       ++within;
-      slower += check.proof.find("is not part of the proof") != std::string::npos;
+      slower += check.proof.find("It does not prove that every plan within") != std::string::npos;
     }
     QVERIFY2(within > 3 && slower > 0, fmt::format("{} plans, {} slower than the bound", within, slower).c_str());
   }
 
-  /// Where a search ends at its limit, no question about its plan is answered with a faster one that fits as well.
+  /// If a search stops at its limit, no query about its plan returns a faster one within the budget.
   void noAnswerHasAFasterPlanWithinTheBudget() {
     const auto model = need(pipeline::openModel((pipeline::resourcesFolder() / "models/one-kv-head").string(),
                                                 torch_capture::CaptureOptions{.batch = 3}));
@@ -303,8 +304,8 @@ class CheckPlanTest : public QObject {
                               << "plan.layers[0].reason is ";
     QTest::newRow("an effort") << "/search/visits"
                                << "plan.search.visits is ";
-    QTest::newRow("a standing") << "/layers/0/standing/kind"
-                                << "plan.layers[0].standing.kind is ";
+    QTest::newRow("a verdict") << "/layers/0/standing/kind"
+                               << "plan.layers[0].standing.kind is ";
   }
   void theFirstFieldThatDiffersIsNamed() {
     QFETCH(QString, pointer);
@@ -315,25 +316,23 @@ class CheckPlanTest : public QObject {
     const auto check = need(pipeline::checkPlan(plan.dump()));
     QCOMPARE(check.findings.size(), std::size_t(1));
     const QString said = QString::fromStdString(check.findings.front());
-    QVERIFY2(said.startsWith(phrase) && said.contains(" in the file and ") && said.contains(" in the plan made again"),
+    QVERIFY2(said.startsWith(phrase) && said.contains(" in the file and ") && said.contains(" in the recomputed plan"),
              qPrintable(said));
   }
 
-  /// Nothing of the plan is to blame then, though most of it no longer fits.
-  void anotherModelInTheFolderIsSaidToBeAnother() {
+  /// The check reports the other model, not the many fields that differ because of it.
+  void reportsAnotherModelInTheFolder() {
     writeModel("changing");
     const std::string plan = planOf("changing", solve::Engine::Learning);
     const auto finding = [&] { return need(pipeline::checkPlan(plan)).findings.at(0); };
     writeModel("changing", "1e-6", 32);
-    QVERIFY2(finding().find("is not the one that was planned: its `lm_head.weight` is f32[32,8], the plan's "
-                            "f32[16,8].") != std::string::npos,
+    QVERIFY2(finding().find("is not the planned one: its `lm_head.weight` is f32[32,8], but f32[16,8] in the plan.") !=
+                 std::string::npos,
              finding().c_str());
     writeModel("changing", "0.5");
-    QVERIFY2(
-        finding().find("it computes something else with the same parameters, beginning with `add") != std::string::npos,
-        finding().c_str());
+    QVERIFY2(finding().find("its operators differ from `add") != std::string::npos, finding().c_str());
     writeModel("changing", "1e-6", 16, "500000.0");
-    QVERIFY2(finding().find("` holds other numbers, as after") != std::string::npos, finding().c_str());
+    QVERIFY2(finding().find("` has other values, for example after") != std::string::npos, finding().c_str());
     writeModel("changing");
     QVERIFY(need(pipeline::checkPlan(plan)).holds());
   }
@@ -344,7 +343,7 @@ class CheckPlanTest : public QObject {
     std::filesystem::remove_all(m_folder.filePath("gone").toStdString());
     const auto check = need(pipeline::checkPlan(text));
     QVERIFY2(check.findings.empty(), check.findings.empty() ? "" : check.findings.front().c_str());
-    QVERIFY2(check.unchecked.find("could not be checked whether the graph is the model's") != std::string::npos,
+    QVERIFY2(check.unchecked.find("Without the model, these are not checked: the graph") != std::string::npos,
              check.unchecked.c_str());
     json plan = json::parse(text);
     plan["cost"]["step_fs"] = 1;

@@ -1,17 +1,19 @@
-// The plans of a prompt and of a step behind it: one split of the weights, and a cache that lies as the prompt leaves
-// it.
+// The plans of a prompt and of a decode step: both have the same split of the weights and of the cache.
 #include "graph/states.h"
-#include "pipeline/check_plan.h"
-#include "pipeline/generation.h"
-#include "pipeline/plan_again.h"
-#include "pipeline/report.h"
-#include "pipeline/solve.h"
+#include "pipeline/report/report.h"
+#include "pipeline/run/generation.h"
+#include "pipeline/solve/check_plan.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
+#include "pipeline/source/planned_model.h"
 #include "solve/checker.h"
 #include "tests/support/need.h"
 
 #include <fmt/ranges.h>
 
 #include <QTest>
+#include "plan/file/plan_file.h"
 
 using namespace cleave;
 using graph::CacheUse;
@@ -100,7 +102,7 @@ class TestGeneration : public QObject {
     }
   }
 
-  /// Each rank keeps its part: nothing gathers it, neither behind the prompt nor behind a step.
+  /// Each rank keeps its part of the cache. No plan gathers it, for the prompt or for a step.
   void theCacheIsNotGathered() {
     pipeline::SolveOptions options{.ranks = 2, .engine = solve::Engine::Reference};
     const Plans plans = plansOf(kFamilies + "llama-8-heads", options);
@@ -129,7 +131,7 @@ class TestGeneration : public QObject {
     problem.cost = plans.step->costSettings;
     solve::Solution solution = *plans.step->solution;
     QVERIFY(solve::check(problem, solution).empty());
-    // By positions, which no rank could read alone.
+    // Split by positions: a rank cannot read such a cache alone.
     const auto states = graph::statesOf(*plans.step->graph);
     solution.placements[states.front().past.index()] = rules::Placement::split(graph::kCachePositions);
     QVERIFY(!solve::check(problem, solution).empty());
@@ -140,7 +142,7 @@ class TestGeneration : public QObject {
     const auto read = need(plan::planFromJson(plan::toJson(*plans.step)));
     QCOMPARE(read.model.cacheUse, CacheUse::Reads);
     QCOMPARE(read.model.cachePositions, kLength + kNew);
-    QVERIFY(!pipeline::whatIsOther(read, *need(pipeline::openModelOf(read.model))));
+    QVERIFY(!pipeline::modelDifference(read, *need(pipeline::openModelOf(read.model))));
   }
 
   void promptsAreRead() {

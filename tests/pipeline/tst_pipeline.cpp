@@ -1,12 +1,14 @@
 #include "formats/safetensors.h"
 #include "graph/layers.h"
 #include "graph/operators.h"
-#include "pipeline/check_plan.h"
-#include "pipeline/compare.h"
-#include "pipeline/evaluate_rule.h"
-#include "pipeline/samples.h"
-#include "pipeline/solve.h"
-#include "pipeline/source.h"
+#include "pipeline/compare/compare_tensors.h"
+#include "pipeline/run/check_outputs.h"
+#include "pipeline/session/samples.h"
+#include "pipeline/solve/check_plan.h"
+#include "pipeline/solve/evaluate_rule.h"
+#include "pipeline/solve/reopen.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
 #include "tests/support/cases.h"
 #include "tests/support/rows.h"
 
@@ -14,6 +16,7 @@
 #include <QTest>
 
 #include <cmath>
+#include "plan/file/plan_file.h"
 
 using namespace cleave;
 
@@ -100,7 +103,7 @@ class TestPipeline : public QObject {
     QCOMPARE(strict[0].outside, std::int64_t(1));
   }
 
-  /// No tolerance makes up for what is no number, on whichever side.
+  /// No tolerance allows NaN or an infinity on one side only.
   void whatIsNotFiniteEqualsOnlyItself_data() {
     const float nan = std::nanf(""), infinity = HUGE_VALF;
     QTest::addColumn<float>("actual");
@@ -139,11 +142,10 @@ class TestPipeline : public QObject {
     QTest::newRow("lacks the output") << std::string("hidden") << QList<int>{2, 3}
                                       << "has no tensor logits, which this run computes";
     QTest::newRow("more elements") << std::string("logits") << QList<int>{3, 3}
-                                   << "has logits in shape [3, 3], and the run gives [2, 3]";
+                                   << "logits has shape [3, 3], but the run computes [2, 3]";
     QTest::newRow("the same number in another shape")
-        << std::string("logits") << QList<int>{3, 2} << "has logits in shape [3, 2]";
-    QTest::newRow("one dimension more") << std::string("logits") << QList<int>{1, 2, 3}
-                                        << "has logits in shape [1, 2, 3]";
+        << std::string("logits") << QList<int>{3, 2} << "logits has shape [3, 2]";
+    QTest::newRow("one dimension more") << std::string("logits") << QList<int>{1, 2, 3} << "logits has shape [1, 2, 3]";
   }
   void refusesFilesThatCannotBeCompared() {
     QFETCH(std::string, name);
@@ -168,7 +170,7 @@ class TestPipeline : public QObject {
     QVERIFY(need(pipeline::compareTensors(list, scalar, {.rtol = 0, .atol = 0}))[0].within());
   }
 
-  /// What stands at positions that the mask leaves out is no difference, and is counted.
+  /// Masked positions are counted, but not compared.
   void paddingIsNotCompared() {
     QTemporaryDir folder;
     const auto actual = writeFloats(folder, "a.safetensors", "logits", {1, 3, 2}, {9, std::nanf(""), 1, 2, 3, 4});
@@ -181,12 +183,12 @@ class TestPipeline : public QObject {
     QVERIFY(other.outside == 1 && other.notANumber == 1);
   }
 
-  /// Learned tables end: without a sequence that is asked for, the model has as many positions as there are.
+  /// A learned table has an end: without --seq, the sequence is at most the number of its positions.
   void theDefaultSequenceIsCutToLearnedPositions_data() {
     QTest::addColumn<QString>("name");
     QTest::addColumn<int>("sequence");
     QTest::newRow("a table") << "families/gpt2" << 32;
-    QTest::newRow("a table that begins behind the padding") << "families/roberta" << 22;
+    QTest::newRow("a table that begins after the padding") << "families/roberta" << 22;
     QTest::newRow("computed positions") << "models/llama" << 128;
   }
   void theDefaultSequenceIsCutToLearnedPositions() {
@@ -197,7 +199,7 @@ class TestPipeline : public QObject {
     const auto asked = pipeline::openModel(folder, {});
     QCOMPARE(asked.has_value(), sequence == 128);
     if (asked) return;
-    QVERIFY2(asked.error().message.ends_with(fmt::format("use --seq {}.", sequence)), asked.error().message.c_str());
+    QVERIFY2(asked.error().message.ends_with(fmt::format("Use --seq {}.", sequence)), asked.error().message.c_str());
   }
 
   void everySampleIsThereAndOpens() {
@@ -223,9 +225,10 @@ class TestPipeline : public QObject {
 
     const auto norm = solvedSample("norm-over-heads");
     QCOMPARE(norm.solved->result.outcome, solve::Outcome::Solved);
-    QVERIFY(conflictReasons(*norm.solved)
-                .contains("`mean` normalises over all 64 features of `model.layers.0.self_attn.q_proj`, which are "
-                          "split (S(2)): no rank holds all of them."));
+    QVERIFY(
+        conflictReasons(*norm.solved)
+            .contains("`mean` normalises over all 64 features of `model.layers.0.self_attn.q_proj`, but each rank has "
+                      "only a part of them (S(2))."));
     QVERIFY(strategyOf(norm, "model.layers.1.self_attn.q_proj") == rules::Strategy::Replicated);
     QVERIFY(strategyOf(norm, "model.layers.1.mlp.up_proj") == rules::Strategy::Column);
 
@@ -267,8 +270,8 @@ class TestPipeline : public QObject {
     QCOMPARE(pipeline::planModel(model, solved).error().code, ErrorCode::Cancelled);
   }
 
-  /// Why three ranks leave eight heads whole is found out by solving again.
-  void aPlanThatIsStoppedIsNone() {
+  /// Explaining why 8 heads are replicated on 3 ranks needs another solve, which can be cancelled.
+  void aStoppedPlanIsCancelled() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
     pipeline::SolveOptions options;
     options.ranks = 3;
@@ -281,7 +284,7 @@ class TestPipeline : public QObject {
     QVERIFY(pipeline::planModel(model, solved).has_value());
   }
 
-  void cancelledBeforeItStartsNothingOpens() {
+  void aCancelledOpenOpensNoModel() {
     std::stop_source stop;
     stop.request_stop();
     const auto model = pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}, Progress(stop.get_token()));
@@ -289,7 +292,7 @@ class TestPipeline : public QObject {
     QCOMPARE(model.error().code, ErrorCode::Cancelled);
   }
 
-  void aPlanHoldsAgainstItsModelAndNotAgainstAnother() {
+  void aPlanIsValidForItsModelOnly() {
     const auto ordinary = solvedSample("tiny-llama");
     plan::Plan plan = *need(pipeline::planModel(ordinary.model, ordinary.solved));
     const auto same = need(pipeline::checkPlan(plan::toJson(plan)));
@@ -301,7 +304,7 @@ class TestPipeline : public QObject {
   void aPlanFileIsReopenedWithItsModel_data() {
     QTest::addColumn<QString>("sample");
     for (const auto& sample : need(pipeline::bundledSamples())) {
-      if (sample.name.find("exploding") != std::string::npos) continue;  // its search does not end in a test's time
+      if (sample.name.find("exploding") != std::string::npos) continue;  // its search takes too long for a test
       QTest::newRow(sample.name.c_str()) << QString::fromStdString(sample.name);
     }
   }
@@ -328,7 +331,7 @@ class TestPipeline : public QObject {
     file.write(changed);
     file.close();
     const auto alone = need(pipeline::reopenPlan(file.fileName().toStdString()));
-    QVERIFY2(alone.note.find("is not the one that was planned") != std::string::npos, alone.note.c_str());
+    QVERIFY2(alone.note.find("is not the planned one") != std::string::npos, alone.note.c_str());
   }
 
   void aPlanIsCheckedUnderItsDemands() {
@@ -345,10 +348,11 @@ class TestPipeline : public QObject {
     const auto findings = need(pipeline::checkPlan(plan::toJson(plan))).findings;
     QVERIFY2(findings.empty(), findings.empty() ? "" : findings.front().c_str());
     plan::Plan unasked = plan;
-    unasked.demands.pop_back();  // nobody allowed the redistribution any more
+    unasked.demands.pop_back();  // the demand that allows the redistribution
     const auto refused = need(pipeline::checkPlan(plan::toJson(unasked))).findings;
     QVERIFY(!refused.empty());
-    QVERIFY2(refused.front().find("which nobody allowed") != std::string::npos, refused.front().c_str());
+    QVERIFY2(refused.front().find("but its redistribution is not allowed") != std::string::npos,
+             refused.front().c_str());
     plan::Plan stricter = plan;
     stricter.demands.push_back("lm_head=column");
     QVERIFY(!need(pipeline::checkPlan(plan::toJson(stricter))).findings.empty());

@@ -1,5 +1,5 @@
-// Flags and options: what the window writes as a command line, the command line's own parser reads again.
-#include "pipeline/plan_flags.h"
+// Flags and options: the parser of the command line reads the command lines that the window prints.
+#include "pipeline/session/plan_flags.h"
 #include "tests/support/seeds.h"
 
 #include <fmt/ranges.h>
@@ -14,12 +14,12 @@ using namespace cleave::pipeline;
 
 namespace {
 
-/// As `cleave-cli plan` reads them.
+/// Parses arguments as `cleave-cli plan` does.
 Result<PlanFlags> parsed(std::vector<std::string> words) {
   PlanFlags flags;
   CLI::App command;
   flags.addTo(command);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
   try {
     command.parse(words);
   } catch (const CLI::ParseError& error) {
@@ -133,13 +133,13 @@ class TestPlanFlags : public QObject {
     }
   }
 
-  void defaultsNeedNoWords() {
+  void defaultsNeedNoArguments() {
     SolveOptions solve;
     solve.cost.profile = *deviceProfile(std::string(kDefaultDevice));
     QCOMPARE(PlanFlags::of("m", {}, solve).arguments(), (std::vector<std::string>{"m", "--ranks", "2"}));
   }
 
-  /// Whoever reads the help writes every pin that is taken, and none that is not.
+  /// The help lists all words that a pin accepts, and no others.
   void theHelpNamesEveryWordOfPins() {
     PlanFlags flags;
     CLI::App command;

@@ -1,7 +1,9 @@
 // Published models, from their configurations alone: captured, counted, planned.
 #include "base/json.h"
 #include "base/quantities.h"
-#include "pipeline/solve.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
 #include "program/rank_program.h"
 #include "solve/problem/wording.h"
 #include "tests/support/cases.h"
@@ -15,6 +17,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include "plan/text/reason_text.h"
+#include "plan/text/shares_text.h"
 
 using namespace cleave;
 using test::need;
@@ -38,7 +42,7 @@ std::shared_ptr<const plan::Plan> planOn(const std::shared_ptr<const pipeline::M
   pipeline::SolveOptions options;
   options.ranks = ranks;
   options.record = false;
-  options.cost.memoryBudget = program::kMaxSize;  // some fit on no few devices
+  options.cost.memoryBudget = program::kMaxSize;  // some models do not fit on a few devices
   options.cost.profile = need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
   return need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
 }
@@ -56,15 +60,17 @@ Counted parametersOf(const graph::Graph& graph) {
   return sum;
 }
 
-/// What every rank holds or computes in full, and why, each once: equal ones of all blocks together.
+/// The layers that are replicated and the reasons; equal layers of all blocks are listed once.
 std::string whatStaysWhole(const plan::Plan& plan) {
   std::vector<std::pair<std::string, std::vector<std::string>>> byReason;
-  const auto add = [&](std::string what, const plan::Standing& standing) {
+  const auto add = [&](std::string what, const plan::ReplicationReason& replication) {
     constexpr std::string_view kOfBlocks = ".*.";
     if (const auto at = what.find(kOfBlocks); at != std::string::npos) what.erase(0, at + kOfBlocks.size());
-    const auto* cannot = std::get_if<plan::Cannot>(&standing);
-    const bool doesNotPay = std::holds_alternative<plan::DoesNotPay>(standing);
-    const std::string why = cannot ? cannot->why : doesNotPay ? "does not pay" : std::string(plan::kindOf(standing));
+    const auto* cannot = std::get_if<plan::Cannot>(&replication);
+    const bool doesNotPay = std::holds_alternative<plan::DoesNotPay>(replication);
+    const std::string why = cannot       ? cannot->why
+                            : doesNotPay ? "splitting does not pay"
+                                         : std::string(plan::kindOf(replication));
     auto known = std::find_if(byReason.begin(), byReason.end(), [&](const auto& other) { return other.first == why; });
     if (known == byReason.end()) known = byReason.insert(known, {why, {}});
     std::vector<std::string>& names = known->second;
@@ -72,7 +78,7 @@ std::string whatStaysWhole(const plan::Plan& plan) {
   };
   for (const plan::ReplicatedWork* work : plan::indivisibleHeads(plan.shares)) add(work->pattern, work->why);
   for (const plan::LayerPlan& layer : plan.layers) {
-    if (layer.axis == "replicated" && !layer.weight.empty()) add(solve::withoutIndices(layer.name), layer.standing);
+    if (layer.axis == "replicated" && !layer.weight.empty()) add(solve::withoutIndices(layer.name), layer.replication);
   }
   std::string text;
   for (const auto& [why, names] : byReason)
@@ -95,17 +101,19 @@ std::string rowOf(const QString& name) {
 constexpr std::string_view kTableHead =
     R"(# Published models on eight GPUs
 
-What Cleave plans of the published models in `tests/data/configs`, from their configurations alone: 8 ranks on
-NVIDIA H100 SXM5 80 GB (`h100`), batch 1, a sequence of 128 and its KV cache, the engine `optimal` without a
-memory budget. A step is one forward pass with its loss. Billions of parameters; what they are stored as, and so
-what they weigh, is the configuration's (`quantization_config`). *Layers split*: of those with weights, without
-those that are gathered right after the product. *What
-stays whole*: on every rank, and why; what does not pay to split costs more time, or saves no memory, for the
-1% of slack.
+Cleave's plans for the published models in `tests/data/configs`, made from their configurations: 8 ranks on
+NVIDIA H100 SXM5 80 GB (`h100`), batch 1, sequence 128 with its KV cache, the engine `optimal` without a
+memory budget.
 
-This table is written by `tst_published_models` (`CLEAVE_UPDATE_CASES=1`), and compared by it.
+- parameters: in billions. *Stored as* comes from the configuration (`quantization_config`) and sets the size of the weights.
+- layers split: of the layers with weights. A layer whose result is gathered right after the product does not count.
+- step: one forward pass with its loss.
+- replicated: layers that every rank has in full, with the reason. "Splitting does not pay" means that it takes more time,
+  or saves no memory within the slack of 1 %.
 
-| model | 10⁹ | stored as | layers split | a rank holds | fits 80 GB | step | what stays whole |
+`tst_published_models` compares this table with the plans. `CLEAVE_UPDATE_CASES=1` rewrites it.
+
+| model | parameters (10⁹) | stored as | layers split | per rank | fits 80 GB | step | replicated |
 |---|---|---|---|---|---|---|---|
 )";
 
@@ -131,8 +139,8 @@ class TestPublishedModels : public QObject {
     QCOMPARE(parametersOf(*model->aten).elements - buffers, counts.at(published).get<std::int64_t>());
   }
 
-  /// What quantized models have on the Hub, in files. DeepSeek's is for what transformers builds: 688.6 GB less the
-  /// multi-token layer (11.5 B parameters in float8 and two more tables of 0.93 B in bfloat16).
+  /// The file sizes of quantized models on the Hub. DeepSeek's is for the model that transformers builds: 688.6 GB less
+  /// the multi-token layer (11.5 B parameters in float8 and two more tables of 0.93 B in bfloat16).
   void isStoredInAsManyBytesAsPublished_data() {
     QTest::addColumn<double>("gigabytes");
     QTest::newRow("Llama-3.1-8B-AWQ-INT4") << 5.73;

@@ -1,10 +1,11 @@
-// A folder with packed weights: planned with the bytes that it has, and not run.
+// A folder with packed weights: Cleave plans it with its stored bytes, and does not run it.
 #include "base/json.h"
 #include "formats/safetensors.h"
-#include "pipeline/check_plan.h"
-#include "pipeline/describe_model.h"
-#include "pipeline/run.h"
-#include "pipeline/solve.h"
+#include "pipeline/run/run.h"
+#include "pipeline/solve/check_plan.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/describe_model.h"
+#include "pipeline/source/open.h"
 #include "tests/support/need.h"
 
 #include <nlohmann/json.hpp>
@@ -13,6 +14,8 @@
 #include <QTest>
 
 #include <fstream>
+#include "plan/build/unsplit_memory.h"
+#include "plan/file/plan_file.h"
 
 using namespace cleave;
 using nlohmann::json;
@@ -22,7 +25,7 @@ namespace {
 
 const fs::path kPlain = CLEAVE_SOURCE_DIR "/tests/data/families/llama";
 
-/// The tensors of a small model, each linear layer of its blocks in float8 with a scale.
+/// A small model. Each linear layer of its blocks is in float8 with a scale.
 struct Folder {
   QTemporaryDir folder;
   std::int64_t packedBytes = 0, plainBytes = 0;
@@ -89,13 +92,13 @@ class TestQuantized : public QObject {
     QCOMPARE(plan::unsplitMemory(*split).parameters, whole->memory.parameters);
   }
 
-  /// Less is read, so that a step is faster.
+  /// A step is faster because it reads fewer bytes.
   void readsPackedWeightsFaster() {
     const Folder folder;
     QVERIFY(planOf(folder.path(), 1)->cost.femtoseconds() < planOf(kPlain, 1)->cost.femtoseconds());
   }
 
-  /// The config alone says the same, where the file is as the method writes it.
+  /// The config alone gives the same bytes if the file has the format of its quantization method.
   void isPlannedAlikeWithoutItsFiles() {
     const Folder folder;
     const auto stored = planOf(folder.path(), 2);
@@ -117,7 +120,7 @@ class TestQuantized : public QObject {
     QVERIFY(check.holds());
   }
 
-  /// A file that says less than is stored is found out.
+  /// `check` finds a file with fewer bytes than the stored ones.
   void aPlanFileThatSaysOtherBytesDoesNotHold() {
     const Folder folder;
     json altered = json::parse(plan::toJson(*planOf(folder.path(), 2)));
@@ -127,7 +130,7 @@ class TestQuantized : public QObject {
     QVERIFY(!need(pipeline::checkPlan(altered.dump())).holds());
     *packed.begin() = std::int64_t{1} << 50;
     const auto refused = plan::planFromJson(altered.dump());
-    QVERIFY(!refused && refused.error().message.find("more than Cleave believes") != std::string::npos);
+    QVERIFY(!refused && refused.error().message.find("above the limit for this type") != std::string::npos);
     packed = {{"no.such.weight", 1}};
     QVERIFY(!plan::planFromJson(altered.dump()));
   }
@@ -139,14 +142,14 @@ class TestQuantized : public QObject {
       request.plan = planOf(folder.path(), 2);
       request.backend = launch::Backend::Gloo;
       request.skipWeights = skipsWeights;
-      request.rankProgram = "/nonexistent";  // none is started
+      request.rankProgram = "/nonexistent";  // the run does not start ranks
       const auto report = pipeline::runPlan(request, [](const launch::RankEvent&) {});
       QVERIFY(!report);
       QCOMPARE(report.error().code, ErrorCode::BadInput);
       QCOMPARE(report.error().message,
                folder.path().string() +
-                   " is quantized (fp8, 8 bit, one scale for each weight): Cleave plans it but "
-                   "does not run it; save it dequantized (model.dequantize() in transformers) and run that folder.");
+                   " is quantized (fp8, 8 bit, one scale for each weight). Cleave plans it but does not run it. Save "
+                   "it dequantized (model.dequantize() in transformers) and run that folder.");
     }
   }
 
@@ -158,7 +161,7 @@ class TestQuantized : public QObject {
     QCOMPARE(made.byDtype.size(), 2);
     for (const pipeline::ParameterCount& count : made.byDtype)
       QCOMPARE(count.bytes, count.kind == "f32" ? folder.plainBytes : folder.packedBytes);
-    QVERIFY(pipeline::toText(made).find("no: its weights are packed") != std::string::npos);
+    QVERIFY(pipeline::toText(made).find("no: the weights are packed") != std::string::npos);
   }
 };
 

@@ -1,5 +1,6 @@
-/// Reports of runs, read again: what was written comes back, and what is no report says so in one sentence.
-#include "pipeline/report_read.h"
+/// Reading reports of runs: fields survive a round trip, and an error for another file is one sentence.
+#include "pipeline/report/report.h"
+#include "pipeline/report/report_read.h"
 #include "tests/support/need.h"
 #include "tests/support/plan_fixture.h"
 
@@ -8,6 +9,7 @@
 #include <QTest>
 
 #include <cmath>
+#include "plan/build/plan_request.h"
 
 using namespace cleave;
 using namespace cleave::pipeline;
@@ -54,7 +56,7 @@ RunReport trainedReport() {
 
 std::string written() { return toJson(trainedReport(), *tinyPlan()); }
 
-/// What is said of a report in which one field is another value; "read": it is taken.
+/// The error for a report with one altered field; "read" if there is no error.
 std::string saidOf(const std::string& pointer, const Json& value) {
   Json json = Json::parse(written());
   json[Json::json_pointer(pointer)] = value;
@@ -112,8 +114,8 @@ class TestReportRead : public QObject {
     QVERIFY(!run.report.outcome.results[1]);
   }
 
-  /// JSON has no words for them.
-  void whatIsNoNumberIsReadAsSuch() {
+  /// JSON has no NaN and no infinity.
+  void readsNanAndInfinity() {
     RunReport report = trainedReport();
     report.steps[1].loss = std::nan("");
     report.outputs[0].maxAbs = HUGE_VAL;
@@ -130,7 +132,7 @@ class TestReportRead : public QObject {
     QTest::addColumn<QString>("phrase");
     QTest::newRow("another schema") << "/schema"
                                     << "\"cleave.plan/1\""
-                                    << "only a report of a run";
+                                    << "a report of a run";
     QTest::newRow("no schema") << "/schema"
                                << "7"
                                << "schema must be";
@@ -155,21 +157,21 @@ class TestReportRead : public QObject {
     QTest::newRow("a list for a number") << "/training/learning_rate"
                                          << "[1]"
                                          << "learning_rate must be";
-    QTest::newRow("an optimizer that there is not") << "/training/optimizer"
-                                                    << "\"magic\""
-                                                    << "\"magic\"";
-    QTest::newRow("a backend that there is not") << "/backend"
-                                                 << "\"mpi\""
-                                                 << "\"mpi\"";
-    QTest::newRow("endless time") << "/time/step_us"
-                                  << "1e300"
-                                  << "number of microseconds";
-    QTest::newRow("time before its beginning") << "/time/ranks/0/compute_us"
-                                               << "-1"
-                                               << "number of microseconds";
-    QTest::newRow("steps that are no list") << "/training/steps"
-                                            << "{}"
-                                            << "steps must be";
+    QTest::newRow("an unknown optimizer") << "/training/optimizer"
+                                          << "\"magic\""
+                                          << "\"magic\"";
+    QTest::newRow("an unknown backend") << "/backend"
+                                        << "\"mpi\""
+                                        << "\"mpi\"";
+    QTest::newRow("a time beyond the limit") << "/time/step_us"
+                                             << "1e300"
+                                             << "number of microseconds";
+    QTest::newRow("a negative time") << "/time/ranks/0/compute_us"
+                                     << "-1"
+                                     << "number of microseconds";
+    QTest::newRow("steps that are not a list") << "/training/steps"
+                                               << "{}"
+                                               << "steps must be";
     QTest::newRow("a verdict in words") << "/passed"
                                         << "\"yes\""
                                         << "passed must be";
@@ -186,8 +188,8 @@ class TestReportRead : public QObject {
     QVERIFY2(said.find("run.json") != std::string::npos, said.c_str());
   }
 
-  /// Newer programs may say more, older ones less.
-  void whatIsNotKnownIsPassedOver() {
+  /// Newer versions may write more fields, older ones fewer.
+  void ignoresUnknownFields() {
     QCOMPARE(saidOf("/later", Json::parse("{\"any\": [1, 2]}")), std::string("read"));
     QCOMPARE(saidOf("/memory/0/parts/0/name", "dreams"), std::string("read"));
     Json json = Json::parse(written());
@@ -198,7 +200,7 @@ class TestReportRead : public QObject {
     QVERIFY(run.plan.engine.empty());
   }
 
-  void whatIsCutShortIsRefused() {
+  void refusesTruncatedReports() {
     const std::string text = written();
     for (std::size_t length = 0; length < text.size(); length += 37) {
       const auto run = readReport(std::string_view(text).substr(0, length), "run.json");

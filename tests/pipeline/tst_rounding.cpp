@@ -1,5 +1,5 @@
-/// What rounding explains, and what it does not.
-#include "pipeline/rounding.h"
+/// The differences that rounding allows.
+#include "pipeline/compare/rounding.h"
 
 #include <QTest>
 
@@ -19,7 +19,7 @@ class TestRounding : public QObject {
     QCOMPARE(roundingUnit(graph::DType::BFloat16, launch::Backend::Gloo, 5), std::ldexp(1, -7));
   }
 
-  /// A tolerance without regard to size would refuse the first and pass the second.
+  /// A tolerance that ignores the size would refuse the first difference and accept the second.
   void whatIsAllowedFollowsTheSize() {
     const Rounding rounding{.unit = std::ldexp(1, -19)};
     QVERIFY(rounding.allowed(83, 30) > 2e-4);
@@ -33,14 +33,14 @@ class TestRounding : public QObject {
     QVERIFY(std::abs(single.allowed(5, 5) - 1e-2) < 1e-9);
   }
 
-  /// A padded vocabulary, scores behind a mask: they are no scale for the others.
-  void fillIsNoSize() {
+  /// Fill of a padded vocabulary or of masked scores does not count for the size of the tensor.
+  void fillDoesNotCountForTheSize() {
     for (const double fill : {-1e9, -3.4e38, 1e4}) {
       Magnitudes magnitudes;
       for (int i = 0; i < 64; ++i) magnitudes.add(i % 4 == 3 ? fill : 1 + i % 3);
       QVERIFY2(std::abs(magnitudes.size() - std::sqrt(14.0 / 3)) < 1e-9, qPrintable(QString::number(fill)));
     }
-    Magnitudes spread;  // no gap: all of it is data
+    Magnitudes spread;  // without a gap, all elements are data
     for (int i = 0; i < 40; ++i) spread.add(std::ldexp(1, i));
     QVERIFY(spread.size() > std::ldexp(1, 36));
     Magnitudes even;
@@ -48,8 +48,8 @@ class TestRounding : public QObject {
     QVERIFY(std::abs(even.size() - std::sqrt(25.0 / 3)) < 1e-9);
   }
 
-  /// One row of an expert that is chosen otherwise is no ruler for the rows that are not.
-  void jumpsAreNoRuler() {
+  /// If one row goes to another expert, its change does not count for the other rows.
+  void jumpsDoNotCountForTheRuler() {
     MoveFinder finder(std::ldexp(1, -19));
     const auto pass = [&](auto&& take) {
       for (int i = 0; i < 1000; ++i) take(1.0 + i * 1e-3, 1.0 + i * 1e-3 + (i < 20 ? 2 : 1e-6 * (i % 5)));
@@ -62,11 +62,11 @@ class TestRounding : public QObject {
     const Rounding rounding{.unit = std::ldexp(1, -19), .moves = moves, .elements = 1000};
     QVERIFY(rounding.allowed(1, 1) < 1e-4);
     QVERIFY(rounding.mayJump(3) && !rounding.mayJump(10));
-    QVERIFY(moves.mostJumps() >= 60 && moves.mostJumps() < 100);
-    QCOMPARE(Moves{}.mostJumps(), 0);
+    QVERIFY(moves.maxJumps() >= 60 && moves.maxJumps() < 100);
+    QCOMPARE(Moves{}.maxJumps(), 0);
   }
 
-  /// Of indices and conditions few move, and none by a little.
+  /// Few indices and conditions move, and each of these moves is a jump.
   void indicesJumpOrStay() {
     MoveFinder finder(0);
     const auto pass = [&](auto&& take) {
@@ -76,10 +76,10 @@ class TestRounding : public QObject {
     pass([&](double a, double b) { finder.measure(a, b); });
     QCOMPARE(finder.found().jumps, 1);
     QCOMPARE(finder.found().ruler, 0.0);
-    QCOMPARE(finder.found().mostJumps(), 10);
+    QCOMPARE(finder.found().maxJumps(), 10);
   }
 
-  /// Deep models in half precision move by per cents, and all elements alike: that is no jump.
+  /// In deep models in half precision, all elements move by some percent. These moves are not jumps.
   void noiseDoesNotJump() {
     MoveFinder finder(std::ldexp(1, -7));
     const auto pass = [&](auto&& take) {
@@ -91,7 +91,7 @@ class TestRounding : public QObject {
     QVERIFY(finder.found().ruler > 0.049);
   }
 
-  /// bfloat16 inside of a float32 model.
+  /// A float32 model that computes partly in bfloat16.
   void theCoarsestTypeOnTheWayCounts() {
     const auto graph = graph::parseGraph(
         "graph g\nroot M\nx: f32[4,8] = input\nw: f32[6,8] = parameter\nv: f32[4,8] = aten::relu(x)\n"

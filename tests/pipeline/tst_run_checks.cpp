@@ -1,9 +1,13 @@
-/// What is checked of a run, made to fail: ranks that are scripts do otherwise than their plan says in one thing each.
+/// The checks of a run. Scripts act as ranks, and each deviates from its plan in one point.
 #include "base/output_file.h"
-#include "pipeline/conduct.h"
-#include "pipeline/folder_check.h"
-#include "pipeline/run.h"
-#include "pipeline/solve.h"
+#include "pipeline/memory/memory_check.h"
+#include "pipeline/memory/predicted_memory.h"
+#include "pipeline/report/report.h"
+#include "pipeline/run/folder_check.h"
+#include "pipeline/run/run.h"
+#include "pipeline/run/run_audit.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
 
 #include <QRegularExpression>
 #include <QTemporaryDir>
@@ -12,6 +16,7 @@
 #include <algorithm>
 #include <fstream>
 #include <functional>
+#include "plan/build/unsplit_memory.h"
 
 using namespace cleave;
 using protocol::CollectiveDone;
@@ -25,7 +30,7 @@ T need(Result<T> result) {
   return std::move(*result);
 }
 
-/// What a rank says of itself.
+/// The messages of a rank.
 struct Report {
   std::vector<CollectiveDone> collectives;
   RankResult result;
@@ -36,9 +41,9 @@ struct Report {
     return text + protocol::encode(result);
   }
 };
-using Lie = std::function<void(Report&)>;
+using Fault = std::function<void(Report&)>;
 
-Report honest(const plan::Plan& plan, int rank) {
+Report reportAsPlanned(const plan::Plan& plan, int rank) {
   Report report;
   for (const plan::CollectivePlan& planned : plan.collectives) {
     const auto index = static_cast<std::int32_t>(report.collectives.size());
@@ -55,7 +60,7 @@ Report honest(const plan::Plan& plan, int rank) {
 
 }  // namespace
 
-Q_DECLARE_METATYPE(Lie)
+Q_DECLARE_METATYPE(Fault)
 
 class RunChecksTest : public QObject {
   Q_OBJECT
@@ -66,12 +71,12 @@ class RunChecksTest : public QObject {
     return std::filesystem::path(m_folder.path().toStdString()) / name;
   }
 
-  /// A run whose rank 1 lies.
-  Result<pipeline::RunReport> scripted(std::shared_ptr<const plan::Plan> plan, const Lie& lie,
+  /// A run in which rank 1 reports a fault.
+  Result<pipeline::RunReport> scripted(std::shared_ptr<const plan::Plan> plan, const Fault& fault,
                                        bool ignoreMemory = false, bool compareUnsplit = false) {
     for (int rank = 0; rank < plan->ranks; ++rank) {
-      Report report = honest(*m_plan, rank);
-      if (rank == 1) lie(report);
+      Report report = reportAsPlanned(*m_plan, rank);
+      if (rank == 1) fault(report);
       if (!writeFile(path("lines.") += std::to_string(rank), report.lines(rank))) qFatal("no file");
     }
     pipeline::RunRequest request;
@@ -96,8 +101,8 @@ class RunChecksTest : public QObject {
     std::filesystem::permissions(path("rank.sh"), std::filesystem::perms::owner_all);
   }
 
-  /// Each micro-batch forward and backward, the sums at the end, and the norm: what a rank leaves out or does twice is
-  /// seen.
+  /// A missing or repeated collective is found in each part of a step: micro-batches forward and backward, the sums at
+  /// the end, and the norm.
   void trainingIsCheckedCollectiveByCollective() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
     pipeline::SolveOptions options;
@@ -121,7 +126,7 @@ class RunChecksTest : public QObject {
     step.insert(step.end(), sums.begin(), sums.end());
     step.push_back({rules::CollectiveKind::AllReduce, 8});
     const auto violationsOf = [&](std::size_t leftOut) {
-      pipeline::Conduct conduct(*plan, false, training);
+      pipeline::RunAudit audit(*plan, false, training);
       launch::RunOutcome outcome;
       for (int rank = 0; rank < plan->ranks; ++rank) {
         protocol::RankResult result;
@@ -132,11 +137,11 @@ class RunChecksTest : public QObject {
           ++(done.kind == rules::CollectiveKind::AllReduce   ? result.allReduce
              : done.kind == rules::CollectiveKind::AllGather ? result.allGather
                                                              : result.reduceScatter);
-          conduct.observe({rank, CollectiveDone{index++, std::string(rules::toText(done.kind)), done.bytes, 1}, {}});
+          audit.observe({rank, CollectiveDone{index++, std::string(rules::toText(done.kind)), done.bytes, 1}, {}});
         }
         outcome.results.push_back(result);
       }
-      return conduct.violations(outcome);
+      return audit.violations(outcome);
     };
     QCOMPARE(violationsOf(2 * step.size()), std::vector<std::string>());
     for (const std::size_t leftOut : {std::size_t{0}, plan->collectives.size(), step.size() - 1, 2 * step.size() - 1}) {
@@ -146,21 +151,21 @@ class RunChecksTest : public QObject {
   }
 
   void aRankThatDoesOtherwiseThanPlannedFailsTheRun_data() {
-    QTest::addColumn<Lie>("lie");
-    QTest::addColumn<QString>("violation");  // a regular expression; empty: none
-    const auto row = [](const char* name, Lie lie, const char* violation) {
-      QTest::newRow(name) << lie << QString(violation);
+    QTest::addColumn<Fault>("fault");
+    QTest::addColumn<QString>("violation");  // a regular expression; empty: no violation
+    const auto row = [](const char* name, Fault fault, const char* violation) {
+      QTest::newRow(name) << fault << QString(violation);
     };
     row(
         "as planned", [](Report&) {}, "");
     row(
         "another kind",
         [](Report& r) { r.collectives[2].kind = r.collectives[2].kind == "all_reduce" ? "all_gather" : "all_reduce"; },
-        "^Rank 1 executed all_\\w+ of \\d+ bytes as collective 3 where the plan has \\w+ of \\d+ bytes \\(after "
+        "^Rank 1 executed all_\\w+ of \\d+ bytes as collective 3, but the plan has \\w+ of \\d+ bytes \\(after "
         "\\w+\\)\\.$");
     row(
         "other bytes", [](Report& r) { r.collectives[0].bytes -= 4; },
-        "^Rank 1 executed \\w+ of \\d+ bytes as collective 1 where the plan has");
+        "^Rank 1 executed \\w+ of \\d+ bytes as collective 1, but the plan has");
     row(
         "another order",
         [](Report& r) {
@@ -169,19 +174,19 @@ class RunChecksTest : public QObject {
           std::swap(r.collectives[0].kind, other->kind);
           std::swap(r.collectives[0].bytes, other->bytes);
         },
-        "^Rank 1 executed \\w+ of \\d+ bytes as collective 1 where the plan has");
+        "^Rank 1 executed \\w+ of \\d+ bytes as collective 1, but the plan has");
     row(
         "one too few", [](Report& r) { r.collectives.pop_back(); },
-        "^Rank 1 reported \\d+ collectives and the plan has \\d+\\.$");
+        "^Rank 1 reported \\d+ collectives, but the plan has \\d+\\.$");
     row(
         "one too many", [](Report& r) { r.collectives.push_back(r.collectives.back()); },
-        "^Rank 1 reported \\d+ collectives and the plan has \\d+\\.$");
+        "^Rank 1 reported \\d+ collectives, but the plan has \\d+\\.$");
     row(
         "other counts", [](Report& r) { ++r.result.allGather; },
-        "^Rank 1 counted \\d+ × all_gather and the plan has \\d+\\.$");
+        "^Rank 1 counted \\d+ × all_gather, but the plan has \\d+\\.$");
     row(
         "bytes not read", [](Report& r) { r.result.bytesRead = r.result.shardBytes -= 1; },
-        "^Rank 1 read \\d+ bytes of weights and its part of the shard map has");
+        "^Rank 1 read \\d+ bytes of weights, but its part of the shard map has");
     row(
         "bytes read twice", [](Report& r) { r.result.bytesRead = r.result.shardBytes *= 2; },
         "^Rank 1 read \\d+ bytes");
@@ -190,9 +195,9 @@ class RunChecksTest : public QObject {
         "^Rank 1 allocated 67108864 bytes at once");
   }
   void aRankThatDoesOtherwiseThanPlannedFailsTheRun() {
-    QFETCH(Lie, lie);
+    QFETCH(Fault, fault);
     QFETCH(QString, violation);
-    const auto report = need(scripted(m_plan, lie));
+    const auto report = need(scripted(m_plan, fault));
     QVERIFY2(report.outcome.succeeded, report.outcome.firstFailure ? report.outcome.firstFailure->what.c_str() : "");
     QCOMPARE(report.violations.size(), violation.isEmpty() ? 0u : 1u);
     QVERIFY(report.verdict == (violation.isEmpty() ? pipeline::RunVerdict::NotChecked : pipeline::RunVerdict::Failed));
@@ -214,23 +219,23 @@ class RunChecksTest : public QObject {
     const auto refused = scripted(huge, [](Report&) {});
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
-    QVERIFY2(refused.error().message.starts_with("2 ranks are predicted to hold 2.00 PiB of memory together (each 1.00 "
-                                                 "PiB of the program and 120 MiB of LibTorch, "),
+    QVERIFY2(refused.error().message.starts_with("2 ranks need a predicted 2.00 PiB of memory (per rank 1.00 PiB for "
+                                                 "the program and 120 MiB for LibTorch, "),
              refused.error().message.c_str());
-    QVERIFY2(refused.error().message.ends_with(" are free here."), refused.error().message.c_str());
+    QVERIFY2(refused.error().message.ends_with(" free."), refused.error().message.c_str());
     QVERIFY(pipeline::checkUnsplitMemory(*m_plan).fits());
-    const auto insisted = need(scripted(
+    const auto forced = need(scripted(
         huge, [](Report&) {}, true));
-    QVERIFY(insisted.outcome.succeeded);
-    QCOMPARE(insisted.notes.size(), std::size_t(2));  // the backend, and what was insisted on
+    QVERIFY(forced.outcome.succeeded);
+    QCOMPARE(forced.notes.size(), std::size_t(2));  // about the backend and the memory
   }
 
-  /// As downloads and savers do it, and as an editor does.
-  void aModelThatBecomesAnotherIsNoticed_data() {
+  /// Downloads and savers replace a file; an editor writes to it.
+  void aChangedModelIsNoticed_data() {
     QTest::addColumn<QString>("how");
     for (const char* how : {"replaced", "written to", "removed", "left alone"}) QTest::newRow(how) << QString(how);
   }
-  void aModelThatBecomesAnotherIsNoticed() {
+  void aChangedModelIsNoticed() {
     QFETCH(QString, how);
     QTemporaryDir folder;
     fs::copy(CLEAVE_TEST_DATA "/models/llama", folder.path().toStdString(),
@@ -254,11 +259,11 @@ class RunChecksTest : public QObject {
     QCOMPARE(unchanged.has_value(), how == "left alone");
     if (unchanged) return;
     QCOMPARE(unchanged.error().code, ErrorCode::BadInput);
-    QVERIFY2(unchanged.error().message.starts_with(weights.string() + " is another file than when the run began"),
+    QVERIFY2(unchanged.error().message.starts_with(weights.string() + " changed during the run"),
              unchanged.error().message.c_str());
   }
 
-  /// A plan for training is for forward passes too, which keep nothing for later.
+  /// A plan for training can also run forward passes, which save no activations.
   void aPassNeedsLessThanAStep() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
     pipeline::SolveOptions options;
@@ -276,7 +281,7 @@ class RunChecksTest : public QObject {
     QVERIFY(pipeline::checkUnsplitMemory(*plan, step).needed > pipeline::checkUnsplitMemory(*plan, pass).needed);
   }
 
-  /// Else its ranks would stop in the middle, or compute what nothing equals.
+  /// Otherwise the ranks would fail during the run, or compute other values.
   void aPlanWhoseFolderHoldsAnotherModelIsNotStarted() {
     plan::Plan other = *m_plan;
     other.model.source = CLEAVE_TEST_DATA "/models/qwen2";
@@ -285,12 +290,12 @@ class RunChecksTest : public QObject {
           std::make_shared<const plan::Plan>(other), [](Report&) {}, false, compareUnsplit);
       QVERIFY(!report);
       QCOMPARE(report.error().code, ErrorCode::BadInput);
-      QVERIFY2(report.error().message.find("is not the one that was planned: ") != std::string::npos,
+      QVERIFY2(report.error().message.find("is not the planned one: ") != std::string::npos,
                report.error().message.c_str());
     }
   }
 
-  /// The figure is that of the plan for one rank, made as the unsplit run makes it.
+  /// The prediction for the unsplit run equals that of the plan for one rank.
   void theUnsplitRunHoldsTheModelWhole() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
     pipeline::SolveOptions options;
@@ -300,10 +305,10 @@ class RunChecksTest : public QObject {
     QVERIFY(whole->memory.parameters > m_plan->memory.parameters);
   }
 
-  /// Ranks that fit are not started when what they are to be compared with does not.
+  /// Ranks that fit do not start if the unsplit run for the comparison does not fit.
   void anUnsplitRunThatDoesNotFitIsNotStarted() {
     auto wide = std::make_shared<plan::Plan>(*m_plan);
-    wide->parameters.front().type.shape = {std::int64_t(1) << 48};  // whole; a rank's part is as small as before
+    wide->parameters.front().type.shape = {std::int64_t(1) << 48};  // the full shape; the part per rank stays small
     QVERIFY(pipeline::checkMemory(*wide, launch::Backend::Gloo).fits());
     const auto check = pipeline::checkUnsplitMemory(*wide);
     QVERIFY(!check.fits());
@@ -313,10 +318,10 @@ class RunChecksTest : public QObject {
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::Environment);
     QVERIFY2(
-        refused.error().message.starts_with("The unsplit run that the ranks are compared with is predicted to hold "
-                                            "1.00 PiB of memory (1.00 PiB of the program, 192 MiB of LibTorch), and "),
+        refused.error().message.starts_with("The unsplit run for the comparison needs a predicted 1.00 PiB of memory "
+                                            "(1.00 PiB for the program, 192 MiB for LibTorch), and "),
         refused.error().message.c_str());
-    const auto unchecked = need(scripted(wide, [](Report&) {}));  // compared with nothing
+    const auto unchecked = need(scripted(wide, [](Report&) {}));  // without a comparison
     QVERIFY(unchecked.outcome.succeeded);
   }
 };

@@ -1,8 +1,9 @@
-/// Shapes of one model on the same weights: how they are planned, and what is said of ranks that loaded them again.
+/// Shapes of one model on the same weights: their plans, and the reports about ranks that loaded weights again.
 #include "base/output_file.h"
-#include "pipeline/plan_again.h"
-#include "pipeline/run_shapes.h"
-#include "pipeline/solve.h"
+#include "libtorch/capture/capture.h"
+#include "pipeline/run/run_shapes.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -30,7 +31,7 @@ Result<OpenedModel> openAt(const char* name, std::int64_t batch, std::int64_t se
   return pipeline::openModel(std::string(CLEAVE_TEST_DATA "/families/") + name, options);
 }
 
-/// Plans of shapes whose first is 2x16 on two ranks.
+/// Plans of several shapes on two ranks; the first shape is 2x16.
 struct Planned {
   explicit Planned(bool padsToPlanned, const char* name = "llama")
       : planner({[name](std::int64_t batch, std::int64_t sequence) { return openAt(name, batch, sequence); }, 1,
@@ -45,11 +46,11 @@ struct Planned {
   ShapeRun first;
 };
 
-/// How two shapes of a rank end.
+/// The last reports of a rank for two shapes.
 struct Ends {
   ProgramDone first, second;
 };
-using Lie = std::function<void(Ends&)>;
+using Fault = std::function<void(Ends&)>;
 
 std::string linesOf(const plan::Plan& plan, const ProgramDone& done) {
   std::string text;
@@ -72,7 +73,7 @@ ProgramDone doneAsPlanned(const plan::Plan& plan, std::int32_t index, std::int64
 
 }  // namespace
 
-Q_DECLARE_METATYPE(Lie)
+Q_DECLARE_METATYPE(Fault)
 
 class TestRunShapes : public QObject {
   Q_OBJECT
@@ -82,12 +83,12 @@ class TestRunShapes : public QObject {
     return std::filesystem::path(m_folder.path().toStdString()) / name;
   }
 
-  /// Ranks that are scripts; rank 1 lies.
-  Result<std::vector<pipeline::RunReport>> scripted(const ShapeRun& first, const ShapeRun& second, const Lie& lie) {
+  /// Runs scripts as ranks; rank 1 reports a fault.
+  Result<std::vector<pipeline::RunReport>> scripted(const ShapeRun& first, const ShapeRun& second, const Fault& fault) {
     for (int rank = 0; rank < 2; ++rank) {
       Ends ends{doneAsPlanned(*first.plan, 0, program::shardBytes(first.plan->parameters, rank)),
                 doneAsPlanned(*second.plan, 1, 0)};
-      if (rank == 1) lie(ends);
+      if (rank == 1) fault(ends);
       const std::string text = protocol::encode(protocol::Hello{protocol::kProtocolVersion, rank, 1, "cpu"}) +
                                linesOf(*first.plan, ends.first) + linesOf(*second.plan, ends.second) +
                                protocol::encode(ends.second.result);
@@ -124,7 +125,7 @@ class TestRunShapes : public QObject {
     QVERIFY(split > 10);
     QVERIFY(needed(planned.planner.next(1, 40)).plan == longer.plan);
     QVERIFY(needed(planned.planner.next(2, 16)).plan == planned.first.plan);
-    // A smaller one has a plan of its own where nobody asks for padding.
+    // Without padding, a smaller shape has its own plan.
     QVERIFY(needed(planned.planner.next(1, 8)).plan != planned.first.plan);
   }
 
@@ -140,15 +141,15 @@ class TestRunShapes : public QObject {
     QVERIFY(!needed(planned.planner.next(2, 33)).isPadded);  // no plan has that many rows and positions
   }
 
-  void doesNotPadWhatPaddingWouldChange_data() {
+  void refusesPaddingThatChangesResults_data() {
     QTest::addColumn<QString>("model");
     QTest::addColumn<QString>("why");
     QTest::newRow("every token sees all others") << "bert-no-mask"
-                                                 << "every token of BertForMaskedLM sees all others";
+                                                 << "each token of BertForMaskedLM attends to all tokens";
     QTest::newRow("both ways") << "gemma3_text-both-ways"
-                               << "sees all others";
+                               << "attends to all tokens";
   }
-  void doesNotPadWhatPaddingWouldChange() {
+  void refusesPaddingThatChangesResults() {
     QFETCH(QString, model);
     QFETCH(QString, why);
     const QByteArray name = model.toUtf8();
@@ -159,34 +160,34 @@ class TestRunShapes : public QObject {
     QVERIFY2(refused.error().message.find(why.toStdString()) != std::string::npos, refused.error().message.c_str());
   }
 
-  void saysWhatWasLoadedAgain_data() {
-    QTest::addColumn<Lie>("lie");
+  void reportsWeightsThatWereLoadedAgain_data() {
+    QTest::addColumn<Fault>("fault");
     QTest::addColumn<QString>("violation");
-    const auto row = [](const char* name, Lie lie, const char* violation) {
-      QTest::newRow(name) << lie << QString(violation);
+    const auto row = [](const char* name, Fault fault, const char* violation) {
+      QTest::newRow(name) << fault << QString(violation);
     };
     row(
         "nothing", [](Ends&) {}, "");
     row(
         "bytes", [](Ends& ends) { ends.second.result.bytesRead = 8; },
-        "Rank 1 read 8 bytes of weights and its part of the shard map has 0.");
+        "Rank 1 read 8 bytes of weights, but its part of the shard map has 0.");
     row(
         "storages", [](Ends& ends) { ends.second.storages = "0123456789abcdee"; },
-        "Rank 1 has the parameters of this shape elsewhere in memory than those of the first.");
+        "Rank 1 has the parameters of this shape at other addresses than those of the first.");
     row(
         "no storages",
         [](Ends& ends) {
           ends.first.storages.clear();
           ends.second.storages.clear();
         },
-        "Rank 1 has the parameters of this shape elsewhere in memory than those of the first.");
+        "Rank 1 has the parameters of this shape at other addresses than those of the first.");
   }
-  void saysWhatWasLoadedAgain() {
-    QFETCH(Lie, lie);
+  void reportsWeightsThatWereLoadedAgain() {
+    QFETCH(Fault, fault);
     QFETCH(QString, violation);
     Planned planned(/*padsToPlanned=*/false);
     const ShapeRun second = needed(planned.planner.next(1, 24));
-    const auto reports = needed(scripted(planned.first, second, lie));
+    const auto reports = needed(scripted(planned.first, second, fault));
     QCOMPARE(reports.size(), std::size_t(2));
     QVERIFY(reports[0].violations.empty());
     if (violation.isEmpty()) {

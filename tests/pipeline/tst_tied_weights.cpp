@@ -1,6 +1,6 @@
-// A checkpoint that has a tied matrix under both of its names.
+// Checkpoints that have a tied matrix under both of its names.
 #include "base/json.h"
-#include "pipeline/open.h"
+#include "pipeline/source/open.h"
 #include "tests/support/need.h"
 
 #include <nlohmann/json.hpp>
@@ -29,7 +29,7 @@ class TestTiedWeights : public QObject {
  private slots:
   void equalMatricesAreOne() { QVERIFY(opened(kFamilies / "gpt2-published")); }
 
-  /// transformers computes with both then, whatever the config says.
+  /// transformers computes with both matrices then, and ignores the config.
   void anotherMatrixForTheHeadIsRefused() {
     const QTemporaryDir folder;
     const fs::path path = folder.path().toStdString();
@@ -41,7 +41,7 @@ class TestTiedWeights : public QObject {
     QVERIFY(!model);
     const QString said = QString::fromStdString(model.error().message);
     QVERIFY2(said.contains("ties \"lm_head.weight\" to \"model.embed_tokens.weight\"") &&
-                 said.contains("set tie_word_embeddings to false"),
+                 said.contains("Set tie_word_embeddings to false"),
              qPrintable(said));
     config["tie_word_embeddings"] = false;
     std::ofstream(path / "config.json") << config.dump();

@@ -1,6 +1,5 @@
-/// What ranks say they did when, made into lanes: who waits for whom, what does not fit, and the file for trace
-/// viewers. No rank runs.
-#include "pipeline/timeline.h"
+/// Timelines from the recorded times of ranks: waiting, inconsistent times, and sums of lanes. No rank runs.
+#include "pipeline/report/timeline.h"
 #include "tests/support/need.h"
 #include "tests/support/seeds.h"
 
@@ -37,13 +36,13 @@ Span sum(int number, std::int64_t begin, std::int64_t end, int ranks = 2, std::i
           .stride = stride};
 }
 
-struct Told {
+struct RankTimes {
   std::vector<Span> spans;
   std::int64_t startNs = 1'000'000, meetingNs = 0;
   std::string clock = "one host";
 };
 
-Result<Timeline> timelineOf(const std::vector<Told>& ranks, std::size_t spansInLine = 3) {
+Result<Timeline> timelineOf(const std::vector<RankTimes>& ranks, std::size_t spansInLine = 3) {
   TimelineCollector collector(static_cast<int>(ranks.size()));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     StepTimes times{
@@ -59,13 +58,13 @@ Result<Timeline> timelineOf(const std::vector<Told>& ranks, std::size_t spansInL
   return collector.timeline(tenNodes());
 }
 
-Timeline made(const std::vector<Told>& ranks) {
+Timeline made(const std::vector<RankTimes>& ranks) {
   auto timeline = timelineOf(ranks);
   if (!timeline) qFatal("%s", timeline.error().message.c_str());
   return *std::move(timeline);
 }
 
-std::string refusal(const std::vector<Told>& ranks) {
+std::string refusal(const std::vector<RankTimes>& ranks) {
   const auto timeline = timelineOf(ranks);
   return timeline ? "none" : timeline.error().message;
 }
@@ -117,31 +116,31 @@ class TestTimeline : public QObject {
     QCOMPARE(far.sums[1].waiting, 100);
   }
 
-  void otherHostsAreLaidWhereAllHadMet() {
+  void clocksOfHostsAreAlignedAtTheBarrier() {
     const Timeline timeline =
         made({{{sum(1, 0, 100)}, 5'000, 4'000, "here"}, {{sum(1, 0, 60)}, 90'040, 89'000, "there"}});
     QVERIFY(!timeline.isOneClock);
     QCOMPARE(timeline.lanes[1].front().beginNs, 40);
     QCOMPARE(timeline.sums[0].waiting, 40);
-    // On one host the clock itself says it, whatever either noted of the meeting.
+    // Ranks of one host share a clock, so their times at the barrier do not count.
     QCOMPARE(made({{{sum(1, 0, 100)}, 5'000, 4'000}, {{sum(1, 0, 60)}, 5'030, 3'000}}).sums[0].waiting, 30);
   }
 
-  void nothingIsMadeOfNothing() { QVERIFY(made({{}, {}}).isEmpty()); }
+  void noSpansMakeNoTimeline() { QVERIFY(made({{}, {}}).isEmpty()); }
 
-  void whatDoesNotFitIsRefused() {
-    QVERIFY(refusal({{{node(1, 0, 100), node(2, 50, 120)}}}).find("rank 0 tells of its time does not fit") !=
+  void inconsistentTimesAreRefused() {
+    QVERIFY(refusal({{{node(1, 0, 100), node(2, 50, 120)}}}).find("The times of rank 0 are inconsistent") !=
             std::string::npos);
-    QVERIFY(refusal({{{node(77, 0, 100)}}}).find("a node that the program does not have") != std::string::npos);
-    QVERIFY(refusal({{{sum(1, 0, 10)}}, {{sum(1, 0, 10, 2, 128)}}}).find("others do not take part") !=
+    QVERIFY(refusal({{{node(77, 0, 100)}}}).find("the program lacks a node") != std::string::npos);
+    QVERIFY(refusal({{{sum(1, 0, 10)}}, {{sum(1, 0, 10, 2, 128)}}}).find("differs from that of other ranks") !=
             std::string::npos);
-    QVERIFY(refusal({{{sum(1, 0, 10)}}, {}}).find("others do not take part") != std::string::npos);
+    QVERIFY(refusal({{{sum(1, 0, 10)}}, {}}).find("differs from that of other ranks") != std::string::npos);
     TimelineCollector collector(1);
     collector.observe({0, StepTimes{"here", 0, 0, 0, 2, {node(1, 0, 1)}}, {}});
-    QVERIFY(!collector.timeline(tenNodes()));  // half of it is missing
+    QVERIFY(!collector.timeline(tenNodes()));  // half of the spans are missing
   }
 
-  /// Random steps: whatever happens, a lane's pieces follow each other and add up, and waiting is what it must be.
+  /// In random steps, the stretches of a lane are in order, their sums are right, and all waiting has a cause.
   void lanesAddUp() {
     for (const std::uint64_t seed : test::Seeds(300)) {
       std::mt19937_64 random(seed);
@@ -150,27 +149,27 @@ class TestTimeline : public QObject {
       };
       const int ranks = 1 + static_cast<int>(below(4));
       const auto steps = static_cast<int>(below(12));
-      std::vector<Told> told(static_cast<std::size_t>(ranks));
-      std::vector<std::int64_t> at(told.size());
+      std::vector<RankTimes> recorded(static_cast<std::size_t>(ranks));
+      std::vector<std::int64_t> at(recorded.size());
       for (int step = 0; step < steps; ++step) {
         const bool hasSum = below(2) == 0;
         std::int64_t last = 0;
-        std::vector<std::int64_t> begin(told.size());
-        for (std::size_t rank = 0; rank < told.size(); ++rank) {
+        std::vector<std::int64_t> begin(recorded.size());
+        for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
           begin[rank] = at[rank] + below(20);
           at[rank] = begin[rank] + below(50);
           last = std::max(last, at[rank]);
         }
-        for (std::size_t rank = 0; rank < told.size(); ++rank) {
+        for (std::size_t rank = 0; rank < recorded.size(); ++rank) {
           const std::int64_t come = at[rank];
           if (hasSum) at[rank] = last + below(30);
           const std::int64_t left = at[rank];
           at[rank] += below(5);
-          told[rank].spans.push_back(node(step % 10, begin[rank], at[rank]));
-          if (hasSum) told[rank].spans.push_back(sum(step % 10, come, left, ranks));
+          recorded[rank].spans.push_back(node(step % 10, begin[rank], at[rank]));
+          if (hasSum) recorded[rank].spans.push_back(sum(step % 10, come, left, ranks));
         }
       }
-      const Timeline timeline = made(told);
+      const Timeline timeline = made(recorded);
       for (std::size_t rank = 0; rank < timeline.lanes.size(); ++rank) {
         std::int64_t before = 0, compute = 0, waiting = 0, collective = 0;
         for (const Stretch& stretch : timeline.lanes[rank]) {

@@ -1,5 +1,5 @@
 #include "libtorch/capture/normalise.h"
-#include "pipeline/evaluate_rule.h"
+#include "pipeline/solve/evaluate_rule.h"
 #include "rules/rule.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -15,7 +15,7 @@ std::string nameOf(const c10::OperatorName& name) {
   return name.overload_name.empty() ? name.name : name.name + '.' + name.overload_name;
 }
 
-/// Every operator of LibTorch's that copies a view.
+/// All operators of LibTorch that copy a view.
 std::vector<c10::OperatorHandle> viewCopies() {
   std::vector<c10::OperatorHandle> found;
   for (const c10::OperatorName& name : c10::Dispatcher::singleton().getAllOpNames()) {
@@ -25,7 +25,7 @@ std::vector<c10::OperatorHandle> viewCopies() {
   return found;
 }
 
-/// What stands behind the tensor [4, 4, 4] in a call.
+/// The arguments after the tensor [4, 4, 4] in a call.
 const std::map<std::string, std::string>& argumentsOf() {
   static const std::map<std::string, std::string> kArguments{
       {"aten::_reshape_alias_copy", ",[4,16],[16,1]"},
@@ -62,7 +62,7 @@ std::string answer(const std::string& op, const std::string& placement, const st
 
 }  // namespace
 
-/// Copying views are their views: in graphs, and where a rule is asked for.
+/// Operators that copy a view are treated as the view, in graphs and in rules.
 class TestViewCopies : public QObject {
   Q_OBJECT
  private slots:
@@ -71,7 +71,7 @@ class TestViewCopies : public QObject {
     for (const auto& copy : viewCopies()) {
       const std::string op = nameOf(copy.operator_name());
       const auto view = torch_capture::viewOf(op);
-      if (!view) continue;  // without a view of the same arguments there is nothing to say
+      if (!view) continue;  // no view has the same arguments
       ++named;
       const auto dot = view->find('.');
       const auto handle = c10::Dispatcher::singleton().findSchema(
@@ -86,13 +86,13 @@ class TestViewCopies : public QObject {
     QVERIFY2(named > 15, fmt::format("{} named", named).c_str());
   }
 
-  void othersAreNone_data() {
+  void othersHaveNoView_data() {
     QTest::addColumn<QString>("op");
     for (const char* op : {"aten::_to_copy", "aten::index_copy", "aten::copy", "aten::slice.Tensor", "aten::relu",
                            "aten::no_copy", "_copy", ""})
       QTest::newRow(op) << op;
   }
-  void othersAreNone() {
+  void othersHaveNoView() {
     QFETCH(QString, op);
     QVERIFY(!torch_capture::viewOf(op.toStdString()));
   }
@@ -104,7 +104,7 @@ class TestViewCopies : public QObject {
       const auto view = torch_capture::viewOf(op);
       if (!view || !rules::hasRule(*view)) continue;
       asked.insert(op);
-      if (op == "aten::t_copy") continue;  // of matrices only
+      if (op == "aten::t_copy") continue;  // for matrices only
       const auto known = argumentsOf().find(op);
       QVERIFY2(known != argumentsOf().end(), fmt::format("{} has a rule but no example here", op).c_str());
       for (const char* placement : {"R", "S(0)", "S(1)", "S(2)", "S(1,x2)"}) {

@@ -1,8 +1,11 @@
-// What is offered where no plan fits the memory of a rank: each offer applied brings what it says, and what is not
-// offered is told apart. Which models: tests/support/seeds.h.
+// Offers if no plan fits the memory of a rank: each offer leads to the plan that it promises, and other changes are
+// listed as too large or unknown. tests/support/seeds.h determines the models.
 #include "base/quantities.h"
-#include "pipeline/plan_flags.h"
-#include "pipeline/what_fits.h"
+#include "pipeline/session/plan_flags.h"
+#include "pipeline/solve/over_budget.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/solve/what_fits.h"
+#include "pipeline/source/open.h"
 #include "solve/explain/remedy.h"
 #include "tests/support/need.h"
 #include "tests/support/seeds.h"
@@ -74,7 +77,7 @@ SolveOptions on(int ranks) {
   return options;
 }
 
-/// A question that the budget leaves without a plan.
+/// A model, and a solve for which the budget leaves no plan.
 struct Asked {
   std::shared_ptr<const Model> model;
   std::shared_ptr<const Solved> solved;
@@ -86,7 +89,7 @@ Asked ask(const std::string& folder, const torch_capture::CaptureOptions& captur
   return asked;
 }
 
-/// With a budget that is `percent` of what the fastest plan needs.
+/// With a budget of `percent` of the memory of the fastest plan.
 Asked askWithin(const std::string& folder, const torch_capture::CaptureOptions& capture, SolveOptions options,
                 std::int64_t percent) {
   Asked asked = ask(folder, capture, options);
@@ -109,7 +112,7 @@ const Fit* fitNamed(const Fits& fits, std::string_view start) {
   return nullptr;
 }
 
-/// The flags of the question with those of the offer in their place, as the command line reads them.
+/// The flags of the solve, replaced by those of the offer, as the command line reads them.
 PlanFlags withFlags(const std::string& folder, const Asked& asked, const std::string& flags) {
   std::vector<std::string> words =
       PlanFlags::of(folder, captureOptionsOf(asked.model->info), asked.solved->options).arguments();
@@ -123,12 +126,12 @@ PlanFlags withFlags(const std::string& folder, const Asked& asked, const std::st
   PlanFlags read;
   CLI::App command;
   read.addTo(command);
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
   command.parse(words);
   return read;
 }
 
-/// Empty when the offer brings what it says; else what it brings.
+/// Empty if the offer leads to the plan that it promises; otherwise the difference.
 std::string wrongAbout(const std::string& folder, const Asked& asked, const Fit& fit) {
   const std::string text = fit.change + ": ";
   const auto model = openModel(folder, fit.capture);
@@ -137,10 +140,10 @@ std::string wrongAbout(const std::string& folder, const Asked& asked, const Fit&
   if (!solved) return text + solved.error().message;
   const auto plan = planModel(*model, *solved);
   if (!plan) return text + plan.error().message;
-  const plan::Plan& brought = **plan;
-  if (brought.cost.bytes() > fit.options.cost.budgetBytes()) return text + "the plan is over the budget";
-  if (brought.cost.bytes() != fit.rankBytes || brought.cost.femtoseconds() != fit.femtoseconds)
-    return text + fmt::format("it needs {} B", brought.cost.bytes());
+  const plan::Plan& found = **plan;
+  if (found.cost.bytes() > fit.options.cost.budgetBytes()) return text + "the plan is over the budget";
+  if (found.cost.bytes() != fit.rankBytes || found.cost.femtoseconds() != fit.femtoseconds)
+    return text + fmt::format("it needs {} B", found.cost.bytes());
   const auto typed = planModel(withFlags(folder, asked, fit.flags), false, {});
   if (!typed) return text + typed.error().message;
   if (!typed->plan) return text + fit.flags + ": " + typed->planError.message;
@@ -149,7 +152,7 @@ std::string wrongAbout(const std::string& folder, const Asked& asked, const Fit&
   return isSame ? std::string() : text + fit.flags + " is another plan";
 }
 
-/// "batch 1" and the like, applied: no plan fits. Empty: so it is.
+/// Empty if no plan fits after a change such as "batch 1"; otherwise the contradiction.
 std::string wrongAboutTooLarge(const std::string& folder, const Asked& asked, const std::string& change) {
   torch_capture::CaptureOptions capture = captureOptionsOf(asked.model->info);
   SolveOptions options = asked.solved->options;
@@ -165,13 +168,13 @@ std::string wrongAboutTooLarge(const std::string& folder, const Asked& asked, co
   if (change.starts_with("logits")) capture.loss = false, capture.logitsToKeep = 1;
   if (change.ends_with(" ranks")) {
     const int first = std::stoi(change), last = std::stoi(change.substr(change.find(" to ") + 4));
-    if (first != options.ranks + 1) return change + " does not begin behind " + std::to_string(options.ranks);
+    if (first != options.ranks + 1) return change + " does not begin after " + std::to_string(options.ranks);
     ranks = {first, std::min(2 * options.ranks, last), last};
   }
   for (const int count : ranks) {
     options.ranks = count;
     if (isOverBudget(ask(folder, capture, options).solved->result)) continue;
-    return fmt::format("{} is said to be too large, and {} ranks fit", change, count);
+    return fmt::format("{} is listed as too large, but {} ranks fit", change, count);
   }
   return {};
 }
@@ -197,7 +200,7 @@ class TestWhatFits : public QObject {
       const std::string about = fmt::format("seed {}, {} ranks, budget {}\n", seed, options.ranks,
                                             bytesText(asked.solved->options.cost.budgetBytes())) +
                                 toText(fits);
-      for (const NotKnown& open : fits.notKnown) QVERIFY2(open.why.starts_with("The search ended"), about.c_str());
+      for (const NotKnown& open : fits.notKnown) QVERIFY2(open.why.starts_with("The search stopped"), about.c_str());
       for (const Fit& fit : fits.found) {
         const std::string wrong = wrongAbout(folder.path(), asked, fit);
         QVERIFY2(wrong.empty(), (about + wrong).c_str());
@@ -210,13 +213,13 @@ class TestWhatFits : public QObject {
       tooLarge += fits.tooLarge.size();
       notKnown += fits.notKnown.size();
     }
-    qInfo("%zu offers applied, %zu refusals tried again, %zu not known", offered, tooLarge, notKnown);
+    qInfo("%zu offers applied, %zu refusals tried again, %zu unknown", offered, tooLarge, notKnown);
     QVERIFY(notKnown * 5 <= offered + tooLarge);
     QVERIFY(!seeds.isFull() || (offered > 16 && tooLarge > 16));
   }
 
-  /// Seven heads and 64 features divide by few numbers of ranks: fewer hold less than five, and of numbers where more
-  /// ranks are slower and hold more, the fewest alone are told.
+  /// 7 heads and 64 features divide by few numbers of ranks, so fewer ranks can need less memory per rank than 5. A
+  /// number of ranks is not offered if fewer ranks are as fast and need no more memory.
   void fewerRanksAreOffered() {
     const Folder folder({.heads = 7, .kvHeads = 7, .headSize = 16, .intermediate = 64, .vocab = 512});
     const Asked asked = askWithin(folder.path(), {.batch = 1, .sequence = 8, .loss = false}, on(5), 45);
@@ -240,7 +243,7 @@ class TestWhatFits : public QObject {
     }
   }
 
-  /// What is needed was read when the model was opened.
+  /// All files that this needs were read when the model was opened.
   void theFolderMayBeGone() {
     Folder folder({.vocab = 512});
     const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, on(2), 60);
@@ -252,9 +255,8 @@ class TestWhatFits : public QObject {
     QCOMPARE(toText(after), toText(before));
   }
 
-  /// A graph that came with a plan or a recording cannot be captured for other inputs, which is not to say that they do
-  /// not fit.
-  void aGraphAloneIsNotSaidToFailOtherInputs() {
+  /// A graph from a plan or a recording cannot be captured for other inputs, so it is unknown if they fit.
+  void otherInputsOfAGraphAloneAreUnknown() {
     const Folder folder({.vocab = 512});
     const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, on(2), 60);
     Model alone;
@@ -266,11 +268,11 @@ class TestWhatFits : public QObject {
     QCOMPARE(fits.notKnown[0].change, std::string("other batches, lengths and types"));
     for (const std::string& change : fits.tooLarge)
       QVERIFY2(!change.starts_with("batch") && change != "sequence 2", change.c_str());
-    QVERIFY2(toText(fits).find("Not known of other batches, lengths and types: ") != std::string::npos,
+    QVERIFY2(toText(fits).find("Unknown for other batches, lengths and types: ") != std::string::npos,
              toText(fits).c_str());
   }
 
-  /// Demands that the other graph has no place for leave it open, and the other offers stand.
+  /// If a demand matches nothing in the changed graph, this change is unknown and the other offers remain.
   void aTryThatFailsLeavesTheOthers() {
     const Folder folder({.vocab = 512});
     SolveOptions options = on(2);
@@ -285,7 +287,7 @@ class TestWhatFits : public QObject {
     QVERIFY2(isOpen, toText(fits).c_str());
   }
 
-  /// 126 layers of 16384 features: what fits and what helps are two lists, of which none says what the other denies.
+  /// 126 layers of 16384 features: offers and remedies are two lists that do not contradict each other.
   void aLargeModelHasOneList_data() {
     QTest::addColumn<int>("ranks");
     for (const int ranks : {4, 8}) QTest::addRow("%d ranks", ranks) << ranks;

@@ -1,6 +1,6 @@
-/// Plans under switched-off rules come back from a file; demands that cannot be read are refused.
+/// Plans with rules off round-trip through a file. Demands that cannot be read are refused.
 #include "base/wildcard.h"
-#include "plan/demands.h"
+#include "plan/build/demands.h"
 #include "tests/support/plan_fixture.h"
 
 using namespace cleave;
@@ -10,7 +10,7 @@ using namespace cleave::plan::testing;
 class TestDemands : public QObject {
   Q_OBJECT
  private slots:
-  void aPlanWithoutTheRuleOfItsLayersComesBack_data() {
+  void aPlanWithTheRuleOfItsLayersOffRoundTrips_data() {
     QTest::addColumn<QString>("rule");
     QTest::addColumn<bool>("onSequence");
     for (const char* rule : {"aten::linear", "aten::embedding", "aten::cross_entropy_loss", "*"}) {
@@ -18,7 +18,7 @@ class TestDemands : public QObject {
       QTest::addRow("%s, sequence parallel", rule) << QString(rule) << true;
     }
   }
-  void aPlanWithoutTheRuleOfItsLayersComesBack() {
+  void aPlanWithTheRuleOfItsLayersOffRoundTrips() {
     QFETCH(QString, rule);
     QFETCH(bool, onSequence);
     const auto sequence = onSequence ? rules::SequenceParallel::Auto : rules::SequenceParallel::Off;

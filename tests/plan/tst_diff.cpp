@@ -1,7 +1,8 @@
-/// Two plans side by side, and costs of plans against the collectives their programs perform.
+/// Compares two plans, and the predicted costs of plans with the collectives of their rank programs.
 #include "base/quantities.h"
-#include "plan/diff.h"
-#include "plan/world_sizes.h"
+#include "plan/build/diff.h"
+#include "plan/build/plan_request.h"
+#include "plan/build/world_sizes.h"
 #include "solve/explain/change.h"
 #include "tests/support/llama_graph.h"
 #include "tests/support/plan_fixture.h"
@@ -57,27 +58,27 @@ PlanDiff compared(const Plan& before, const Plan& after) {
 class TestDiff : public QObject {
   Q_OBJECT
  private slots:
-  void aPlanIsLikeItself() {
+  void aPlanEqualsItself() {
     const PlanDiff same = compared(llamaPlan(2), llamaPlan(2));
     QVERIFY(same.isSame());
     QVERIFY(same.femtoseconds.change() == 0);
-    QVERIFY(toText(same).find("No layer is split and no value is placed otherwise.") != std::string::npos);
+    QVERIFY(toText(same).find("All strategies and placements are equal.") != std::string::npos);
   }
 
-  /// Values alone may be placed otherwise, or layers alone.
-  void countsWhatIsPlacedOtherwise() {
+  /// Placements can differ while strategies are equal, and the reverse.
+  void countsDifferentPlacements() {
     PlanDiff diff = compared(llamaPlan(2), llamaPlan(2));
     const auto ends = [&](std::string_view end) { return toText(diff).ends_with(end); };
     diff.values.resize(1);
-    QVERIFY2(ends("\nNo layer is split otherwise. 1 value is placed otherwise.\n"), toText(diff).c_str());
+    QVERIFY2(ends("\nAll strategies are equal. 1 placement differs.\n"), toText(diff).c_str());
     diff.values.resize(2);
-    QVERIFY2(ends("\nNo layer is split otherwise. 2 values are placed otherwise.\n"), toText(diff).c_str());
+    QVERIFY2(ends("\nAll strategies are equal. 2 placements differ.\n"), toText(diff).c_str());
     diff.layers.resize(1);
     diff.values.clear();
-    QVERIFY2(ends("\nNo value is placed otherwise.\n"), toText(diff).c_str());
+    QVERIFY2(ends("\nAll placements are equal.\n"), toText(diff).c_str());
   }
 
-  void otherPins() {
+  void comparesPlansWithOtherPins() {
     const PlanDiff changed = compared(llamaPlan(2), llamaPlan(2, {"model.layers.*.mlp.*=whole"}));
     QVERIFY(!changed.isSame());
     QCOMPARE(changed.layers.size(), std::size_t{6});  // gate, up and down of two layers
@@ -90,14 +91,14 @@ class TestDiff : public QObject {
             std::string::npos);
   }
 
-  void otherRanks() {
+  void comparesPlansForOtherRanks() {
     const PlanDiff changed = compared(llamaPlan(2), llamaPlan(4));
     QVERIFY(!changed.isSame());
     QCOMPARE(changed.ranksAfter, 4);
     QVERIFY(changed.rankBytes.change() < 0);
   }
 
-  void otherMenu() {
+  void comparesPlansFromOtherCandidates() {
     const PlanDiff changed =
         compared(llamaPlan(2), llamaPlan(2, {}, rules::CandidateSet::Full, rules::SequenceParallel::On));
     QVERIFY(!changed.layers.empty());
@@ -126,7 +127,7 @@ class TestDiff : public QObject {
       for (const auto candidateSet : {rules::CandidateSet::Optimum, rules::CandidateSet::Full}) {
         for (const auto sequence :
              {rules::SequenceParallel::Off, rules::SequenceParallel::On, rules::SequenceParallel::Auto}) {
-          QTest::addRow("%d ranks, menu %d, sequence %d", ranks, int(candidateSet), int(sequence))
+          QTest::addRow("%d ranks, candidates %d, sequence %d", ranks, int(candidateSet), int(sequence))
               << ranks << int(candidateSet) << int(sequence);
         }
       }
@@ -156,7 +157,7 @@ class TestDiff : public QObject {
     QCOMPARE(plan.cost.transientPeak, plan.memory.peakActivations);
   }
 
-  void ofADecoderToo() {
+  void transientPeakOfADecoder() {
     const auto request = [] {
       PlanRequest made = requestFor(kDecoder, context(2), kDecoderSplit);
       solve::Problem problem = *made.problem;
@@ -168,8 +169,8 @@ class TestDiff : public QObject {
     QCOMPARE(plan.cost.transientPeak, plan.memory.peakActivations);
   }
 
-  /// A plan's memory has one value for each name, whoever says it.
-  void memoryFiguresAreThoseOfTheCost_data() {
+  /// All reports of a plan have the same memory figures.
+  void memoryFiguresEqualTheCost_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<bool>("isTraining");
     QTest::addColumn<bool>("isTied");
@@ -185,7 +186,7 @@ class TestDiff : public QObject {
       QTest::newRow(use + "shared KV heads") << 8 << isTraining << false << 256 << 0;
     }
   }
-  void memoryFiguresAreThoseOfTheCost() {
+  void memoryFiguresEqualTheCost() {
     QFETCH(int, ranks);
     QFETCH(bool, isTraining);
     QFETCH(bool, isTied);
@@ -222,7 +223,7 @@ class TestDiff : public QObject {
     QCOMPARE(json["rank_bytes"].toInteger(), bytes);
     QCOMPARE(same.rankBytes.before, bytes);
     QCOMPARE(solve::memoryText(plan.cost).rfind(bytesText(bytes) + ": ", 0), std::size_t{0});
-    // What the heat shows of each node adds up to all but inputs, constants and the peak.
+    // The heat of all nodes sums to the total without inputs, constants and the peak.
     const solve::Problem problem =
         llamaProblem(ranks, {}, rules::CandidateSet::Full, static_cast<rules::SequenceParallel>(sequence), sizes, cost);
     const solve::Variables variables(problem);

@@ -1,4 +1,5 @@
-#include "plan/gather.h"
+#include "graph/graph_builder.h"
+#include "plan/build/gather.h"
 
 #include "graph/operators.h"
 #include "plan/plan.h"
@@ -52,7 +53,7 @@ Tensor sliced(const Tensor& x, std::size_t dim, std::int64_t start, std::int64_t
   return result;
 }
 
-/// What one rank holds, from the placement's own ranges; missing elements (padding) are -1.
+/// The part of one rank, from the ranges of the placement. Padding is -1.
 Tensor partOf(const Tensor& whole, const Placement& placement, int ranks, int rank) {
   const auto first = static_cast<std::size_t>(placement.firstDim()),
              last = static_cast<std::size_t>(placement.lastDim());
@@ -76,7 +77,7 @@ Tensor partOf(const Tensor& whole, const Placement& placement, int ranks, int ra
   return {local, concatenated(pieces, first).data};
 }
 
-/// Runs what addGather emits on all ranks at once and answers rank 0's result.
+/// Runs the calls that addGather adds on all ranks, and returns the result of rank 0.
 Tensor gathered(const Tensor& whole, const Placement& placement, int ranks) {
   graph::GraphBuilder builder;
   const ValueId input = builder.addInput("part", {graph::DType::Int64, *placement.localShape(whole.shape, ranks)});
@@ -110,7 +111,7 @@ Tensor gathered(const Tensor& whole, const Placement& placement, int ranks) {
       if (op == "aten::reshape") result = {std::get<Shape>(node.args[1]), operands[rank].data};
     }
     for (const Tensor& tensor : held[node.results[0].index()]) {
-      if (tensor.shape != program.shapeOf(node.results[0])) qFatal("%s has another shape than its type", op.c_str());
+      if (tensor.shape != program.shapeOf(node.results[0])) qFatal("%s: wrong shape of the result", op.c_str());
     }
   }
   return held[output.index()][0];
@@ -121,7 +122,7 @@ Tensor gathered(const Tensor& whole, const Placement& placement, int ranks) {
 class TestGather : public QObject {
   Q_OBJECT
  private slots:
-  void restoresTheWhole_data() {
+  void restoresTheFullTensor_data() {
     QTest::addColumn<QString>("placement");
     QTest::addColumn<QList<int>>("shape");
     QTest::addColumn<int>("ranks");
@@ -138,7 +139,7 @@ class TestGather : public QObject {
     QTest::newRow("joint, inner divides") << "S(1:2)" << QList<int>{2, 2, 6, 2} << 4;
     QTest::newRow("joint with replicas") << "S(0:1,x2)" << QList<int>{2, 3} << 4;
   }
-  void restoresTheWhole() {
+  void restoresTheFullTensor() {
     QFETCH(QString, placement);
     QFETCH(QList<int>, shape);
     QFETCH(int, ranks);

@@ -2,6 +2,8 @@
 #include "tests/support/plan_fixture.h"
 
 #include <ctime>
+#include "plan/build/plan_request.h"
+#include "plan/file/plan_file.h"
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -11,7 +13,7 @@ using rules::SequenceParallel;
 
 namespace {
 
-/// The way the product takes: search, then plan.
+/// Solves, then plans, as Cleave does.
 PlanRequest solved(const test::LlamaSizes& sizes, rules::StrategyContext context) {
   PlanRequest request;
   request.problem = std::make_shared<const solve::Problem>(solve::Problem{test::llamaGraph(sizes), context, {}});
@@ -34,7 +36,7 @@ double milliseconds(std::clock_t from, std::clock_t to) {
 class TestLlamaPlan : public QObject {
   Q_OBJECT
  private slots:
-  void layersAreAsTheReferenceSplitsThem_data() {
+  void layersAreSplitAsInTheReference_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<bool>("onSequence");
     QTest::addColumn<bool>("isTied");
@@ -50,7 +52,7 @@ class TestLlamaPlan : public QObject {
       }
     }
   }
-  void layersAreAsTheReferenceSplitsThem() {
+  void layersAreSplitAsInTheReference() {
     QFETCH(int, ranks);
     QFETCH(bool, onSequence);
     QFETCH(bool, isTied);
@@ -68,7 +70,8 @@ class TestLlamaPlan : public QObject {
     }
     QCOMPARE(plan.layers.size(), std::size_t(1 + 7 * 2 + 2));
     auto traffic = trafficByKind(plan.collectives);
-    // A layer: 2 gathers (before q,k,v; before gate,up), 2 reductions. Head and embedding one each; loss 3; logits 1.
+    // Each layer has 2 gathers (before q,k,v and before gate,up) and 2 reductions. Head and embedding have 1 each, the
+    // loss 3, the logits 1.
     QCOMPARE(traffic[CollectiveKind::AllReduce].count, onSequence ? 3 : 3 + 1 + 2 * 2);
     QCOMPARE(traffic[CollectiveKind::ReduceScatter].count, onSequence ? 1 + 2 * 2 : 0);
     QCOMPARE(traffic[CollectiveKind::AllGather].count, onSequence ? 2 * 2 + 1 + 1 : 1);
@@ -85,7 +88,7 @@ class TestLlamaPlan : public QObject {
     }
   }
 
-  void explainsWhatStaysWhole() {
+  void explainsReplicatedLayers() {
     test::LlamaSizes sizes;
     sizes.kvHeads = 1;
     const Plan plan = planned(solved(sizes, context(2)));
@@ -96,8 +99,7 @@ class TestLlamaPlan : public QObject {
       return std::string();
     };
     const std::string reason = reasonOf("model.layers.0.self_attn.k_proj");
-    QVERIFY2(reason.starts_with("replicated: is not asked to split (1 KV head does not divide by 2 ranks)"),
-             reason.c_str());
+    QVERIFY2(reason.starts_with("replicated: 1 KV head does not divide by 2 ranks; "), reason.c_str());
     QVERIFY(reasonOf("model.layers.1.self_attn.q_proj").find("1 KV head does not divide by 2 ranks") !=
             std::string::npos);
     QCOMPARE(reasonOf("model.layers.0.mlp.up_proj"),
@@ -107,15 +109,14 @@ class TestLlamaPlan : public QObject {
                  "1 KV head does not divide by 2 ranks, so every rank computes all of `model.layers.*.self_attn`: "),
              plan.warnings[0].c_str());
     QVERIFY2(plan.warnings[0].ends_with("with the full candidate set it can be split."), plan.warnings[0].c_str());
-    QVERIFY2(plan.warnings[1].starts_with(
-                 "2 layers model.layers.*.self_attn.q_proj stay replicated, 32 KiB on every rank: "),
+    QVERIFY2(plan.warnings[1].starts_with("2 layers model.layers.*.self_attn.q_proj (32 KiB per rank): the first is "),
              plan.warnings[1].c_str());
   }
 
-  void aHugeModelIsPlannedAndWrittenFast() {
+  void plansAndWritesAHugeModelFast() {
     const test::LlamaSizes sizes{126, 16384, 128, 8, 53248, 128256, 1, 128};
     const auto request = solved(sizes, context(8));
-    // Processor time: what other processes do to the machine does not count.
+    // Processor time does not depend on other processes.
     const std::clock_t start = std::clock();
     const Plan plan = planned(request);
     const std::clock_t afterPlan = std::clock();

@@ -1,12 +1,15 @@
-/// Plans as text in, text out: the program that ranks run for a graph, and the picture of it.
+/// Text cases of plans: a graph and settings give the rank program, or its picture.
 ///
 ///     > ranks 2, > menu full, > sequence-parallel on
-///     > layer up column        this layer so, those not named whole, everything else by its rule's first claim
-///     > pin up=column          or: what `learning` answers to pins,
-///     > redistribute relu_0    and to values that may change
-///     > outputs split          outputs are not gathered
-///     > layers                 the answer tells how each layer is annotated as well
-///     > model decoder          instead of a graph: kDecoder, `decoder 13` with 13 tokens
+///     > layer up column        the strategy of a layer; other layers are replicated, other operators use their rule's
+///                              first claim
+///     > pin up=column          instead: solves with pins by engine `learning`
+///     > redistribute relu_0    the same, with redistributable values
+///     > outputs split          does not gather outputs
+///     > layers                 also prints the annotation of each layer
+///     > model decoder          uses kDecoder instead of a graph; `decoder 13` has 13 tokens
+#include "plan/build/plan_request.h"
+#include "plan/text/dot.h"
 #include "tests/support/cases.h"
 #include "tests/support/plan_fixture.h"
 
@@ -20,7 +23,7 @@ namespace {
 PlanRequest requestOf(const Case& asked) {
   const auto candidateSet = rules::parseCandidateSet(asked.setting("menu", "optimum"));
   const auto sequence = rules::parseSequenceParallel(asked.setting("sequence-parallel", "off"));
-  if (!candidateSet || !sequence) qFatal("%s: no such menu or sequence parallelism", asked.title.c_str());
+  if (!candidateSet || !sequence) qFatal("%s: unknown menu or sequence parallelism", asked.title.c_str());
   const auto where = context(asked.number("ranks", 2), *sequence, *candidateSet);
   std::string graph = asked.question;
   if (const std::string model = asked.setting("model", ""); model == "decoder")
@@ -28,12 +31,12 @@ PlanRequest requestOf(const Case& asked) {
   else if (model.starts_with("decoder "))
     graph = decoderWithVocabulary(std::stoi(model.substr(8)));
   else if (!model.empty())
-    qFatal("%s: no such model", asked.title.c_str());
+    qFatal("%s: unknown model", asked.title.c_str());
   Strategies strategies;
   for (const std::string& layer : asked.all("layer")) {
     const auto space = layer.find(' ');
     const auto strategy = rules::parseStrategy(layer.substr(space + 1));
-    if (!strategy) qFatal("%s: no such strategy: %s", asked.title.c_str(), layer.c_str());
+    if (!strategy) qFatal("%s: unknown strategy: %s", asked.title.c_str(), layer.c_str());
     strategies[layer.substr(0, space)] = *strategy;
   }
   const Demands demands{asked.all("pin"), {}, asked.all("redistribute")};
@@ -49,7 +52,7 @@ std::string layerText(const LayerPlan& layer) {
                      layer.sequenceParallel ? ", on the sequence" : "", layer.reason);
 }
 
-/// The program, then its collectives, each with the value that it completes and the bytes of the whole tensor.
+/// The program, then its collectives, each with its result and the bytes of the full tensor.
 std::string programOf(const Case& asked) {
   const Plan plan = planned(requestOf(asked));
   std::string text = programText(*plan.program);
@@ -58,7 +61,7 @@ std::string programOf(const Case& asked) {
   if (asked.has("layers")) {
     for (const LayerPlan& layer : plan.layers) text += layerText(layer);
   }
-  for (ValueId v : idRange<ValueId>(plan.graph->values.size())) {  // what ranks hold of a value has its name
+  for (ValueId v : idRange<ValueId>(plan.graph->values.size())) {  // the part of a value has the same name
     const std::string& name = plan.graph->value(v).name;
     const std::string& held = plan.program->value(plan.programValueOf[v.index()]).name;
     if (held != name) text += fmt::format("{} is held as {}\n", name, held);

@@ -2,6 +2,8 @@
 #include "tests/support/plan_fixture.h"
 
 #include <nlohmann/json.hpp>
+#include "plan/build/plan_request.h"
+#include "plan/file/plan_file.h"
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -46,13 +48,13 @@ class TestPlanJson : public QObject {
     QCOMPARE(again->memory.peakActivations, plan.memory.peakActivations);
   }
 
-  void aBudgetIsReadWhereOneWasAskedFor_data() {
+  void aBudgetRoundTrips_data() {
     QTest::addColumn<std::optional<std::int64_t>>("budget");
     QTest::newRow("none") << std::optional<std::int64_t>();
     QTest::newRow("less than the device has") << std::optional<std::int64_t>(1ll << 30);
     QTest::newRow("more than the device has") << std::optional<std::int64_t>(1ll << 50);
   }
-  void aBudgetIsReadWhereOneWasAskedFor() {
+  void aBudgetRoundTrips() {
     QFETCH(std::optional<std::int64_t>, budget);
     Plan plan = planned(requestFor(kDecoder, context(2), kDecoderSplit));
     plan.costSettings.memoryBudget = budget;

@@ -4,6 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include <random>
+#include "plan/build/plan_request.h"
+#include "plan/file/plan_file.h"
+#include "plan/text/dot.h"
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -49,7 +52,7 @@ class TestPlanRead : public QObject {
     QVERIFY2(plan.has_value(), plan ? "" : plan.error().message.c_str());
   }
 
-  /// A plan that is not the fastest, by the slack or for want of time, has such regrets.
+  /// A plan that is slower than the fastest, because of the slack or a stopped search, has negative regrets.
   void aRegretMayBeNegative() {
     const auto plan = planFromJson(changed("/layers/0/regret_fs", "-10364088889"));
     QVERIFY2(plan.has_value(), plan ? "" : plan.error().message.c_str());
@@ -67,7 +70,7 @@ class TestPlanRead : public QObject {
     row("later version", "/schema", "\"cleave.plan/2\"",
         "version \"cleave.plan/2\", but this program reads cleave.plan/1");
     row("another file", "/schema", "\"cleave.run/1\"", "is not a plan");
-    row("no solution", "/solved", "false", "The file holds no plan: it says why none was found.");
+    row("no solution", "/solved", "false", "The file holds no plan, but the reason why no plan was found.");
     row("no schema", "/schema", "(removed)", "plan.schema is missing");
     row("no ranks", "/ranks", "0", "plan.ranks must be an integer from 1 to 4096, but it is 0");
     row("text for ranks", "/ranks", "\"2\"", "plan.ranks must be");
@@ -91,7 +94,7 @@ class TestPlanRead : public QObject {
         "graph.nodes[0].out[0][1] must be a tensor type such as f32[2,8], of at most 64 dimensions");
     row("many warnings", "/warnings", ("[\"\"" + QByteArray(",\"\"").repeated(10'000) + "]").constData(),
         "plan.warnings must be a list of at most 10000 texts");
-    row("two values of a name", "/graph/nodes/1/out/0/0", "\"ids\"", "as another value is called");
+    row("two values of a name", "/graph/nodes/1/out/0/0", "\"ids\"", "the name of another value");
     row("foreign operator", "/program/ops/3", "\"os::system\"", "\"os::system\" is not an operator");
     row("operator without a name", "/program/ops/3", "\"aten::\"", "not an operator");
     row("operator with a path", "/program/ops/3", "\"aten::linear/../x\"", "not an operator");
@@ -103,7 +106,7 @@ class TestPlanRead : public QObject {
     row("collective without operand", "/program/nodes/4/args/0", "3", "Node 4 (cleave::reduce_scatter");
     row("a value from later", "/program/nodes/3/args/0", "{\"v\":30}", "plan.program");
     row("huge shape", "/program/nodes/2/out/0/1", "\"f32[4611686018427387904,4]\"", "plan.program");
-    row("huge together", "/graph/nodes/0/out/0/1", "\"f32[1152921504606846976]\"", "exceed 2^60 bytes together");
+    row("huge in total", "/graph/nodes/0/out/0/1", "\"f32[1152921504606846976]\"", "exceed 2^60 bytes in total");
     row("negative shape", "/program/nodes/2/out/0/1", "\"f32[-1,4]\"", "plan.program");
 
     row("fewer values", "/values/3", "(removed)", "plan.values has");
@@ -112,7 +115,7 @@ class TestPlanRead : public QObject {
     row("placement that does not fit", "/values/3/placement", "\"S(7)\"", "does not fit shape");
 
     row("layer twice", "/layers/1/value", "\"embedding_0\"", "plan.layers[1]");
-    row("layer of no layer", "/layers/1/value", "\"mul_0\"", "is the result of no layer");
+    row("layer that is not a layer", "/layers/1/value", "\"mul_0\"", "is the result of no layer");
     row("layer missing", "/layers/1", "(removed)", "plan.layers lacks attn.q");
     row("unknown strategy", "/layers/1/strategy", "\"diagonal\"", "plan.layers[1].strategy is \"diagonal\"");
     row("strategy of another input", "/layers/1/strategy", "\"row\"", "cannot be row on 2 ranks");
@@ -122,7 +125,7 @@ class TestPlanRead : public QObject {
     row("parameter unknown", "/parameters/0/name", "\"w\"", "the program has no parameter \"w\"");
     row("local shape", "/parameters/0/local_shape", "[4,8]", "no parameter \"attn.k.weight\" of type f32[4,8]");
     row("shape of another size", "/parameters/0/shape", "[8,8]", "does not become [2, 8]");
-    row("shape with a wrapped size", "/parameters/0/shape", "[18446744073709551612,8]",
+    row("shape with an overflow", "/parameters/0/shape", "[18446744073709551612,8]",
         "plan.parameters[0].shape must be a list of at most 64 items, each an integer from 0");
     row("placement of another size", "/parameters/0/placement", "\"R\"", "R of shape");
     row("climbing file", "/parameters/0/pieces/0/file", "\"a/../../secret.safetensors\"", "inside the model folder");
@@ -132,7 +135,7 @@ class TestPlanRead : public QObject {
     row("other kind of file", "/parameters/0/pieces/0/file", "\"model.bin\"", "inside the model folder");
     row("piece of rank 2", "/parameters/0/pieces/0/rank", "2", "pieces[0].rank must be an integer from 0 to 1");
     row("piece outside", "/parameters/0/pieces/0/start", "3", "are outside dimension 0");
-    row("piece that wraps", "/parameters/0/pieces/0/start", "9223372036854775807", "pieces[0].start must be");
+    row("piece with an overflow", "/parameters/0/pieces/0/start", "9223372036854775807", "pieces[0].start must be");
     row("piece of other rows", "/parameters/0/pieces/0/start", "2", "the pieces of rank 0 do not make up its part");
     row("piece twice", "/parameters/0/pieces/1/rank", "0", "the pieces of rank 0");
     row("piece missing", "/parameters/0/pieces/1", "(removed)", "the pieces of rank 1");
@@ -156,7 +159,7 @@ class TestPlanRead : public QObject {
     QVERIFY2(plan.error().message.find(phrase.toStdString()) != std::string::npos, plan.error().message.c_str());
   }
 
-  void refusesTextsThatAreNoPlan_data() {
+  void refusesTextsThatAreNotPlans_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("phrase");
     QTest::newRow("empty") << QByteArray() << "The plan is empty";
@@ -171,7 +174,7 @@ class TestPlanRead : public QObject {
     QTest::newRow("brackets in a text") << QByteArray("{\"schema\":\"") + QByteArray(100, '[') + "\\\"\"}"
                                         << "is not a plan";
   }
-  void refusesTextsThatAreNoPlan() {
+  void refusesTextsThatAreNotPlans() {
     QFETCH(QByteArray, text);
     QFETCH(QString, phrase);
     const auto plan = planFromJson({text.constData(), static_cast<std::size_t>(text.size())});
@@ -180,7 +183,7 @@ class TestPlanRead : public QObject {
     QVERIFY2(plan.error().message.find(phrase.toStdString()) != std::string::npos, plan.error().message.c_str());
   }
 
-  /// Random damage: the reader answers, and what it accepts can be written again.
+  /// Random damage: the reader returns, and accepted plans can be written again.
   void survivesMutations() {
     std::mt19937_64 random(test::seed());
     const auto pick = [&](std::size_t bound) {

@@ -1,5 +1,7 @@
+#include "graph/graph_builder.h"
 #include "graph/operators.h"
-#include "plan/steps.h"
+#include "plan/build/plan_request.h"
+#include "plan/build/steps.h"
 #include "tests/support/plan_fixture.h"
 #include "tests/support/seeds.h"
 
@@ -11,7 +13,7 @@ using namespace cleave::plan::testing;
 
 namespace {
 
-/// The same figure by brute force: after each node, sum the storages that a later node or an output still needs.
+/// Live bytes by brute force: after each node, sums the storages that a later node or an output needs.
 std::vector<std::int64_t> liveByBruteForce(const Graph& program) {
   const auto storageOf = [&](ValueId value) {
     for (;;) {
@@ -114,9 +116,9 @@ class TestPredict : public QObject {
     QCOMPARE(plan.memory.peakActivations, std::int64_t{24 + 48 + 48});
   }
 
-  /// One expert of Mixtral 8x7B's shapes at work on its share of 4096 tokens, whole and a part of its features
-  /// (tst_training_cost).
-  void expertsNeedRoomToWork() {
+  /// The workspace of one Mixtral 8x7B expert for its share of 4096 tokens, with all features and with a part of them.
+  /// tst_training_cost has the same numbers.
+  void expertsNeedWorkspace() {
     const auto program = graph::parseGraph(
         "h: bf16[4096,4096] = input\nids: i64[4096,2] = input\nshares: bf16[4096,2] = input\n"
         "a.gate_up: bf16[1,28672,4096] = parameter\na.down: bf16[1,4096,14336] = parameter\n"

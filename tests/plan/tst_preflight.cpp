@@ -1,5 +1,5 @@
-#include "plan/preflight.h"
-#include "plan/world_sizes.h"
+#include "plan/build/preflight.h"
+#include "plan/build/world_sizes.h"
 #include "tests/support/llama_graph.h"
 #include "tests/support/need.h"
 
@@ -37,7 +37,7 @@ const ReplicatedWeights* find(const std::vector<ReplicatedWeights>& groups, std:
 class TestPreflight : public QObject {
   Q_OBJECT
  private slots:
-  void saysWhetherAnOperatorWithoutARuleMatters() {
+  void reportsOperatorsWithoutARule() {
     const auto found =
         preflight(problemOf(test::parsedGraph("x: f32[2,4,8] = input\n"
                                               "strange_0: f32[2,4,8] = aten::strange(x)\n"
@@ -67,16 +67,16 @@ class TestPreflight : public QObject {
     QCOMPARE(found.indivisible[0].reason, std::string("113 output features do not divide by 2 ranks"));
   }
 
-  /// An odd vocabulary divides no layer's rows, but the layer may still be split another way: that is not "divides".
-  void saysThatEveryLayerSplitsOnlyWhereOneOfItsStrategiesDoes() {
+  /// An odd vocabulary does not divide by the ranks, but another strategy may still split the layer.
+  void reportsThatEveryLayerHasASplitStrategy() {
     const std::string clause = "every layer has a strategy that splits it";
-    const auto says = [&](const test::LlamaSizes& sizes, int ranks, rules::CandidateSet set) {
-      const auto clauses = whatIsWell(preflight(problemOf(test::llamaGraph(sizes), ranks, set)), ranks);
+    const auto reports = [&](const test::LlamaSizes& sizes, int ranks, rules::CandidateSet set) {
+      const auto clauses = passedChecks(preflight(problemOf(test::llamaGraph(sizes), ranks, set)), ranks);
       return std::find(clauses.begin(), clauses.end(), clause) != clauses.end();
     };
-    QVERIFY(says({.vocab = 257}, 2, rules::CandidateSet::Full));
-    QVERIFY(!says({.intermediate = 113}, 2, rules::CandidateSet::Optimum));
-    QVERIFY(!says({}, 1, rules::CandidateSet::Full));
+    QVERIFY(reports({.vocab = 257}, 2, rules::CandidateSet::Full));
+    QVERIFY(!reports({.intermediate = 113}, 2, rules::CandidateSet::Optimum));
+    QVERIFY(!reports({}, 1, rules::CandidateSet::Full));
     for (const auto set : {rules::CandidateSet::Optimum, rules::CandidateSet::Full}) {
       for (int ranks = 2; ranks <= 8; ++ranks) {
         const auto graph = test::llamaGraph();
@@ -84,7 +84,7 @@ class TestPreflight : public QObject {
         const auto isOfLayer = [&](const ReplicatedWeights& w) {
           return graph::layerShape(*graph, w.first).has_value();
         };
-        QCOMPARE(says({}, ranks, set),
+        QCOMPARE(reports({}, ranks, set),
                  found.indivisible.empty() && std::none_of(found.whole.begin(), found.whole.end(), isOfLayer));
       }
     }
@@ -95,15 +95,14 @@ class TestPreflight : public QObject {
                                            rules::CandidateSet::Optimum));
     QCOMPARE(found.indivisible.size(), std::size_t{3});
     QCOMPARE(found.indivisible[0].pattern, std::string("model.layers.*.self_attn.q_proj"));
-    QVERIFY2(
-        found.indivisible[0].reason.ends_with("3 heads do not split over 2 ranks, the cut would fall inside a head"),
-        found.indivisible[0].reason.c_str());
-    // The full candidate set gathers the columns again, so that these layers split.
+    QVERIFY2(found.indivisible[0].reason.ends_with("3 heads do not divide by 2 ranks"),
+             found.indivisible[0].reason.c_str());
+    // The full candidate set gathers the columns, so these layers can be split.
     QVERIFY(preflight(problemOf(test::llamaGraph({.layers = 2, .hidden = 48, .heads = 3, .kvHeads = 3}), 2))
                 .indivisible.empty());
   }
 
-  void addsUpWhatStaysWhole() {
+  void sumsReplicatedWeights() {
     const auto found = preflight(problemOf(test::llamaGraph({.layers = 3}), 2));
     const ReplicatedWeights* norms = find(found.whole, "model.layers.*.input_layernorm.weight");
     QVERIFY(norms);
@@ -113,7 +112,7 @@ class TestPreflight : public QObject {
     for (const ReplicatedWeights& group : found.whole) QVERIFY(!group.why.empty());
   }
 
-  void hasNothingToSayOnOneRank() {
+  void reportsNothingForOneRank() {
     const auto found = preflight(problemOf(test::llamaGraph(), 1));
     QVERIFY(found.whole.empty() && found.indivisible.empty() && found.replicatedBytes == 0);
   }
@@ -135,7 +134,7 @@ class TestPreflight : public QObject {
     QCOMPARE(sizes[0].layers.split, std::size_t{0});
   }
 
-  void saysWhyThereIsNoSolution() {
+  void explainsAMissingSolution() {
     auto problem = problemOf(test::llamaGraph(), 2, rules::CandidateSet::Optimum);
     problem.pins.push_back(*solve::Pin::parse("lm_head=column"));
     const auto sizes = worldSizes(problem, solve::Engine::Learning, std::vector<int>{2, 3});
@@ -145,7 +144,7 @@ class TestPreflight : public QObject {
              sizes[1].why.c_str());
   }
 
-  void answersWhatItHasWhenCancelled() {
+  void returnsTheResultsSoFarWhenCancelled() {
     std::stop_source source;
     const auto problem = problemOf(test::llamaGraph(), 2);
     const Progress progress(source.get_token(), [&](const ProgressUpdate& update) {

@@ -1,7 +1,9 @@
-// What is asked of one of many equal blocks holds of all of them.
-#include "plan/repeated_blocks.h"
+// An answer for one of many equal blocks is valid for all of them.
+#include "plan/replication/repeated_blocks.h"
+#include "plan/replication/replication_search.h"
+#include "plan/text/reason_text.h"
 
-#include "plan/standing.h"
+#include "plan/replication_reason.h"
 #include "tests/support/line_diff.h"
 #include "tests/support/llama_graph.h"
 #include "tests/support/plan_fixture.h"
@@ -12,8 +14,8 @@ using namespace cleave::plan::testing;
 
 namespace {
 
-/// The standings of all work of the first and of the last block but those of its attention's operands, by operator.
-std::vector<std::string> standingsOf(std::int64_t layers, bool isOfLast) {
+/// The replication reasons of all operators in the first or the last block.
+std::vector<std::string> reasonsOf(std::int64_t layers, bool isOfLast) {
   test::LlamaSizes sizes;
   sizes.layers = layers;
   sizes.heads = sizes.kvHeads = 3;
@@ -23,17 +25,17 @@ std::vector<std::string> standingsOf(std::int64_t layers, bool isOfLast) {
   const auto sink = solve::makeCountingSink();
   const auto result = solve::solve(problem, solve::Engine::Optimal, *sink);
   if (!result || !result->solution) qFatal("no solution");
-  Standings standings(problem, *result->solution, solve::Engine::Optimal, result->optimum.get());
+  ReplicationSearch search(problem, *result->solution, solve::Engine::Optimal, result->optimum.get());
   const std::string block = fmt::format("model.layers.{}.", isOfLast ? layers - 1 : 0);
   std::vector<std::string> found;
   const graph::Graph& graph = *problem.graph;
   for (const auto node : idRange<graph::NodeId>(graph.nodes.size())) {
     const std::string& path = graph.scope(graph.node(node).scope).path;
     if (graph.node(node).kind != graph::NodeKind::Call || !path.starts_with(block)) continue;
-    const Standing standing = standings.work(node);
-    const auto* cannot = std::get_if<Cannot>(&standing);
+    const ReplicationReason replication = search.work(node);
+    const auto* cannot = std::get_if<Cannot>(&replication);
     found.push_back(fmt::format("{} {} {} {}", path.substr(block.size()), graph.opName(graph.node(node)),
-                                kindOf(standing), cannot ? cannotText(*cannot) : ""));
+                                kindOf(replication), cannot ? cannotText(*cannot) : ""));
   }
   return found;
 }
@@ -43,7 +45,7 @@ std::vector<std::string> standingsOf(std::int64_t layers, bool isOfLast) {
 class TestRepeatedBlocks : public QObject {
   Q_OBJECT
  private slots:
-  void equalBlocksStandForEachOther() {
+  void equalBlocksHaveOneRepresentative() {
     test::LlamaSizes sizes;
     sizes.layers = 12;
     const auto graph = test::llamaGraph(sizes);
@@ -66,14 +68,14 @@ class TestRepeatedBlocks : public QObject {
     QVERIFY(!RepeatedBlocks(*small.graph, solve::Variables(small)).hasMany());
   }
 
-  /// Three heads on two ranks: a model of two blocks is asked as a whole, one of twelve block by block.
-  void manyBlocksAreToldWhatFewAre() {
-    const auto few = standingsOf(2, false);
+  /// Three heads on two ranks. A model of two blocks is searched in full, a model of twelve block by block.
+  void manyBlocksHaveTheSameReasonsAsFew() {
+    const auto few = reasonsOf(2, false);
     QVERIFY(few.size() > 20);
     const auto report = [](const std::vector<std::string>& a, const std::vector<std::string>& b) {
       return QString::fromStdString(test::lineDiff(a, b));
     };
-    const auto ofFirst = standingsOf(12, false), ofLast = standingsOf(12, true), ofLastOfFew = standingsOf(2, true);
+    const auto ofFirst = reasonsOf(12, false), ofLast = reasonsOf(12, true), ofLastOfFew = reasonsOf(2, true);
     QVERIFY2(ofFirst == few, qPrintable(report(few, ofFirst)));
     QVERIFY2(ofLast == ofLastOfFew, qPrintable(report(ofLastOfFew, ofLast)));
   }

@@ -1,3 +1,5 @@
+#include "plan/build/make_plan.h"
+#include "plan/build/plan_request.h"
 #include "tests/support/plan_fixture.h"
 
 using namespace cleave;
@@ -7,7 +9,7 @@ using namespace cleave::plan::testing;
 class TestReplace : public QObject {
   Q_OBJECT
  private slots:
-  void oneRankRunsTheAtenGraphItself() {
+  void oneRankRunsTheAtenGraph() {
     const Plan plan = planned(requestFor(kDecoder, context(1), {}));
     QCOMPARE(programText(*plan.program), programText(*plan.graph));
     QVERIFY(plan.collectives.empty());
@@ -18,7 +20,8 @@ class TestReplace : public QObject {
     solve::Solution solution = *request.solution;
     solution.placements[0] = Placement::split(0);
     request.solution = std::make_shared<const solve::Solution>(solution);
-    const auto plan = makePlan(request);
+    const auto plan = makePlan(
+        request, explainReplication(*request.problem, *request.solution, request.engine, request.optimum.get()));
     QVERIFY(!plan.has_value());
     QVERIFY2(plan.error().message.starts_with("x cannot be S(0) on 2 ranks: "), plan.error().message.c_str());
   }

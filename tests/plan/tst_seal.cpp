@@ -1,5 +1,5 @@
-/// A seal tells a file that says something else from one that another library has written anew.
-#include "plan/seal.h"
+/// A seal changes if the content of a file changes, but not if another library rewrites the same content.
+#include "plan/file/seal.h"
 
 #include <nlohmann/json.hpp>
 
@@ -22,7 +22,7 @@ const json kDocument = {
       {"least", std::numeric_limits<std::int64_t>::min()},
       {"none", nullptr}}},
     {"layers", {{{"name", "größe"}, {"split", true}}, {{"name", "a\"b\\"}, {"split", false}}, json::array()}},
-    {"deep", {{"seal", "of no matter"}}}};
+    {"deep", {{"seal", "ignored"}}}};
 const std::string kText = kDocument.dump(1);
 
 std::string sealIn(const std::string& text) { return json::parse(text).at("seal").get<std::string>(); }
@@ -41,14 +41,14 @@ class TestSeal : public QObject {
     QCOMPARE(sealIn(withSeal("{\"a\":{}}")).size(), std::size_t(16));
   }
 
-  void theWayInWhichItIsWrittenIsOfNoMatter() {
+  void formattingDoesNotChangeTheSeal() {
     const std::string sealed = withSeal(kText), seal = sealIn(sealed);
     QCOMPARE(sealOf(json::parse(json::parse(sealed).dump(2, ' ', true))), seal);
     std::string other = sealed;
     other.replace(other.find("3.0"), 3, "3");
     QCOMPARE(sealOf(json::parse(other)), seal);
     other = sealed;
-    other.insert(other.rfind('}'), ",\"timings_ms\":{\"solve\":1.5}");  // no two plans have the same
+    other.insert(other.rfind('}'), ",\"timings_ms\":{\"solve\":1.5}");  // differs in each run
     QCOMPARE(sealOf(json::parse(other)), seal);
     const nlohmann::ordered_json ordered = nlohmann::ordered_json::parse(sealed);
     nlohmann::ordered_json reversed;
@@ -56,7 +56,7 @@ class TestSeal : public QObject {
     QCOMPARE(sealOf(json::parse(reversed.dump())), seal);
   }
 
-  void whateverItSaysIsOfMatter() {
+  void everyValueChangesTheSeal() {
     const json before = json::parse(withSeal(kText));
     const std::string seal = sealOf(before);
     const json flat = before.flatten();

@@ -1,8 +1,12 @@
-// What plans are called and why: copies on every rank are no split, and sentences speak of the modules that they are
-// true of.
-#include "plan/diff.h"
-#include "plan/headline.h"
-#include "plan/standing.h"
+// Texts about plans. Copies on every rank count as replicated, and each sentence names only modules that it applies to.
+#include "plan/build/diff.h"
+#include "plan/build/plan_request.h"
+#include "plan/replication_reason.h"
+#include "plan/text/choice_text.h"
+#include "plan/text/headline.h"
+#include "plan/text/heads_text.h"
+#include "plan/text/reason_text.h"
+#include "plan/text/shares_text.h"
 #include "solve/checker.h"
 #include "tests/plan/verdict_fixture.h"
 #include "tests/support/llama_graph.h"
@@ -51,52 +55,54 @@ class TestSentences : public QObject {
   Q_OBJECT
 
  private slots:
-  void whatIsNotProvedIsNotSaidOfAllPlans_data() {
+  void anUnprovedPlanIsNotTheBestOfAllPlans_data() {
     QTest::addColumn<double>("slackPercent");
     QTest::newRow("without slack") << 0.0;
     QTest::newRow("with slack") << 1.0;
   }
-  void whatIsNotProvedIsNotSaidOfAllPlans() {
+  void anUnprovedPlanIsNotTheBestOfAllPlans() {
     QFETCH(double, slackPercent);
     Plan plan;
     plan.fastest.emplace();
     plan.costSettings.slackPercent = slackPercent;
     plan.lowerBoundFs = Femtoseconds(1);
     const auto says = [&](const char* words) { return choiceInWords(plan).find(words) != std::string::npos; };
-    QVERIFY2(says("the fastest of the plans that were found") && says("not proved"), choiceInWords(plan).c_str());
+    QVERIFY2(says("the fastest of the plans found") && says("Not proved"), choiceInWords(plan).c_str());
     plan.fastest->femtoseconds = plan.cost.sum.computeFs = Femtoseconds(1000);
     plan.lowerBoundFs = Femtoseconds(900);
-    QCOMPARE(proofInWords(plan), std::string("within 12 % of the fastest there can be"));  // 11.1 %
+    QCOMPARE(proofInWords(plan), std::string("within 12 % of the lower bound"));  // 11.1 %
     plan.lowerBoundFs = Femtoseconds(8);
-    QCOMPARE(proofInWords(plan), std::string("within 13000 % of the fastest there can be"));
+    QCOMPARE(proofInWords(plan), std::string("within 13000 % of the lower bound"));
     plan.lowerBoundFs = Femtoseconds(998);
-    QCOMPARE(proofInWords(plan), std::string("within 0.21 % of the fastest there can be"));
-    plan.cost.sum.computeFs = Femtoseconds(1100);  // slower than the fastest that was found, as slack allows
-    QCOMPARE(proofInWords(plan), std::string("within 11 % of the fastest there can be"));
+    QCOMPARE(proofInWords(plan), std::string("within 0.21 % of the lower bound"));
+    plan.cost.sum.computeFs = Femtoseconds(1100);  // slower than the fastest plan found, within the slack
+    QCOMPARE(proofInWords(plan), std::string("within 11 % of the lower bound"));
     plan.cost.sum.computeFs = Femtoseconds(1'000'000'000'000'001);
     plan.lowerBoundFs = Femtoseconds(1'000'000'000'000'000);
-    QCOMPARE(proofInWords(plan), std::string("within 0.01 % of the fastest there can be"));
+    QCOMPARE(proofInWords(plan), std::string("within 0.01 % of the lower bound"));
     plan.cost.sum.computeFs = plan.fastest->femtoseconds;
     plan.lowerBoundFs.reset();
     QVERIFY(proofInWords(plan) == "not proved");
     plan.isProvedOptimal = true;
     QVERIFY(proofInWords(plan) == "proved");
-    QVERIFY2(says("the fastest of all plans") && !says("not proved"), choiceInWords(plan).c_str());
+    QVERIFY2(says("the fastest of all plans") && !says("Not proved"), choiceInWords(plan).c_str());
   }
 
   /// A plan that splits a layer may be faster than the one within the budget, as fast, or slower.
-  void theFastestPlanThatSplitsALayerIsTold() {
+  void reportsTheFastestPlanThatSplitsALayer() {
     for (const bool isProved : {true, false}) {
       for (const bool isOverBudget : {true, false}) {
         DoesNotPay costs{.isFastEnough = true, .isOverBudget = isOverBudget, .isProved = isProved};
         const auto textAt = [&](std::int64_t femtoseconds) {
           costs.extraFs = Femtoseconds(femtoseconds);
-          return toText(Standing(costs));
+          return toText(ReplicationReason(costs));
         };
-        QVERIFY2(textAt(-29'800'000'000).find("takes 29.8 µs less per step") != std::string::npos,
-                 toText(Standing(costs)).c_str());
-        QVERIFY2(textAt(29'800'000'000).find("takes 29.8 µs longer per step") != std::string::npos,
-                 toText(Standing(costs)).c_str());
+        const auto isIn = [](const std::string& text, const std::string& verb) {
+          return text.find(verb + " 29.8 µs per step") != std::string::npos;
+        };
+        const std::string faster = textAt(-29'800'000'000), slower = textAt(29'800'000'000);
+        QVERIFY2(isIn(faster, "saves") || isIn(faster, "saves at most"), faster.c_str());
+        QVERIFY2(isIn(slower, "costs") || isIn(slower, "costs at least"), slower.c_str());
         for (const std::int64_t time : {-1, 0, 1})
           QVERIFY2(textAt(time).find("as little as") == std::string::npos, textAt(time).c_str());
       }
@@ -121,7 +127,7 @@ class TestSentences : public QObject {
     QVERIFY(idleSequenceText(plan).ends_with("1 position does not divide by 2 ranks"));
   }
 
-  /// "Column" of which every rank holds all is called what it is.
+  /// A column layer with a copy of its weight on every rank is reported as replicated.
   void copiesOnEveryRankAreReplicated_data() {
     QTest::addColumn<int>("heads");
     QTest::addColumn<int>("kvHeads");
@@ -146,7 +152,7 @@ class TestSentences : public QObject {
         ++copies;
         QCOMPARE(layer.axis, std::string("replicated"));
       }
-      // A pin to column brings a split or nothing, and one that forbids copies does too.
+      // With a pin to column, or a pin that forbids copies, a plan splits the layer, or no plan exists.
       for (const char* pin : {"*.q_proj=column", "*.k_proj=column", "*.q_proj!=replicated"}) {
         if (!sample.takesNext()) continue;
         solve::Problem pinned = problem;
@@ -165,8 +171,8 @@ class TestSentences : public QObject {
     QVERIFY(!sample.isFull() || met > 0);
   }
 
-  /// A layer that becomes split is listed, one that every rank holds all of before and after is not.
-  void differencesAreThoseOfWhatIsHeld_data() {
+  /// A layer that becomes split is listed. A layer that is replicated in both plans is not.
+  void differencesIgnoreCopiesOnAllRanks_data() {
     QTest::addColumn<int>("kvHeads");
     QTest::addColumn<int>("ranks");
     QTest::addColumn<int>("otherRanks");
@@ -174,7 +180,7 @@ class TestSentences : public QObject {
     QTest::newRow("7 KV heads") << 7 << 2 << 7;
     QTest::newRow("one KV head") << 1 << 2 << 14;
   }
-  void differencesAreThoseOfWhatIsHeld() {
+  void differencesIgnoreCopiesOnAllRanks() {
     QFETCH(int, kvHeads);
     QFETCH(int, ranks);
     QFETCH(int, otherRanks);
@@ -196,41 +202,38 @@ class TestSentences : public QObject {
     }
   }
 
-  void aWarningSpeaksOfTheModulesThatItIsTrueOf() {
+  void aWarningCountsItsModules() {
     solve::Problem problem = problemOf(withHeads(8, 8), 2);
     problem.pins.push_back(*solve::Pin::parse("model.layers.0.self_attn.q_proj=replicated"));
     problem.pins.push_back(*solve::Pin::parse("model.layers.1.self_attn.o_proj=row"));
     const Plan plan = planOf(problem, Engine::Learning);
-    bool isTold = false;
+    bool isWarned = false;
     for (const std::string& warning : plan.warnings) {
       QVERIFY2(!warning.empty() && !(warning.front() >= 'a' && warning.front() <= 'l'), warning.c_str());
       if (warning.find("self_attn") == std::string::npos || warning.find("computes") == std::string::npos) continue;
-      isTold = true;
+      isWarned = true;
       QVERIFY2(warning.find("(1 of 2)") != std::string::npos, warning.c_str());
     }
-    QVERIFY(isTold);
+    QVERIFY(isWarned);
   }
 
-  /// Faster is not "does not pay".
-  void whatIsFasterIsNotSaidNotToPay() {
-    const std::string text = toText(Standing(DoesNotPay{Femtoseconds(-47'300'000'000), 0, true}));
-    QVERIFY2(text.find("does not pay") == std::string::npos, text.c_str());
-    QVERIFY2(text.find("because a rank then holds less") != std::string::npos &&
-                 text.find("47.3 µs less per step") != std::string::npos,
-             text.c_str());
+  void aFasterSplitIsNotReportedAsACost() {
+    const std::string text = toText(ReplicationReason(DoesNotPay{Femtoseconds(-47'300'000'000), 0, true}));
+    QVERIFY2(text.find("costs") == std::string::npos, text.c_str());
+    QVERIFY2(text.find("saves at most 47.3 µs per step and no memory") != std::string::npos, text.c_str());
   }
 
-  /// What refuses a projection is the heads between, not where another projection happens to lie.
+  /// The heads are the reason why a projection is replicated, not the placement of another projection.
   void headsAreTheReasonOfProjections() {
     test::LlamaSizes sizes = withHeads(40, 8);
     sizes.intermediate = 113;
     const Plan plan = planOf(problemOf(sizes, 7), Engine::Optimal);
     for (const char* name : {"model.layers.0.self_attn.q_proj", "model.layers.1.self_attn.o_proj"}) {
-      const auto* cannot = std::get_if<Cannot>(&testing::layerNamed(plan, name).standing);
-      QVERIFY2(cannot, toText(testing::layerNamed(plan, name).standing).c_str());
+      const auto* cannot = std::get_if<Cannot>(&testing::layerNamed(plan, name).replication);
+      QVERIFY2(cannot, toText(testing::layerNamed(plan, name).replication).c_str());
       QCOMPARE(cannot->why, std::string("40 heads do not divide by 7 ranks"));
     }
-    const auto* mlp = std::get_if<Cannot>(&testing::layerNamed(plan, "model.layers.0.mlp.up_proj").standing);
+    const auto* mlp = std::get_if<Cannot>(&testing::layerNamed(plan, "model.layers.0.mlp.up_proj").replication);
     QVERIFY(mlp && mlp->why.find("113 output features") != std::string::npos);
   }
 };

@@ -1,3 +1,6 @@
+#include "plan/build/make_plan.h"
+#include "plan/build/plan_request.h"
+#include "plan/file/plan_file.h"
 #include "tests/support/plan_fixture.h"
 
 using namespace cleave;
@@ -7,7 +10,7 @@ using graph::DType;
 
 namespace {
 
-/// Everything the decoder reads, each in a file of its own, in bf16.
+/// All parameters of the decoder in bf16, each in its own file.
 formats::WeightSources decoderCheckpoint() {
   const auto graph = parsed(kDecoder);
   formats::WeightSources checkpoint;
@@ -26,7 +29,7 @@ const ParameterShards& parameter(const Plan& plan, const std::string& name) {
   qFatal("no parameter %s", name.c_str());
 }
 
-/// Parameters of which a rank's piece lies in no file.
+/// Parameters with a piece that is in no file.
 std::vector<std::string> missingParameters(const Plan& plan) {
   std::vector<std::string> names;
   for (const ParameterShards& found : plan.parameters) {
@@ -38,7 +41,8 @@ std::vector<std::string> missingParameters(const Plan& plan) {
 }
 
 std::string errorOf(const PlanRequest& request) {
-  const auto plan = makePlan(request);
+  const auto plan =
+      makePlan(request, explainReplication(*request.problem, *request.solution, request.engine, request.optimum.get()));
   return plan ? std::string() : plan.error().message;
 }
 
@@ -47,7 +51,7 @@ std::string errorOf(const PlanRequest& request) {
 class TestShardMap : public QObject {
   Q_OBJECT
  private slots:
-  void cutsColumnsRowsAndVocabularies() {
+  void splitsColumnsRowsAndVocabularies() {
     PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
     request.checkpoint = decoderCheckpoint();
     const Plan plan = planned(request);
@@ -63,7 +67,7 @@ class TestShardMap : public QObject {
     QVERIFY(plan.warnings.empty());
   }
 
-  void theLastRanksReadLessOfAPaddedVocabulary() {
+  void lastRanksReadLessOfAPaddedVocabulary() {
     PlanRequest request = requestFor(
         decoderWithVocabulary(13), context(2, rules::SequenceParallel::Off, rules::CandidateSet::Full), kDecoderSplit);
     request.checkpoint = decoderCheckpoint();
@@ -96,15 +100,15 @@ class TestShardMap : public QObject {
         }
         QCOMPARE(held, std::vector<int>(size, 1));
       }
-      QCOMPARE(split, ranks == 1 ? 0 : 5);  // the embedding and the four of attention
+      QCOMPARE(split, ranks == 1 ? 0 : 5);  // the embedding and four attention weights
     }
   }
 
-  void countsTheBytesThatARankReads() {
+  void countsBytesReadPerRank() {
     PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
     request.checkpoint = decoderCheckpoint();
     const Plan plan = planned(request);
-    // Stored in bf16: halves of embed 96, q 64, k 32, v 32, o 64 elements, all 8 of the norm.
+    // Stored in bf16: half of embed 96, q 64, k 32, v 32 and o 64 elements, and all 8 elements of the norm.
     QCOMPARE(program::shardBytes(plan.parameters, 0), std::int64_t{(48 + 32 + 16 + 16 + 32 + 8) * 2});
     QCOMPARE(program::shardBytes(plan.parameters, 1), program::shardBytes(plan.parameters, 0));
     QCOMPARE(plan.memory.parameters, std::int64_t{(48 + 32 + 16 + 16 + 32 + 8) * 4});
@@ -135,7 +139,7 @@ class TestShardMap : public QObject {
     QCOMPARE(program::shardBytes(plan.parameters, 0), std::int64_t{(48 + 32 + 16 + 32) * 2});
     QCOMPARE(plan.warnings, (std::vector<std::string>{"The checkpoint lacks 2 of the model's 6 parameters: "
                                                       "attn.k.weight, norm.weight. A run needs them."}));
-    request.checkpoint.clear();  // a config alone lacks nothing that it should have
+    request.checkpoint.clear();  // a config without a checkpoint lacks no weights
     QVERIFY(planned(request).warnings.empty());
   }
 
@@ -151,22 +155,22 @@ class TestShardMap : public QObject {
       request.checkpoint[fmt::format("extra.{}", i)] = {{DType::Float32, {4}}, "a.safetensors"};
     QCOMPARE(planned(request).warnings,
              (std::vector<std::string>{"10 tensors of the checkpoint are not used by this model: extra.0, extra.1, "
-                                       "extra.2, extra.3 and others."}));
+                                       "extra.2, extra.3 and 6 more."}));
   }
 
-  void refusesTensorsThatDoNotFit() {
+  void refusesTensorsOfAnotherShapeOrType() {
     PlanRequest request = requestFor(kDecoder, context(2), kDecoderSplit);
     request.checkpoint = decoderCheckpoint();
     request.checkpoint["attn.o.weight"].type.shape = {8, 4};
     QCOMPARE(
         errorOf(request),
-        std::string("attn.o.weight.safetensors: tensor attn.o.weight has shape [8, 4], but the model needs [8, 8]: the "
-                    "weights do not belong to this config.json."));
+        std::string("attn.o.weight.safetensors: tensor attn.o.weight has shape [8, 4], but the model needs [8, 8]. Use "
+                    "the weights that belong to this config.json."));
     request.checkpoint["attn.o.weight"].type = {DType::Int8, {8, 8}};
-    QVERIFY(errorOf(request).find("stored as i8, but the model computes in f32: quantised") != std::string::npos);
+    QVERIFY(errorOf(request).find("stored as i8, but the model computes in f32. Quantized") != std::string::npos);
   }
 
-  void holdsBlocksReplicasAndPaddingAsThePlacementSays() {
+  void piecesFollowBlocksReplicasAndPadding() {
     struct Row {
       const char* placement;
       Shape shape;

@@ -1,8 +1,12 @@
-// Shares of work: no model is so large that its FLOPs do not fit.
+// Shares of work are exact for models whose FLOPs exceed 64 bits.
 #include "tests/support/llama_graph.h"
 #include "tests/support/plan_fixture.h"
 
 #include <nlohmann/json.hpp>
+#include "plan/build/plan_request.h"
+#include "plan/file/plan_file.h"
+#include "plan/text/reason_text.h"
+#include "plan/text/shares_text.h"
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -11,7 +15,7 @@ using namespace cleave::plan::testing;
 class TestShares : public QObject {
   Q_OBJECT
  private slots:
-  /// 1e20 FLOPs a step and more are no rare thing when a large batch is trained.
+  /// Training with a large batch often needs 1e20 FLOPs per step or more.
   void flopsBeyond64BitsAreCounted() {
     const std::int64_t batch = 1 << 20, sequence = 8192;
     const test::LlamaSizes sizes{.layers = 2,

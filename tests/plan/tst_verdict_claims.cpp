@@ -1,8 +1,9 @@
-// What is said of how much a plan splits, before a search and of other numbers of ranks, on random models: counted
-// again by hand, and refuted by what the solver answers when the sentence is applied. Of each layer:
-// tst_standing_claims.cpp. Which models: tests/support/seeds.h.
-#include "plan/preflight.h"
-#include "plan/world_sizes.h"
+// Claims about shares, before a search, and about other world sizes, on random models. The test recounts the shares,
+// and tries to refute each claim by solving. tst_replication_claims.cpp does the same for layers. tests/support/seeds.h
+// sets the number of models.
+#include "plan/build/preflight.h"
+#include "plan/build/world_sizes.h"
+#include "plan/text/shares_text.h"
 #include "tests/plan/verdict_fixture.h"
 #include "tests/support/seeds.h"
 
@@ -27,8 +28,8 @@ bool isView(const std::string& op) {
   return false;
 }
 
-/// 2·m·k·n for a layer, 2·s for each element of the queries and of attention's result, one for each element of the
-/// largest tensor else.
+/// 2·m·k·n for a layer; 2·s for each element of the queries and of the result of attention; otherwise one for each
+/// element of the largest tensor.
 double flopsByHand(const Graph& graph, const solve::Solution& solution, NodeId id, int ranks) {
   const graph::Node& node = graph.node(id);
   if (node.kind != graph::NodeKind::Call || isView(graph.opName(node))) return 0;
@@ -64,7 +65,7 @@ double flopsByHand(const Graph& graph, const solve::Solution& solution, int rank
   return sum;
 }
 
-/// Everything whole on one rank.
+/// FLOPs of one rank without a split.
 double flopsByHand(const Graph& graph) {
   solve::Solution whole;
   whole.placements.resize(graph.values.size());
@@ -80,7 +81,7 @@ double flopsByHand(const Graph& graph) {
 class TestVerdictClaims : public QObject {
   Q_OBJECT
  private slots:
-  void sentencesComeTrueOnRandomModels() {
+  void claimsHoldOnRandomModels() {
     const test::Seeds seeds(500);
     std::size_t plans = 0;
     for (const std::uint64_t seed : seeds) {
@@ -115,23 +116,23 @@ class TestVerdictClaims : public QObject {
       held += sizeInBytes(graph::TensorType{parameter.type.dtype, parameter.localShape});
     }
     if (layers != shares.layers.layers || split != shares.layers.split + shares.layers.gathered)
-      return fmt::format("{}, but {} of {} are", toText(shares), split, layers);
+      return fmt::format("{}, but {} of {} are split", toText(shares), split, layers);
     if (weights != shares.weightBytes || held != shares.rankWeightBytes)
-      return fmt::format("{} of {} bytes on a rank, not {} of {}", held, weights, shares.rankWeightBytes,
+      return fmt::format("a rank has {} of {} bytes, not {} of {}", held, weights, shares.rankWeightBytes,
                          shares.weightBytes);
     if (plan.costSettings.isTraining) return {};
     const double whole = flopsByHand(*plan.graph), rank = flopsByHand(*plan.graph, *plan.solution, plan.ranks);
     const double share = std::clamp((1 - rank / whole) / (1 - 1.0 / plan.ranks), 0.0, 1.0);
     if (std::abs(share - shares.flopsShare()) > 1e-6)
-      return fmt::format("{} of the FLOPs are split by hand, not {}", share, shares.flopsShare());
+      return fmt::format("recounted share of split FLOPs: {}, not {}", share, shares.flopsShare());
     Femtoseconds replicated;
     for (const ReplicatedWork& work : shares.replicated) replicated += work.femtoseconds;
     if (replicated != shares.replicatedFs)
-      return fmt::format("groups take {} fs, all {} fs", replicated, shares.replicatedFs);
+      return fmt::format("groups take {} fs, but the total is {} fs", replicated, shares.replicatedFs);
     return {};
   }
 
-  /// Of what cannot be split, the dearest operator: no pin of its result on any dimension holds.
+  /// Checks the most expensive operator that cannot be split: no pin splits its result on any dimension.
   static std::string falseWork(const Case& c, const Plan& plan) {
     for (const ReplicatedWork& work : plan.shares.replicated) {
       const graph::Node& node = plan.graph->node(work.first);
@@ -144,7 +145,7 @@ class TestVerdictClaims : public QObject {
     return {};
   }
 
-  /// The first even split of a value that some plan has; nullopt: none.
+  /// The first even split of a value that some plan has; nullopt if no plan has one.
   static std::optional<std::string> splitOf(const solve::Problem& problem, ValueId value) {
     const graph::Value& asked = problem.graph->value(value);
     for (int dim = 0; dim < static_cast<int>(asked.type.shape.size()); ++dim) {
@@ -157,18 +158,18 @@ class TestVerdictClaims : public QObject {
     return std::nullopt;
   }
 
-  /// What is said before any search: weights that stay replicated whatever the plan is, and attention that is computed
-  /// whole.
+  /// Checks the claims before a search: weights that every plan replicates, and attention that every rank computes in
+  /// full.
   static std::string falsePreflight(const Case& c) {
     const Preflight before = preflight(c.problem);
     for (const ReplicatedWeights& weights : before.whole) {
       if (!graph::layerShape(*c.problem.graph, weights.first)) continue;
       if (fastestSplit(c.problem, weights.first))
-        return fmt::format("{} is said to stay whole ({}), but a pin splits it", weights.pattern, weights.why);
+        return fmt::format("{} should be replicated ({}), but a pin splits it", weights.pattern, weights.why);
     }
     for (const IndivisibleLayers& layers : before.indivisible) {
       if (fastestSplit(c.problem, layers.first))
-        return fmt::format("{} is said not to divide ({}), but a pin splits it", layers.pattern, layers.reason);
+        return fmt::format("{} should not divide ({}), but a pin splits it", layers.pattern, layers.reason);
     }
     for (const IndivisibleHeads& attention : before.heads) {
       const bool isWhole = attention.text.find("every rank computes all") != std::string::npos;
@@ -184,7 +185,7 @@ class TestVerdictClaims : public QObject {
     const std::vector<int> ranks{2, static_cast<int>(3 + dice.upTo(5))};
     Case asked = c;
     if (c.engine == Engine::Learning)
-      asked.problem.cost.memoryBudget = 1'000 + dice.upTo(500'000);  // which it does not look at
+      asked.problem.cost.memoryBudget = 1'000 + dice.upTo(500'000);  // ignored by this engine
     for (const WorldSize& size : worldSizes(asked.problem, c.engine, ranks)) {
       Case own = asked;
       own.problem.context.worldSize = size.ranks;
@@ -198,18 +199,19 @@ class TestVerdictClaims : public QObject {
       const bool isSame = plan.shares.layers == size.layers && plan.cost.bytes() == size.rankBytes &&
                           plan.cost.femtoseconds() == size.femtoseconds && plan.shares.flopsShare() == size.flopsShare;
       if (!isSame)
-        return fmt::format("{} ranks: {}, but the plan says: {}", size.ranks, toText(size), toText(plan.shares));
-      const bool splitsNone = std::none_of(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) {
+        return fmt::format("{} ranks: {}, but its plan has: {}", size.ranks, toText(size), toText(plan.shares));
+      const bool splitsNothing = std::none_of(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) {
         return !layer.weight.empty() && weightIsSplit(*plan.graph, *plan.solution, layer.node, size.ranks);
       });
-      const bool saysNone = size.verdict == WorldSizeVerdict::Nothing || size.verdict == WorldSizeVerdict::DoesNotPay ||
-                            size.verdict == WorldSizeVerdict::NotAskedFor;
+      const bool reportsNothing = size.verdict == WorldSizeVerdict::Nothing ||
+                                  size.verdict == WorldSizeVerdict::DoesNotPay ||
+                                  size.verdict == WorldSizeVerdict::NotAskedFor;
       solve::Problem one = c.problem;
       one.context.worldSize = 1;
       const auto alone = solved(one, Engine::Optimal);
       const bool isNoGain = size.verdict == WorldSizeVerdict::DoesNotPay && result->optimum && alone &&
                             alone->optimum->cost().femtoseconds() <= result->optimum->fastest().femtoseconds();
-      if (saysNone && !splitsNone && !isNoGain)
+      if (reportsNothing && !splitsNothing && !isNoGain)
         return fmt::format("{} ranks: {}, but layers are split", size.ranks, toText(size));
       const WorldSize again = worldSizes(asked.problem, c.engine, std::vector<int>{size.ranks}).front();
       if (toText(again) != toText(size))

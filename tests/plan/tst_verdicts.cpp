@@ -1,6 +1,9 @@
-// What plans say of how much they split and why not more, compared with hand computations on published shapes.
-#include "plan/preflight.h"
-#include "plan/world_sizes.h"
+// The shares that plans report and the reasons for replicated parts, compared with hand computations on published
+// shapes.
+#include "plan/build/preflight.h"
+#include "plan/build/world_sizes.h"
+#include "plan/text/reason_text.h"
+#include "plan/text/shares_text.h"
 #include "tests/plan/verdict_fixture.h"
 
 #include <QTest>
@@ -34,7 +37,7 @@ Case published(std::int64_t heads, std::int64_t kvHeads, std::int64_t headSize, 
 class TestVerdicts : public QObject {
   Q_OBJECT
  private slots:
-  void headsThatDoNotDivideComeFirst_data() {
+  void namesIndivisibleHeadsFirst_data() {
     QTest::addColumn<int>("heads");
     QTest::addColumn<int>("kvHeads");
     QTest::addColumn<int>("headSize");
@@ -52,7 +55,7 @@ class TestVerdicts : public QObject {
     QTest::newRow("24 heads on 6") << 24 << 24 << 128 << 9216 << 128256 << 6 << true;
     QTest::newRow("24 heads on 16") << 24 << 8 << 128 << 8192 << 128256 << 16 << false;
   }
-  void headsThatDoNotDivideComeFirst() {
+  void namesIndivisibleHeadsFirst() {
     QFETCH(int, heads);
     QFETCH(int, kvHeads);
     QFETCH(int, headSize);
@@ -71,7 +74,7 @@ class TestVerdicts : public QObject {
     QCOMPARE(before.heads.empty(), divide);
     const auto sizes = worldSizes(c.problem, c.engine, std::vector<int>{2, ranks});
     QCOMPARE(sizes[1].verdict == WorldSizeVerdict::Partly, !divide);
-    // One float of ten goes by attention's products: 4·s·s·h of 2 layers, and every rank computes them all.
+    // FLOPs of attention's products: 4·s·s·h for each of 2 layers. Every rank computes all of them.
     const double tokens = 2048, hidden = heads * headSize, kv = kvHeads * headSize;
     const double attention = 2 * 4 * tokens * tokens * hidden;
     const double products =
@@ -90,13 +93,13 @@ class TestVerdicts : public QObject {
     QCOMPARE(sizes[1].heads, refusal);
     QCOMPARE(indivisible[0]->pattern, std::string("model.layers.*.self_attn"));
     QCOMPARE(std::get<Cannot>(indivisible[0]->why).why, refusal);
-    // Every rank's time on attention's products alone, at 1e12 FLOPs a second; the rest of the module comes on top.
+    // The time for attention's products alone, at 1e12 FLOPs a second. The module has other work too.
     QVERIFY(double(indivisible[0]->femtoseconds) >= attention * 1e3);
     QVERIFY(double(indivisible[0]->flops) >= attention);
   }
 
-  /// Three things are different.
-  void tellsThreeReasonsApart() {
+  /// "Cannot be split", "does not pay" and "excluded by a pin" are three reasons.
+  void distinguishesThreeReasons() {
     test::LlamaSizes sizes{.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 113, .vocab = 256};
     Case c;
     c.problem.graph = test::llamaGraph(sizes);
@@ -104,24 +107,23 @@ class TestVerdicts : public QObject {
     c.problem.cost.profile = device();
     c.problem.pins.push_back(*solve::Pin::parse("lm_head=replicated"));
     const Plan plan = planOf(c, *solved(c.problem, c.engine));
-    QVERIFY2(std::holds_alternative<Cannot>(layerNamed(plan, "model.layers.0.mlp.up_proj").standing),
-             toText(layerNamed(plan, "model.layers.0.mlp.up_proj").standing).c_str());
+    QVERIFY2(std::holds_alternative<Cannot>(layerNamed(plan, "model.layers.0.mlp.up_proj").replication),
+             toText(layerNamed(plan, "model.layers.0.mlp.up_proj").replication).c_str());
     QVERIFY2(
         layerNamed(plan, "model.layers.0.mlp.up_proj").reason.find("113 output features do not divide by 2 ranks") !=
             std::string::npos,
         layerNamed(plan, "model.layers.0.mlp.up_proj").reason.c_str());
-    // A collective's latency of 1 µs is more than all of this model's work.
-    QVERIFY2(std::holds_alternative<DoesNotPay>(layerNamed(plan, "model.layers.0.self_attn.q_proj").standing),
+    // The latency of one collective, 1 µs, is more than all work of this model.
+    QVERIFY2(std::holds_alternative<DoesNotPay>(layerNamed(plan, "model.layers.0.self_attn.q_proj").replication),
              layerNamed(plan, "model.layers.0.self_attn.q_proj").reason.c_str());
-    const auto* pinned = std::get_if<NotAskedFor>(&layerNamed(plan, "lm_head").standing);
+    const auto* pinned = std::get_if<NotAskedFor>(&layerNamed(plan, "lm_head").replication);
     QVERIFY(pinned);
     QCOMPARE(pinned->changes, (std::vector<solve::Change>{{solve::ChangeKind::LiftPin, "lm_head=replicated"}}));
-    QVERIFY2(plan.warnings[0].starts_with("No layer is split, because it does not pay on 2 ranks of round"),
-             plan.warnings[0].c_str());
+    QVERIFY2(plan.warnings[0].starts_with("No layer is split: on 2 ranks of round, "), plan.warnings[0].c_str());
   }
 
-  /// Nothing is split on any of them because it does not pay, not because it cannot.
-  void worldSizesSayWhatDoesNotPay() {
+  /// No world size splits a layer, because splitting does not pay. It would be possible.
+  void worldSizesReportSplitsThatDoNotPay() {
     Case c;
     c.problem.graph =
         test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 8, .intermediate = 112, .vocab = 256});
@@ -131,7 +133,7 @@ class TestVerdicts : public QObject {
     QCOMPARE(sizes.size(), std::size_t{3});
     for (const WorldSize& size : sizes) {
       QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay, toText(size).c_str());
-      QVERIFY2(size.why.find("longer per step") != std::string::npos, size.why.c_str());
+      QVERIFY2(size.why.find("splitting it costs at least ") != std::string::npos, size.why.c_str());
     }
   }
 
@@ -149,8 +151,8 @@ class TestVerdicts : public QObject {
     QVERIFY2(toText(sizes[0]).starts_with("no plan fits: over by "), toText(sizes[0]).c_str());
   }
 
-  /// As many copies as ranks: the placement says split, and every rank holds all of it.
-  void copiesOnEveryRankCountAsWhole() {
+  /// With as many copies as ranks, the placement is a split, but the weight is replicated.
+  void copiesOnEveryRankCountAsReplicated() {
     Case c;
     c.problem.graph =
         test::llamaGraph({.layers = 1, .hidden = 64, .heads = 8, .kvHeads = 1, .intermediate = 112, .vocab = 256});
@@ -164,7 +166,7 @@ class TestVerdicts : public QObject {
       if (parameter.localShape == parameter.type.shape) whole += sizeInBytes(parameter.type);
     }
     QCOMPARE(plan.memory.replicatedParameters, whole);
-    QVERIFY(!std::holds_alternative<Split>(layerNamed(plan, "model.layers.0.self_attn.k_proj").standing));
+    QVERIFY(!std::holds_alternative<Split>(layerNamed(plan, "model.layers.0.self_attn.k_proj").replication));
   }
 };
 

@@ -1,5 +1,5 @@
-// Every number in a warning, counted again over the placements of its plan. Which plans:
-// tests/support/seeds.h.
+// Recounts every number in the warnings of random plans from their placements. tests/support/seeds.h sets the number of
+// plans.
 #include "base/quantities.h"
 #include "graph/attention.h"
 #include "solve/problem/wording.h"
@@ -9,6 +9,9 @@
 #include <QTest>
 
 #include <regex>
+#include "plan/build/warnings.h"
+#include "plan/replication/replication_search.h"
+#include "plan/text/shares_text.h"
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -16,7 +19,7 @@ using namespace cleave::plan::testing;
 
 namespace {
 
-/// Blocks that differ: demands on some of them, sizes that do not divide.
+/// A model whose blocks differ: some have pins, and some sizes do not divide.
 Case randomBlocks(Dice& dice) {
   test::LlamaSizes sizes;
   sizes.layers = 1 + dice.upTo(2);
@@ -42,7 +45,7 @@ Case randomBlocks(Dice& dice) {
   return c;
 }
 
-/// Layers whose weight every rank holds in full, by the names of their blocks without numbers.
+/// Layers with a replicated weight, by name without block numbers.
 struct Whole {
   std::size_t count = 0;
   std::int64_t bytes = 0;
@@ -58,7 +61,7 @@ std::map<std::string, Whole> wholeLayersOf(const Plan& plan) {
   return whole;
 }
 
-/// Attention that every rank computes in full, by module without numbers, and how much attention there is.
+/// Attention operators that every rank computes in full, and all of them, by module without block numbers.
 struct Attention {
   std::size_t whole = 0, all = 0;
 };
@@ -79,11 +82,11 @@ class Recount {
  public:
   Recount(const Case& c, const solve::SolveResult& result, const Plan& plan)
       : m_plan(plan),
-        m_standings(c.problem, *result.solution, c.engine, result.optimum.get()),
+        m_search(c.problem, *result.solution, c.engine, result.optimum.get()),
         m_whole(wholeLayersOf(plan)),
         m_attention(attentionOf(plan)) {}
 
-  /// Empty: all numbers are right, and nothing that is replicated goes without a word.
+  /// The first wrong number or missing warning; empty if there is no error.
   std::string wrong() {
     for (const std::string& sentence : m_plan.warnings) {
       if (!holds(sentence)) return sentence;
@@ -92,28 +95,29 @@ class Recount {
       if (!holds(sentence)) return sentence;
     }
     for (const auto& [pattern, layers] : m_whole) {
-      if (m_told[pattern] != layers.count)
-        return fmt::format("{} layers {} are whole, told of {}", layers.count, pattern, m_told[pattern]);
+      if (m_reported[pattern] != layers.count)
+        return fmt::format("{} layers {} are replicated, but {} are reported", layers.count, pattern,
+                           m_reported[pattern]);
     }
     const bool isOver = m_plan.cost.bytes() > m_plan.costSettings.budgetBytes();
-    return isOver == m_saysOver ? std::string() : "the budget is not told of";
+    return isOver == m_reportsOver ? std::string() : "no warning reports the budget";
   }
 
   std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;
 
  private:
   bool holds(const std::string& sentence) {
-    static const std::regex kOne(R"((\S+) stays replicated, (.+?) on every rank: .*)"),
-        kMany(R"((\d+) layers (\S+) stay replicated, (.+?) on every rank: .*)"),
+    static const std::regex kOne(R"((\S+) \((.+?) per rank\) (?:is replicated|cannot be split).*)"),
+        kMany(R"((\d+) layers (\S+) \((.+?) per rank\): the first (?:is replicated|cannot be split).*)"),
         kWork(R"(.*[Ee]very rank computes all of `([^`]+)`(?: \((\d+) of (\d+)\))?[,:].*)"),
-        kBudget(R"(This plan needs (.+?) on each rank, (.+?) more than .*)");
+        kBudget(R"(This plan needs (.+?) per rank, (.+?) more than .*)");
     std::smatch match;
     if (std::regex_match(sentence, match, kMany)) return isWhole(match[2], std::stoul(match[1]), match[3]);
     if (std::regex_match(sentence, match, kOne)) return isWhole(solve::withoutIndices(match[1].str()), 1, match[2]);
     if (std::regex_match(sentence, match, kBudget)) return isOver(match[1], match[2]);
     if (sentence.starts_with("Nothing is split") || sentence.starts_with("No layer is split"))
       return isNothingSplit(sentence);
-    if (!std::regex_match(sentence, match, kWork)) return false;  // a sentence that is not counted again
+    if (!std::regex_match(sentence, match, kWork)) return false;  // a sentence that this test does not know
     const auto number = [&](std::size_t group, std::size_t otherwise) {
       return match[group].matched ? std::stoul(match[group]) : otherwise;
     };
@@ -124,7 +128,7 @@ class Recount {
 
   static bool blamesHeads(const std::string& sentence) { return sentence.find("not divide by") != std::string::npos; }
 
-  /// What lifting a demand brings was no number of heads.
+  /// If lifting a pin allows the split, heads are not the reason.
   static bool isOfHeads(const std::string& sentence) {
     const auto has = [&](const char* part) { return sentence.find(part) != std::string::npos; };
     return !has("without the pin") || has("with the full candidate set") || has("sequence parallelism");
@@ -133,17 +137,18 @@ class Recount {
   bool isWhole(const std::string& pattern, std::size_t count, const std::string& bytes) {
     ++layers;
     const Whole& like = m_whole[pattern];
-    m_told[pattern] += count;
+    m_reported[pattern] += count;
     // Layers of one pattern are equal.
     return like.count >= count &&
            bytes == bytesText(like.bytes / static_cast<std::int64_t>(like.count) * static_cast<std::int64_t>(count));
   }
 
-  /// Of one reason: others may hold other modules whole.
+  /// Counts modules with this reason. Other modules can be replicated for other reasons.
   bool isComputedWhole(const std::string& pattern, std::size_t count, std::size_t all) {
     ++attention;
-    const auto told = indivisibleHeads(m_plan.shares);
-    return all == m_attention[pattern].all && std::any_of(told.begin(), told.end(), [&](const ReplicatedWork* work) {
+    const auto reported = indivisibleHeads(m_plan.shares);
+    return all == m_attention[pattern].all &&
+           std::any_of(reported.begin(), reported.end(), [&](const ReplicatedWork* work) {
              return work->pattern == pattern && wholeFor(*work) == count;
            });
   }
@@ -153,7 +158,7 @@ class Recount {
     for (NodeId node : idRange<NodeId>(m_plan.graph->nodes.size())) {
       const std::string& path = m_plan.graph->scope(m_plan.graph->node(node).scope).path;
       const bool isLike = graph::headsOf(*m_plan.graph, node) && solve::withoutIndices(path) == work.pattern;
-      count += isLike && m_standings.work(node).index() == work.why.index();
+      count += isLike && m_search.work(node).index() == work.why.index();
     }
     return count;
   }
@@ -165,26 +170,26 @@ class Recount {
       if (parameter.localShape != parameter.type.shape) return false;
       bytes += sizeInBytes(parameter.type);
     }
-    const std::string held = "Each rank holds " + bytesText(m_plan.cost.bytes()),
+    const std::string peak = "Peak memory per rank: " + bytesText(m_plan.cost.bytes()),
                       all = "all " + bytesText(bytes) + " of parameters";
-    return sentence.find(held) != std::string::npos ||
-           sentence.find(fmt::format("each of the {} ranks holds {}", m_plan.ranks, all)) != std::string::npos;
+    return sentence.find(peak) != std::string::npos ||
+           sentence.find(fmt::format("each of the {} ranks has {}", m_plan.ranks, all)) != std::string::npos;
   }
 
   bool isOver(const std::string& needed, const std::string& over) {
     ++budgets;
-    m_saysOver = true;
+    m_reportsOver = true;
     const std::int64_t budget = m_plan.costSettings.budgetBytes();
     return m_plan.cost.bytes() > budget && needed == bytesText(m_plan.cost.bytes()) &&
            over == bytesText(m_plan.cost.bytes() - budget);
   }
 
   const Plan& m_plan;
-  Standings m_standings;
+  ReplicationSearch m_search;
   std::map<std::string, Whole> m_whole;
   std::map<std::string, Attention> m_attention;
-  std::map<std::string, std::size_t> m_told;
-  bool m_saysOver = false;
+  std::map<std::string, std::size_t> m_reported;  ///< replicated layers in warnings, by name without block numbers
+  bool m_reportsOver = false;
 };
 
 }  // namespace
@@ -192,8 +197,8 @@ class Recount {
 class TestWarningCounts : public QObject {
   Q_OBJECT
  private slots:
-  /// Named with the first operator that draws them; dropout that drops nothing is no such operator, and dropout whose
-  /// mask nobody reads is split like anything else.
+  /// The warning names the first operator that draws numbers. Dropout with probability 0 draws no numbers. Dropout is
+  /// split unless its mask is read.
   void randomNumbersAreNamed() {
     const auto warnedOf = [](std::string_view chance, std::string_view readsMask = {}) {
       Case c;
@@ -221,14 +226,14 @@ return y=down{}
     QCOMPARE(
         warnedOf("0.1"),
         QString("The program has dropout (1 operator, the first `native_dropout` in `block.drop`). Runs with the "
-                "same seed drop the same, split or not. A model that is exported in evaluation mode (model.eval()) "
-                "has none."));
+                "same seed drop the same elements, split or not. Export the model in evaluation mode (model.eval()) "
+                "to remove it."));
     QCOMPARE(warnedOf("0.1", ", mask=m"),
-             QString("The program draws random numbers (1 operator, the first `native_dropout` in `block.drop`), so "
-                     "that only runs with the same seed agree, and what draws them is not split."));
+             QString("The program draws random numbers (1 operator, the first `native_dropout` in `block.drop`). Only "
+                     "runs with the same seed agree, and these operators are not split."));
   }
 
-  void numbersAreThoseOfThePlan() {
+  void numbersMatchThePlan() {
     const test::Seeds seeds(150);
     std::size_t layers = 0, attention = 0, nothing = 0, budgets = 0;
     for (const std::uint64_t seed : seeds) {
@@ -245,8 +250,8 @@ return y=down{}
       nothing += recount.nothing;
       budgets += recount.budgets;
     }
-    qInfo("counted again: %zu of layers, %zu of attention, %zu of plans that split nothing, %zu of budgets", layers,
-          attention, nothing, budgets);
+    qInfo("recounted warnings: %zu for layers, %zu for attention, %zu for plans without a split, %zu for budgets",
+          layers, attention, nothing, budgets);
     QVERIFY(!seeds.isFull() || (layers > 50 && attention > 10 && nothing > 2 && budgets > 2));
   }
 };

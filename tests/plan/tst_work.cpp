@@ -1,5 +1,5 @@
-/// How much of a model is split: layers by strategy, bytes of their weights, FLOPs.
-#include "plan/work.h"
+/// Layers by strategy, with the bytes of their weights and their FLOPs.
+#include "plan/text/work.h"
 
 #include "graph/layers.h"
 #include "solve/cost/flops.h"
@@ -38,14 +38,14 @@ WorkTally tallyOf(const solve::Problem& problem) {
     gathered += work[node.index()].isCounted && split == LayerSplit::ColumnGather;
     tally.add(work[node.index()], split);
   }
-  // Sentences and pictures count alike.
-  const solve::LayerCount told = solve::countLayers(*problem.graph, &*result.solution, problem.context.worldSize);
-  if (told != solve::LayerCount{splitLayers, tally.total().layers, gathered})
-    qFatal("%zu of %zu layers, not %zu", told.split, told.layers, splitLayers);
+  // Texts and views must have the same count.
+  const solve::LayerCount count = solve::countLayers(*problem.graph, &*result.solution, problem.context.worldSize);
+  if (count != solve::LayerCount{splitLayers, tally.total().layers, gathered})
+    qFatal("%zu of %zu layers, not %zu", count.split, count.layers, splitLayers);
   return tally;
 }
 
-/// A device on which time is FLOPs.
+/// A device on which time depends only on FLOPs.
 solve::DeviceProfile computeOnly() {
   solve::DeviceProfile profile;
   profile.halfFlopsPerSecond = profile.floatFlopsPerSecond = profile.doubleFlopsPerSecond = 1e12;
@@ -58,11 +58,11 @@ solve::DeviceProfile computeOnly() {
 class TestWork : public QObject {
   Q_OBJECT
  private slots:
-  void countsEachLayerOnceUnderItsForm() {
+  void countsEachLayerOnceByStrategy() {
     const test::LlamaSizes sizes{.layers = 3};
     const WorkTally tally = tallyOf(problemOf(test::llamaGraph(sizes), 2));
     QCOMPARE(tally.of(LayerSplit::Column).layers, 3u * 5 + 1);  // q, k, v, gate, up; lm_head
-    QCOMPARE(tally.of(LayerSplit::Row).layers, 3u * 2);         // o, down: whole results, split work
+    QCOMPARE(tally.of(LayerSplit::Row).layers, 3u * 2);         // o, down: split work, replicated results
     QCOMPARE(tally.of(LayerSplit::Vocab).layers, 1u);           // the embedding; the loss has no parameter
     QCOMPARE(tally.total().layers, 3u * 7 + 2);
     const std::int64_t perLayer = 2 * sizes.hidden * sizes.hidden +
@@ -73,8 +73,8 @@ class TestWork : public QObject {
     QCOMPARE(tally.of(LayerSplit::Vocab).flops, 0.0);
   }
 
-  void copiesOnAllRanksAreNoSplit() {
-    // One KV head on 2 ranks: k and v take "column" with as many copies as ranks.
+  void copiesOnAllRanksCountAsReplicated() {
+    // One KV head on 2 ranks: k and v are "column" with as many copies as ranks.
     const auto graph = test::llamaGraph({.layers = 1, .heads = 4, .kvHeads = 1});
     const WorkTally tally = tallyOf(problemOf(graph, 2, rules::CandidateSet::Full));
     QCOMPARE(tally.of(LayerSplit::Replicated).layers, 2u);
@@ -94,7 +94,7 @@ class TestWork : public QObject {
     QVERIFY(tally.flops > 0);
   }
 
-  void flopsAreThoseOfTheCostModelOnOneRank() {
+  void flopsEqualTheCostModelOnOneRank() {
     for (const bool isTied : {false, true}) {
       solve::Problem problem = problemOf(test::llamaGraph({.layers = 2, .isTied = isTied}), 1);
       problem.cost.profile = computeOnly();
@@ -108,7 +108,7 @@ class TestWork : public QObject {
     }
   }
 
-  void aLayerOnTheSequenceHoldsItsWeightWhole() {
+  void aLayerOnTheSequenceHasAReplicatedWeight() {
     for (const auto mode : {rules::SequenceParallel::Off, rules::SequenceParallel::On}) {
       for (const int kvHeads : {1, 2, 4}) {
         solve::Problem problem =
@@ -121,7 +121,7 @@ class TestWork : public QObject {
     QVERIFY(isSplit(LayerSplit::Sequence) && !splitsWeight(LayerSplit::Sequence));
   }
 
-  void whatIsAddedCanBeTakenOut() {
+  void addedWorkCanBeSubtracted() {
     const auto work = workOf(*test::llamaGraph());
     WorkTally tally;
     const auto addAll = [&](int times) {

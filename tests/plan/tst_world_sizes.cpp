@@ -1,6 +1,5 @@
-// Verdicts on numbers of ranks: each depends on its own number alone, and says what does not divide before what it
-// costs.
-#include "plan/world_sizes.h"
+// Verdicts on world sizes. Each depends only on its own world size, and names sizes that do not divide before costs.
+#include "plan/build/world_sizes.h"
 #include "tests/support/llama_graph.h"
 
 #include <QTest>
@@ -39,7 +38,7 @@ test::LlamaSizes published(std::int64_t heads, std::int64_t kvHeads, std::int64_
           .sequence = 2048};
 }
 
-/// A collective's latency is more than all its work.
+/// A model whose work takes less time than the latency of one collective.
 test::LlamaSizes tiny(std::int64_t heads) {
   return {.layers = 1, .hidden = heads * 8, .heads = heads, .kvHeads = heads, .intermediate = 112, .vocab = 256};
 }
@@ -57,7 +56,7 @@ bool isSame(const WorldSize& a, const WorldSize& b) {
 class TestWorldSizes : public QObject {
   Q_OBJECT
  private slots:
-  void aVerdictDependsOnItsNumberAlone_data() {
+  void aVerdictDependsOnlyOnItsWorldSize_data() {
     QTest::addColumn<int>("heads");
     QTest::addColumn<int>("kvHeads");
     QTest::addColumn<int>("intermediate");
@@ -66,7 +65,7 @@ class TestWorldSizes : public QObject {
     QTest::newRow("28 heads") << 28 << 4 << 18944 << 8;
     QTest::newRow("71 heads") << 71 << 71 << 18176 << 4;
   }
-  void aVerdictDependsOnItsNumberAlone() {
+  void aVerdictDependsOnlyOnItsWorldSize() {
     QFETCH(int, heads);
     QFETCH(int, kvHeads);
     QFETCH(int, intermediate);
@@ -86,8 +85,8 @@ class TestWorldSizes : public QObject {
     QVERIFY2(text.find("attention") != std::string::npos && text.find(refusal) < text.find("attention"), text.c_str());
   }
 
-  /// Some layers are split and win nothing over one rank: that is not what works.
-  void whatIsNoFasterThanOneRankDoesNotPay() {
+  /// Some layers are split, but the plan is not faster than one rank.
+  void aPlanThatIsNotFasterThanOneRankDoesNotPay() {
     solve::Problem problem = problemOf(published(14, 2, 64, 4864, 32000));
     problem.cost.profile.linkLatencySeconds = 0.1;
     problem.cost.slackPercent = 50;
@@ -97,35 +96,36 @@ class TestWorldSizes : public QObject {
     QVERIFY2(size.why.find("one rank") != std::string::npos, size.why.c_str());
     const auto whole = on(problem, 1);
     QVERIFY(size.femtoseconds >= whole.femtoseconds);
-    // Where one rank has no room for it, splitting is what makes it possible.
+    // If the model does not fit one rank, a split plan works.
     problem.cost.memoryBudget = whole.rankBytes - 1;
     const WorldSize bound = on(problem, 2);
     QVERIFY2(bound.verdict == WorldSizeVerdict::Works, toText(bound).c_str());
   }
 
-  void whatDoesNotDivideIsSaidBeforeWhatDoesNotPay() {
+  void namesIndivisibleHeadsBeforeCosts() {
     const WorldSize size = on(problemOf(tiny(8)), 3);
     QVERIFY2(size.verdict == WorldSizeVerdict::DoesNotPay, toText(size).c_str());
     QCOMPARE(size.heads, std::string("8 heads do not divide by 3 ranks"));
     const std::string text = toText(size);
-    QVERIFY2(text.find("pay") != std::string::npos && text.find(size.heads) < text.find("pay"), text.c_str());
+    const auto reason = text.find("is replicated: ");
+    QVERIFY2(reason != std::string::npos && text.find(size.heads) < reason, text.c_str());
     QCOMPARE(on(problemOf(tiny(8)), 4).heads, std::string());
   }
 
-  /// Ranks that do not divide a model hold it whole: that is why they need more than fewer ranks do.
-  void whatDoesNotDivideIsSaidBeforeTheBudget() {
+  /// A world size that does not divide the model replicates it, so it needs more memory than a smaller one.
+  void namesIndivisibleHeadsBeforeTheBudget() {
     solve::Problem problem = problemOf(published(128, 8, 16, 16384, 1024));
     problem.cost.memoryBudget = on(problem, 4).rankBytes * 5 / 4;
     QVERIFY(on(problem, 4).hasPlan);
     const WorldSize size = on(problem, 7);
     QVERIFY2(size.verdict == WorldSizeVerdict::OverBudget, toText(size).c_str());
     QCOMPARE(size.heads, std::string("128 heads do not divide by 7 ranks"));
-    QVERIFY2(size.why.find("replicated on every rank") != std::string::npos, size.why.c_str());
+    QVERIFY2(size.why.find("of weights are replicated") != std::string::npos, size.why.c_str());
     QVERIFY2(size.why.find("16384 output features do not divide by 7 ranks") != std::string::npos, size.why.c_str());
   }
 
-  /// 28 heads do not divide by 8, but its weights are split all the same: the budget is what leaves no plan.
-  void whatDoesNotDivideIsNoReasonWhereWeightsAreSplit() {
+  /// 28 heads do not divide by 8 ranks, but the weights are split, so only the budget is the reason.
+  void headsAreNotTheReasonIfWeightsAreSplit() {
     solve::Problem problem = problemOf(published(28, 4, 16, 4096, 1024));
     problem.cost.memoryBudget = on(problem, 8).rankBytes / 2;
     const WorldSize size = on(problem, 8);
@@ -133,18 +133,18 @@ class TestWorldSizes : public QObject {
     QVERIFY2(size.why.starts_with("Every plan needs more than the budget"), size.why.c_str());
   }
 
-  void pinsThatContradictAreTheReason() {
+  void contradictoryPinsAreTheReason() {
     solve::Problem problem = problemOf(published(28, 4, 16, 4096, 1024));
     for (const char* pin : {"model.layers.0.self_attn.q_proj=row", "model.layers.0.self_attn.q_proj=column"})
       problem.pins.push_back(*solve::Pin::parse(pin));
     const WorldSize size = on(problem, 8);
     QVERIFY2(size.verdict == WorldSizeVerdict::NoSolution && size.heads.empty(), reasonText(size).c_str());
-    QVERIFY2(size.why.find("is pinned to row and pinned to column, but no strategy makes it both: it can be column") !=
+    QVERIFY2(size.why.find("is pinned to row and pinned to column, but no strategy satisfies both: it can be column") !=
                  std::string::npos,
              size.why.c_str());
   }
 
-  /// An engine that does not look at the budget answers a plan, which does not work all the same.
+  /// An engine that ignores the budget returns a plan, but a plan over the budget does not work.
   void aPlanOverTheBudgetDoesNotWork_data() {
     QTest::addColumn<int>("ranks");
     for (const int ranks : {1, 2}) QTest::addRow("%d", ranks) << ranks;
@@ -164,12 +164,12 @@ class TestWorldSizes : public QObject {
       QVERIFY2(size.hasPlan && size.verdict == WorldSizeVerdict::OverBudget, toText(size).c_str());
       QCOMPARE(size.overBytes, 1);
       QCOMPARE(size.rankBytes, roomy.rankBytes);
-      QVERIFY2(toText(size).find("does not search under a budget") != std::string::npos, toText(size).c_str());
+      QVERIFY2(toText(size).find("ignores the budget") != std::string::npos, toText(size).c_str());
     }
   }
 
-  /// Nothing "can" be split only where no setting brings a split.
-  void whatAnotherMenuBringsIsNotImpossible() {
+  /// "Cannot be split" is only true if no setting allows a split.
+  void aSplitInAnotherCandidateSetIsNotImpossible() {
     solve::Problem problem = problemOf(tiny(8));
     problem.context.candidateSet = rules::CandidateSet::Optimum;
     const WorldSize size = on(problem, 3, Engine::Reference);
@@ -179,8 +179,8 @@ class TestWorldSizes : public QObject {
     QVERIFY2(size.why.find("with the full candidate set") != std::string::npos, size.why.c_str());
   }
 
-  /// KV heads that ranks share are no reason: the candidate set decides.
-  void sharedKvHeadsDivide() {
+  /// KV heads are not the reason if ranks can share them, which depends on the candidate set.
+  void sharedKvHeadsAreNotAReason() {
     solve::Problem problem = problemOf(published(32, 2, 64, 4096, 32000));
     const WorldSize shared = on(problem, 4);
     QVERIFY2(shared.verdict == WorldSizeVerdict::Works && shared.heads.empty(), toText(shared).c_str());

@@ -1,6 +1,8 @@
 #pragma once
-/// What the tests of verdicts share: a device of round figures, plans by an engine, random small models with random
+/// Shared by the tests of verdicts: a device with round numbers, plans of an engine, random small models with random
 /// demands, and the fastest plan that splits a layer.
+#include "plan/build/plan_request.h"
+#include "plan/replication/choice_splits.h"
 #include "tests/support/llama_graph.h"
 #include "tests/support/plan_fixture.h"
 
@@ -103,7 +105,7 @@ inline Case randomCase(Dice& dice) {
 }
 
 inline std::string describe(const Case& c) {
-  std::string text = fmt::format("{} ranks, menu {}, sequence parallelism {}, {}", c.problem.context.worldSize,
+  std::string text = fmt::format("{} ranks, candidates {}, sequence parallelism {}, {}", c.problem.context.worldSize,
                                  rules::toText(c.problem.context.candidateSet),
                                  rules::toText(c.problem.context.sequenceParallel), solve::toText(c.engine));
   for (const solve::Pin& pin : c.problem.pins) text += ", " + pin.text;
@@ -128,7 +130,7 @@ inline std::vector<rules::Strategy> splitForms(const solve::Problem& problem, No
   return forms;
 }
 
-/// The fastest plan within the budget in which the layer takes a split strategy; nullopt: none splits it.
+/// The fastest plan within the budget that splits the layer; nullopt if no such plan exists.
 inline std::optional<solve::SolveResult> fastestSplitWithin(solve::Problem problem, NodeId node) {
   problem.cost.slackPercent = 0;
   std::optional<solve::SolveResult> best;
@@ -143,7 +145,7 @@ inline std::optional<solve::SolveResult> fastestSplitWithin(solve::Problem probl
   return best;
 }
 
-/// The same, budget or not.
+/// The same without a budget.
 inline std::optional<solve::SolveResult> fastestSplit(solve::Problem problem, NodeId node) {
   problem.cost.memoryBudget = kNoLimit;
   return fastestSplitWithin(std::move(problem), node);

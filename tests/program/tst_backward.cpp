@@ -1,5 +1,5 @@
-/// What a rank program says of its backward pass: the collectives that the cost model charges and no others, and a
-/// refusal of any program that lacks one.
+/// The backward pass of a rank program: it has exactly the collectives that the cost model charges, and a program
+/// without one of them is rejected.
 #include "program/backward.h"
 #include "solve/cost/cost_model.h"
 #include "tests/support/llama_graph.h"
@@ -10,13 +10,15 @@
 #include "graph/operators.h"
 
 #include <QTest>
+#include "plan/build/make_plan.h"
+#include "plan/build/plan_request.h"
 
 using namespace cleave;
 using test::need;
 
 namespace {
 
-/// A random graph whose result is added up to a loss.
+/// A random graph whose result is summed to a loss.
 std::shared_ptr<const graph::Graph> withLoss(const graph::Graph& graph) {
   std::string text = graph::toText(graph);
   const std::string result = graph.value(graph.outputs.front().value).name;
@@ -37,10 +39,11 @@ std::optional<plan::Plan> trainingPlan(std::shared_ptr<const graph::Graph> graph
   plan::PlanRequest request;
   request.problem = problem;
   request.solution = std::make_shared<const solve::Solution>(*solved.solution);
-  return need(plan::makePlan(request));
+  return need(plan::makePlan(
+      request, plan::explainReplication(*request.problem, *request.solution, request.engine, request.optimum.get())));
 }
 
-/// Its calls in so many modules of a list, which run again when they are checkpointed.
+/// Its calls in this many modules of a list, which run again if they are checkpointed.
 std::shared_ptr<const graph::Graph> inBlocks(const graph::Graph& graph, std::size_t callsInBlock) {
   std::string text;
   std::size_t calls = 0;
@@ -53,7 +56,7 @@ std::shared_ptr<const graph::Graph> inBlocks(const graph::Graph& graph, std::siz
   return std::make_shared<const graph::Graph>(need(graph::parseGraph(text)));
 }
 
-/// Seconds that a ring takes, as core/solve/cost/cost_model.h says; the bucket starts once.
+/// Seconds of a ring collective, as in core/solve/cost/cost_model.h; the bucket starts once.
 Femtoseconds timeOf(const plan::Plan& plan) {
   const auto& profile = plan.costSettings.profile;
   Femtoseconds time;
@@ -78,7 +81,7 @@ std::int64_t bytesOf(const plan::Plan& plan) {
   return bytes;
 }
 
-/// What one step is said to hold at least, whatever the others do, is no more than the step's fullest moment holds.
+/// The least memory that one step needs in any case is not more than the peak of the whole step.
 bool holdsAtLeastWhatIsClaimed(const plan::Plan& plan) {
   solve::Problem problem;
   problem.graph = plan.graph;
@@ -107,7 +110,7 @@ QByteArray chargesWhatIsDone(const plan::Plan& plan) {
   return std::abs(off) < 1000 ? QByteArray() : QByteArray("another time");
 }
 
-/// The program with one of its grad_all_reduce nodes taken out; its readers read what it read.
+/// The program without one of its grad_all_reduce nodes; the readers get that node's operand.
 std::shared_ptr<const graph::Graph> withoutSum(const graph::Graph& program, std::size_t index) {
   std::string text = graph::toText(program);
   std::size_t at = 0;
@@ -158,8 +161,7 @@ class TestBackward : public QObject {
     QCOMPARE(plan->checkpointed.size(), checkpoints ? 2 : 0);
   }
 
-  /// Blocks keep what comes into them; the reductions in front of what keeps something happen once more, but not the
-  /// one at a block's end.
+  /// Blocks keep their inputs. Reductions before a kept value run once more, but not the one at a block's end.
   void blocksRunAgain() {
     const auto graph = test::llamaGraph({.layers = 4});
     const auto planned = [&](bool checkpoints) {
@@ -197,7 +199,7 @@ class TestBackward : public QObject {
     QVERIFY(trained > static_cast<int>(test::rounds(300) / 15));
   }
 
-  /// No reduction is there for nothing: without any one of them a gradient would be wrong, and the program is refused.
+  /// Every reduction is needed: without any one of them a gradient would be wrong, and the program is rejected.
   void refusesAProgramThatLacksAReduction() {
     for (const auto sequence : {rules::SequenceParallel::Off, rules::SequenceParallel::On}) {
       const auto plan =
@@ -207,7 +209,7 @@ class TestBackward : public QObject {
       while (const auto broken = withoutSum(*plan->program, removed)) {
         const auto backward = program::backwardOf(*broken, plan->parameters, plan->ranks);
         QVERIFY2(!backward, fmt::format("without sum {}:\n{}", removed, graph::toText(*broken)).c_str());
-        QVERIFY2(backward.error().message.find("no grad_all_reduce adds") != std::string::npos,
+        QVERIFY2(backward.error().message.find("no grad_all_reduce sums") != std::string::npos,
                  backward.error().message.c_str());
         ++removed;
       }

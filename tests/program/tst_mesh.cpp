@@ -1,4 +1,4 @@
-/// How a mesh of ranks is written, and who its ranks are.
+/// The text form of a mesh of ranks, and its rank numbers.
 #include "program/mesh.h"
 
 #include <QTest>

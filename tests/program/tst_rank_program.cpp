@@ -1,4 +1,4 @@
-/// What a rank reads of a plan file: its program and shard map, checked, and nothing else.
+/// The part of a plan file that a rank reads: its program and shard map, checked.
 #include "program/rank_program.h"
 #include "tests/support/plan_fixture.h"
 
@@ -7,6 +7,7 @@
 #include <QTemporaryDir>
 
 #include <fstream>
+#include "plan/file/plan_file.h"
 
 using namespace cleave;
 using namespace cleave::plan::testing;
@@ -56,7 +57,7 @@ class TestRankProgram : public QObject {
     QCOMPARE(toJson(*again), toJson(*program));
   }
 
-  /// What only the search, the window and reports are about is no business of a rank's.
+  /// Fields for the search, the window and reports are ignored by ranks.
   void needsNothingElseOfThePlan() {
     Json json = Json::parse(plan::toJson(decoderPlan()));
     for (const char* key : {"layers", "graph", "values", "cost", "device", "search", "shares", "collectives", "memory"})

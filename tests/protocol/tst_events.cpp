@@ -1,4 +1,4 @@
-/// The line protocol: what is encoded is read back, and no line breaks the reader.
+/// The line protocol: an encoded message is read back, and no line crashes the reader.
 #include "protocol/events.h"
 #include "tests/support/seeds.h"
 
@@ -11,7 +11,7 @@ using namespace cleave::protocol;
 
 namespace {
 
-/// As long in a line as one can be.
+/// The longest possible text in a line.
 Span wideSpan() {
   constexpr std::int64_t kLong = std::int64_t{1} << 60;
   return {SpanKind::ReduceScatter, std::numeric_limits<std::int32_t>::max(), kLong, kLong - 1, kLong, 1 << 20, 1 << 20};
@@ -135,7 +135,7 @@ class EventsTest : public QObject {
 
   void replacesBytesThatAreNoUtf8() { QVERIFY(decode(encode(RankError{"\xff\xfe broken"}))); }
 
-  void takesAnUnknownTypeAsASignOfLife() {
+  void decodesAnUnknownTypeAsAHeartbeat() {
     const auto message = decode(R"({"type":"weather","sunny":true})");
     QVERIFY(message);
     QVERIFY(std::holds_alternative<Heartbeat>(*message));

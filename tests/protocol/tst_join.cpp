@@ -1,4 +1,4 @@
-/// Addresses, and the first words between a rank and who listens to it. The listener is in launch/tst_listener.cpp.
+/// Addresses, and the first lines between a rank and its listener. The listener is tested in launch/tst_listener.cpp.
 #include "protocol/join.h"
 
 #include <QTest>
@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 class TestJoin : public QObject {
   Q_OBJECT
 
-  /// What joinRun says to a listener that answers so and goes.
+  /// The result of joinRun for a listener that sends this answer and closes.
   static QString answered(const std::string& answer) {
     HostPort at{"127.0.0.1", 0};
     const UniqueFd socket = std::move(*listenOn(at));
@@ -85,7 +85,7 @@ class TestJoin : public QObject {
     QVERIFY(!decodeJoin("{\"type\":\"join\",\"token\":\"" + std::string(2000, 'x') + "\"}"));
   }
 
-  void aListenerMayBeNone_data() {
+  void anotherServerIsNotAListener_data() {
     QTest::addColumn<QString>("answer");
     QTest::addColumn<QString>("said");
     const QString cannot = "Rank 1 cannot report to 127.0.0.1:";
@@ -97,7 +97,7 @@ class TestJoin : public QObject {
     QTest::newRow("goes at once") << "" << cannot;
     QTest::newRow("never ends") << QString(5000, 'x') << cannot;
   }
-  void aListenerMayBeNone() {
+  void anotherServerIsNotAListener() {
     QFETCH(QString, answer);
     QFETCH(QString, said);
     const QString got = answered(answer.toStdString());
@@ -113,7 +113,7 @@ class TestJoin : public QObject {
     QVERIFY2(joined.error().message.find("Connection refused") != std::string::npos, joined.error().message.c_str());
   }
 
-  /// In a batch script both are started at once.
+  /// A batch script starts both at once.
   void whoListensMayComeLater() {
     HostPort at{"127.0.0.1", 0};
     std::move(*listenOn(at)).reset();

@@ -1,4 +1,4 @@
-/// A rank's side of a run without LibTorch: who it is, how it reports, when it ends.
+/// A rank's side of a run without LibTorch: its identity, its reports, its end.
 #include "protocol/rank_side.h"
 
 #include <QMap>
@@ -22,7 +22,7 @@ namespace {
 using Variables = QMap<QString, QString>;
 
 Result<RankEnvironment> read(const Variables& variables) {
-  QMap<QString, QByteArray> texts;  // getenv's answer lives on
+  QMap<QString, QByteArray> texts;  // keeps getenv's answer valid
   for (auto it = variables.begin(); it != variables.end(); ++it) texts[it.key()] = it.value().toUtf8();
   return readRankEnvironment([&](const char* name) -> const char* {
     const auto found = texts.constFind(name);
@@ -36,7 +36,7 @@ QString textOf(const RankEnvironment& e) {
       fmt::format("rank {} local {} of {} at {}:{}", e.rank, e.localRank, e.worldSize, e.masterAddress, e.masterPort));
 }
 
-/// Exit code of a child process that runs `body`; -signal when a signal ended it; -1000 when it ended not at all.
+/// Exit code of a child process that runs `body`; -signal if a signal ended it; -1000 if it did not end.
 int exitCodeOf(
     const std::function<void()>& body, const std::function<void()>& parentDoes = [] {}) {
   const pid_t child = ::fork();
@@ -75,7 +75,7 @@ struct Pipe {
   }
 };
 
-/// All lines until the end of file, read in small pieces so that writers meet a full pipe.
+/// All lines until the end of file, read in small pieces so that writers find a full pipe.
 std::vector<std::string> linesFrom(int fd) {
   std::string text;
   std::array<char, 777> buffer;
@@ -115,7 +115,7 @@ class RankSideTest : public QObject {
       return variables;
     };
     row("nothing", {}, "rank 0 local 0 of 1 at 127.0.0.1:0");
-    row("empty variables count as none", {{"RANK", ""}, {"WORLD_SIZE", ""}, {"MASTER_ADDR", ""}, {"MASTER_PORT", ""}},
+    row("empty variables are ignored", {{"RANK", ""}, {"WORLD_SIZE", ""}, {"MASTER_ADDR", ""}, {"MASTER_PORT", ""}},
         "rank 0 local 0 of 1 at 127.0.0.1:0");
     row("a world of one", {{"RANK", "0"}, {"WORLD_SIZE", "1"}}, "rank 0 local 0 of 1 at 127.0.0.1:0");
     row("rank 0 of a world that nobody counts", {{"RANK", "0"}}, "rank 0 local 0 of 1 at 127.0.0.1:0");
@@ -171,13 +171,13 @@ class RankSideTest : public QObject {
       QTest::newRow(name) << variables << QString(sentence);
     };
     row("no rank", {{"WORLD_SIZE", "2"}, {"MASTER_PORT", "4711"}},
-        "The world has 2 ranks and neither RANK nor SLURM_PROCID says which one this is.");
+        "There are 2 ranks, but this rank's number is unknown. Set RANK or SLURM_PROCID.");
     row("no world", {{"RANK", "1"}, {"MASTER_PORT", "4711"}},
-        "RANK=1 is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.");
+        "RANK=1 is set, but the number of ranks is unknown. Set WORLD_SIZE or SLURM_NTASKS.");
     row("no world in Slurm", {{"SLURM_PROCID", "2"}},
-        "SLURM_PROCID=2 is set and neither WORLD_SIZE nor SLURM_NTASKS says how many ranks there are.");
+        "SLURM_PROCID=2 is set, but the number of ranks is unknown. Set WORLD_SIZE or SLURM_NTASKS.");
     row("no port", {{"RANK", "0"}, {"WORLD_SIZE", "2"}},
-        "The world has 2 ranks and MASTER_PORT is not set: use torchrun, srun or cleave-cli run.");
+        "There are 2 ranks, but MASTER_PORT is not set. Start them with torchrun, srun or cleave-cli run.");
     row("a rank beyond the world", {{"RANK", "2"}, {"WORLD_SIZE", "2"}}, "RANK=2 must be an integer in 0..1.");
     row("a negative rank", {{"RANK", "-1"}, {"WORLD_SIZE", "2"}}, "RANK=-1 must be an integer in 0..1.");
     row("a rank of Slurm's beyond torchrun's world", {{"SLURM_PROCID", "3"}, {"WORLD_SIZE", "2"}},
@@ -186,7 +186,7 @@ class RankSideTest : public QObject {
     row("more than a number", {{"WORLD_SIZE", "2x"}}, "WORLD_SIZE=2x must be an integer in 1..65536.");
     row("a space", {{"WORLD_SIZE", " 2"}}, "WORLD_SIZE= 2 must be an integer in 1..65536.");
     row("a fraction", {{"RANK", "0"}, {"WORLD_SIZE", "2.0"}}, "WORLD_SIZE=2.0 must be an integer in 1..65536.");
-    row("a world of none", {{"WORLD_SIZE", "0"}}, "WORLD_SIZE=0 must be an integer in 1..65536.");
+    row("a world of 0 ranks", {{"WORLD_SIZE", "0"}}, "WORLD_SIZE=0 must be an integer in 1..65536.");
     row("a world too large", {{"WORLD_SIZE", "65537"}}, "WORLD_SIZE=65537 must be an integer in 1..65536.");
     row("beyond 32 bits", {{"SLURM_NTASKS", "4294967298"}}, "SLURM_NTASKS=4294967298 must be an integer in 1..65536.");
     row("a negative local rank", {{"LOCAL_RANK", "-1"}}, "LOCAL_RANK=-1 must be an integer in 0..65536.");
@@ -240,7 +240,7 @@ class RankSideTest : public QObject {
       std::vector<std::jthread> threads;
       for (int thread = 0; thread < kThreads; ++thread) {
         threads.emplace_back([&writer, thread] {
-          // Longer than a pipe writes at once.
+          // Longer than one write to a pipe.
           for (int i = 0; i < kMessages; ++i)
             writer.write(RankError{std::string(6000, static_cast<char>('a' + thread)), false});
         });
@@ -283,7 +283,7 @@ class RankSideTest : public QObject {
           control.closeWrite();
           endWithControlPipe(control.fds[0]);
           ::usleep(200'000);
-          // Still here although the pipe had bytes: say so, then wait for the end.
+          // Still running although the pipe had bytes: report it, then wait for the end.
           (void)!::write(alive.fds[1], "x", 1);
           for (;;) ::pause();
         },

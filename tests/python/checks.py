@@ -1,4 +1,4 @@
-"""What tests of split modules have in common."""
+"""Checks that tests of split modules share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def apart(a, b):
 
 
 def check_gathered(whole, model):
-    """All ranks' parts together are the unsplit module's parameters and buffers."""
+    """The parts of all ranks together equal the unsplit module's parameters and buffers."""
     gathered, expected = cleave.gather(model), whole.state_dict()
     assert gathered.keys() == expected.keys()
     for name, tensor in expected.items():
@@ -26,13 +26,13 @@ def check_gathered(whole, model):
 
 
 def needs_transformers(test):
-    """Skips where there are none, in the words that packaging/test lists."""
+    """Skips a test without transformers, with a line that packaging/test lists."""
 
     @functools.wraps(test)
     def run(self):
         if importlib.util.find_spec("transformers") is None:
             print(f"SKIP   : {self.id()} needs transformers: packaging/setup --tests installs it", flush=True)
-            self.skipTest("there is no transformers")
+            self.skipTest("transformers is not installed")
         test(self)
 
     return run

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Loads exported plans as their users do, on Gloo ranks of this machine, and holds them against the unsplit model.
+"""Loads exported plans as users do, on Gloo ranks of this machine, and compares them with the unsplit model.
 
     exported_plans.py CASES.json
 
 CASES.json is a list of {"model": folder, "kind": "tp-plan", "dtensor" or "loss-parallel" (dtensor, with logits that
-stay parts up to the loss), "export": file, "plan": plan file}. Prints a list as long, of {"logits": largest difference,
-"gradients": largest difference relative to the largest gradient, "worst": its parameter, "split": parameters that a
-rank has a part of, "different": parameters of which a rank has another shape than the plan says}, or {"error": ...}.
+stay split up to the loss), "export": file, "plan": plan file}. Prints a list with one entry per case: {"logits":
+largest difference, "gradients": largest difference relative to the largest gradient, "worst": its parameter, "split":
+split parameters, "different": parameters whose shape on a rank differs from the plan}, or {"error": ...}.
 Exit code 77: torch, transformers or accelerate are missing.
 """
 
@@ -21,7 +21,7 @@ import traceback
 import warnings
 
 try:
-    import accelerate  # noqa: F401, without it transformers loads no plan
+    import accelerate  # noqa: F401, transformers needs it to load a plan
     import torch
     import torch.distributed as dist
     import transformers
@@ -66,7 +66,7 @@ def whole(tensor):
 
 
 def train(model, ids, is_loss_parallel):
-    """Backward of something that needs all logits."""
+    """Runs backward from a value that depends on all logits."""
     if is_loss_parallel:
         with loss_parallel():
             logits = model(input_ids=ids).logits
@@ -133,7 +133,7 @@ def run_rank(rank, ranks, folder, cases):
 
 
 def worse(answers):
-    """Of what the ranks say of one case, the worst."""
+    """The worst result of all ranks for one case."""
     failed = [a for a in answers if "error" in a]
     return failed[0] if failed else max(answers, key=lambda a: (a["logits"], len(a["different"])))
 

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Holds exported programs against the checker of spmd_types: it accepts each, and refuses it without any one of its
-collectives.
+"""Checks exported programs with spmd_types: it accepts each, and refuses it without any one of its collectives.
 
     exported_spmd_types.py FILE...
 
-Prints a list of {"accepted": bool or the error, "collectives": how many were taken out, one at a time, "refused": how
-many of these programs were refused, "by_type": for how many of them with an SpmdTypeError, "kept": lines without which
-the program was accepted}. Exit code 77: torch or spmd_types are missing.
+Prints a list of {"accepted": bool or the error, "collectives": number of collectives, removed one at a time,
+"refused": number of these programs that were refused, "by_type": number refused with an SpmdTypeError, "kept": lines
+without which the program was accepted}. Exit code 77: torch or spmd_types are missing.
 """
 
 import json
@@ -25,7 +24,7 @@ COLLECTIVE = re.compile(r"^( +)(\w+) = spmd\.(?:all_reduce|all_gather|reduce_sca
 
 
 def check(text):
-    """None where the program is accepted, else the error."""
+    """None if the program is accepted, otherwise the error."""
     scope = {"__name__": "exported"}
     try:
         exec(compile(text, "exported", "exec"), scope)

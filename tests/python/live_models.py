@@ -1,6 +1,6 @@
-"""Live models of many kinds, small: vision, speech, diffusion, hybrids, adapters, einsum, loops, and transformers'.
+"""Small live models of many kinds: vision, speech, diffusion, hybrids, adapters, einsum, loops, transformers.
 
-Each entry of MODELS makes (module, arguments, keywords); the module returns a tensor or something with tensors.
+Each entry of MODELS makes (module, arguments, keywords); the module returns a tensor or a container of tensors.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def mlp(width=W, hidden=4 * W, act=nn.GELU):
 
 
 class Fn(nn.Module):
-    """A module of parts, and a function of them."""
+    """A module of parts and a function that combines them."""
 
     def __init__(self, function, **parts):
         super().__init__()
@@ -77,7 +77,7 @@ def tokens(rows=2, length=6):
     return torch.randn(rows, length, W)
 
 
-# ---- Feed-forward of all kinds
+# ---- Feed-forward networks
 
 
 @model
@@ -205,7 +205,7 @@ def film():
     return Fn(f, a=nn.Linear(W, 96), b=nn.Linear(96, W), **parts), (tokens(), torch.randn(2, W)), {}
 
 
-# ---- Attention of all kinds
+# ---- Attention
 
 
 @model
@@ -311,7 +311,7 @@ def stacked_experts():
 
 @model
 def looped_experts():
-    """Each expert's tokens are found by index, as in early mixtures of transformers."""
+    """Finds each expert's tokens by index, like early mixtures of experts in transformers."""
 
     def f(m, x):
         flat, out = x.flatten(0, 1), torch.zeros_like(x.flatten(0, 1))
@@ -344,7 +344,7 @@ def lstm():
 
 @model
 def state_space():
-    """A selective scan by hand, as a hybrid has it."""
+    """A selective scan by hand, as in hybrid models."""
 
     def f(m, x):
         u, z = m.into(x).chunk(2, -1)
@@ -437,7 +437,7 @@ def graph_convolution():
 
 @model
 def fourier():
-    """A token mixer with a transform of fixed matrices, in buffers."""
+    """A token mixer whose fixed matrices are buffers."""
 
     def f(m, x):
         return m.feed(m.rows @ x @ m.columns)
@@ -449,7 +449,7 @@ def fourier():
     return made, (tokens(),), {}
 
 
-# ---- Of transformers
+# ---- transformers
 
 
 def of_transformers(name, config, kind, **inputs):

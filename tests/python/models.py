@@ -1,4 +1,4 @@
-"""Models for tests: written by hand, and small ones of transformers."""
+"""Models for tests: written by hand, and small transformers models."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ WIDTH, HEADS, VOCABULARY = 32, 4, 50
 
 
 class Attention(nn.Module):
-    """One fused projection, a mask that is a buffer, sizes of its own in the views."""
+    """A fused projection, a mask in a buffer, fixed sizes in the views."""
 
     def __init__(self):
         super().__init__()
@@ -29,7 +29,7 @@ class Attention(nn.Module):
 
 
 class ByHand(nn.Module):
-    """What a tutorial has; embedding and head are tied."""
+    """A tutorial model with tied embedding and head."""
 
     def __init__(self, dropout=0.0):
         super().__init__()
@@ -50,7 +50,7 @@ class ByHand(nn.Module):
 
 
 class Round(torch.autograd.Function):
-    """Straight through: its gradient is not that of what it computes."""
+    """Straight-through: its backward is not the gradient of its forward."""
 
     @staticmethod
     def forward(ctx, x):
@@ -62,7 +62,7 @@ class Round(torch.autograd.Function):
 
 
 class TwoGraphs(nn.Module):
-    """Dynamo breaks it in two, and both parts have `shared`."""
+    """Dynamo breaks it into two graphs, and both read `shared`."""
 
     def __init__(self):
         super().__init__()
@@ -75,7 +75,7 @@ class TwoGraphs(nn.Module):
 
 
 def llama():
-    """Two heads for keys and values."""
+    """Two KV heads."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
     return LlamaForCausalLM(
@@ -91,7 +91,7 @@ def llama():
 
 
 def gpt2():
-    """Fused projections (Conv1D), tied embeddings, a vocabulary that two ranks do not divide."""
+    """Fused projections (Conv1D), tied embeddings, a vocabulary that is not divisible by two ranks."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     off = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0, "bos_token_id": 0, "eos_token_id": 0}
@@ -124,7 +124,7 @@ def batch(rows, length, seed=0):
 
 
 def call(model, ids, labels=True):
-    """Loss and logits, of models of both kinds; None: there are none."""
+    """Loss and logits of both kinds of models; None for a missing one."""
     given = {"labels": ids} if labels else {}
     if hasattr(model, "config"):
         given["use_cache"] = False

@@ -1,4 +1,4 @@
-"""Real ranks for tests: processes that Gloo connects, started once and asked for one thing after the other."""
+"""Real ranks for tests: Gloo processes that start once and run one function after the other."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "resources" / "python"))
 
 LONGEST_S = 300
-alone = None  # in a rank's process: the group of this rank
+alone = None  # the group of this rank, in the rank's process
 
 
 def _serve(rank, count, store, tasks, answers):
@@ -24,7 +24,7 @@ def _serve(rank, count, store, tasks, answers):
 
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=count)
-    # All groups are made by all: those that some make alone have names that others give to others.
+    # All ranks make all groups, because group names are numbered by creation.
     global alone
     alone = dist.new_subgroups(1)[0]
     sizes = sorted({2, min(3, count), count})
@@ -41,7 +41,7 @@ def _serve(rank, count, store, tasks, answers):
 
 
 class Ranks:
-    """`count` processes; `run(function, 2, x)` calls function(group of the first two, x) on these."""
+    """`count` processes; `run(function, 2, x)` calls function(group of the first two, x) on them."""
 
     def __init__(self, count=4):
         self._count = count
@@ -63,7 +63,7 @@ class Ranks:
             process.start()
 
     def run(self, function, ranks, *arguments):
-        """What each rank answers, in their order; AssertionError with the words of one that fails."""
+        """The ranks' results in order; AssertionError with the message of a rank that fails."""
         for tasks in self._tasks:
             tasks.put((function, ranks, arguments))
         found, end = {}, time.monotonic() + LONGEST_S
@@ -73,7 +73,7 @@ class Ranks:
             except queue.Empty:
                 if time.monotonic() > end or not all(process.is_alive() for process in self._processes):
                     self._start_again()
-                    raise AssertionError(f"of {ranks} ranks {sorted(found)} answered") from None
+                    raise AssertionError(f"only ranks {sorted(found)} of {ranks} answered") from None
                 continue
             if error is not None:
                 self._start_again()
@@ -82,7 +82,7 @@ class Ranks:
         return [found[rank] for rank in range(ranks)]
 
     def _start_again(self):
-        """Where one fails others may wait for it."""
+        """If one rank fails, others may wait for it."""
         for process in self._processes:
             process.kill()
         self.close()
@@ -99,7 +99,7 @@ class Ranks:
 
 
 class OnRanks(unittest.TestCase):
-    """Tests whose ranks, `RANKS` of them, start once for all: `self.ranks`."""
+    """Tests that share `RANKS` ranks, started once: `self.ranks`."""
 
     RANKS = 4
 

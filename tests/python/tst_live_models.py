@@ -1,4 +1,4 @@
-"""Live models of many kinds are right on ranks, or refused by name: outputs, gradients, and three optimizer steps.
+"""Live models of many kinds compute the same on ranks, or are refused: outputs, gradients, three optimizer steps.
 
 tst_live_models.py            on 2, 3 or 4 ranks, one count for each model
 LIVE=all tst_live_models.py   on 2, 3 and 4 ranks
@@ -40,14 +40,14 @@ def loss_of(outputs):
 
 
 def far(actual, expected):
-    """Of the largest element; of tiny ones, such as a key's bias, whose gradient is nothing but rounding, of 0.01."""
+    """The largest difference relative to the largest element, or to 0.01 for tiny tensors (a key bias's gradient)."""
     size = max(float(expected.detach().double().abs().max()), 1e-2)
     return float((actual.detach().double() - expected.detach().double()).abs().max()) / size
 
 
 def trained(group, name, engine):
-    """How far outputs, gradients and parameters are from the whole module's, and what of the weights a rank holds;
-    a text: what it refuses with."""
+    """The largest difference of outputs, gradients and parameters from the full module, and the share of the weights
+    per rank; or a text, the refusal."""
     torch.set_num_threads(1)
     whole, args, kwargs = made(name)
     model = copy.deepcopy(whole)
@@ -92,7 +92,7 @@ class TestLiveModels(on_ranks.OnRanks):
                         self.assertLess(worst, 2e-4)
                     held.append((name, count, round(found[-1][1], 3)))
         print(f"{len(held)} right, {len(refused)} refused:", *(f"{k}: {v}" for k, v in refused.items()), sep="\n  ")
-        print("held by a rank:", held)
+        print("share of the weights per rank:", held)
         self.assertLessEqual(len(refused), len(MODELS) // 10)
 
 

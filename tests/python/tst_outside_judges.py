@@ -1,7 +1,7 @@
-"""What two sides of Cleave could both get wrong, judged by something that is not Cleave.
+"""Independent judges of comparisons whose two sides are both Cleave.
 
-docs/verification.md lists the pairs. Here are the judges that no other test has: the kernel's counters of bytes and of
-memory, transformers with torch.optim, and float64.
+docs/verification.md lists the pairs. This file has the judges that no other test has: the kernel's counters of bytes
+and of memory, transformers with torch.optim, and float64.
 
     tst_outside_judges.py             a few models
     RUNS=100 tst_outside_judges.py    random folders and settings of training
@@ -36,7 +36,7 @@ LLAMA = {
     "intermediate_size": 768, "num_hidden_layers": 2, "num_attention_heads": 12, "num_key_value_heads": 12,
     "max_position_embeddings": 2048, "rms_norm_eps": 1e-6, "torch_dtype": "float32",
 }  # fmt: skip
-SPLIT = ["--engine", "learning", "--menu", "full"]
+SPLIT = ["--engine", "learning", "--candidates", "full"]
 
 
 def cli(*arguments):
@@ -51,7 +51,7 @@ def folder_with(config):
     return folder
 
 
-# Brings the loopback of a network of its own up (SIOCSIFFLAGS: up, running), and prints its counters at the end.
+# Turns on the loopback device of a new network namespace (SIOCSIFFLAGS: up, running), and prints its counters.
 IN_NETWORK = """
 import fcntl, socket, struct, subprocess, sys
 fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sH14x", b"lo", 0x41))
@@ -62,11 +62,11 @@ sys.exit(code)
 
 
 class TestBytesSent(unittest.TestCase):
-    """The plan counts bytes that ranks send; the kernel counts what goes over the loopback of a network of its own."""
+    """The plan counts bytes that ranks send; the kernel counts the bytes on a private loopback device."""
 
     def loopback(self, *arguments):
         if shutil.which("unshare") is None:
-            self.skipTest("there is no unshare")
+            self.skipTest("unshare is not installed")
         done = subprocess.run(
             ["unshare", "-rn", sys.executable, "-c", IN_NETWORK, CLI, *map(str, arguments)],
             capture_output=True,
@@ -74,7 +74,7 @@ class TestBytesSent(unittest.TestCase):
             check=False,
         )
         if "unshare: " in done.stderr:
-            self.skipTest(f"no network of its own: {done.stderr.strip()}")
+            self.skipTest(f"no network namespace: {done.stderr.strip()}")
         self.assertEqual(done.returncode, 0, done.stderr)
         return next(int(line.split()[1]) for line in done.stdout.splitlines() if line.strip().startswith("lo:"))
 
@@ -98,10 +98,10 @@ class TestBytesSent(unittest.TestCase):
 class TestMemory(unittest.TestCase):
     """The ranks count their allocations; the kernel counts the memory of the process."""
 
-    def peak(self, config, *arguments):
+    def peak(self, command, config, *arguments):
         report = json.loads(
             cli(
-                "run",
+                command,
                 folder_with(config),
                 "--ranks",
                 2,
@@ -120,11 +120,13 @@ class TestMemory(unittest.TestCase):
     def test_the_process_grows_by_what_is_predicted(self):
         small = {**LLAMA, "hidden_size": 96, "intermediate_size": 96, "num_hidden_layers": 1, "vocab_size": 64}
         large = {**LLAMA, "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 4, "vocab_size": 4096}
-        for arguments in (("--train-steps", 2, "--optimizer", "sgd"), ("--train-steps", 2, "--optimizer", "adamw")):
-            (rss, counted, planned), (rss_before, *before) = self.peak(large, *arguments), self.peak(small, *arguments)
+        for optimizer in ("sgd", "adamw"):
+            arguments = ("--steps", 2, "--optimizer", optimizer)
+            rss, counted, planned = self.peak("train", large, *arguments)
+            rss_before, *before = self.peak("train", small, *arguments)
             grown = rss - rss_before
             for what in (counted - before[0], planned - before[1]):
-                # Beside tensors: buffers of Gloo and of matrix products.
+                # Buffers of Gloo and of matrix products come on top.
                 self.assertGreater(grown, 0.97 * what, arguments)
                 self.assertLess(grown, 1.15 * what + 40e6, arguments)
 
@@ -137,7 +139,7 @@ class TestTraining(unittest.TestCase):
     def trained(self, folder, ids, labels, how):
         config = json.loads((folder / "config.json").read_text())
         kind = getattr(transformers, config["architectures"][0])
-        # Eager attention adds ALiBi's biases of Falcon twice.
+        # Eager attention adds Falcon's ALiBi biases twice.
         attention = "eager" if config.get("attn_logit_softcapping") else None
         model = kind.from_pretrained(folder, dtype=torch.float32, attn_implementation=attention).eval()
         for name, parameter in model.named_parameters():
@@ -161,7 +163,7 @@ class TestTraining(unittest.TestCase):
 
     def test_folders_train_as_transformers_and_torch_optim_do(self):
         names = sorted(path.name for path in FAMILIES.iterdir() if (path / "config.json").exists())
-        # Labels of one number for each row, positions that begin after padding, tensors under older names.
+        # One label per row, positions that begin after padding, tensors with older names.
         names = [n for n in names if not n.endswith(("classification", "published", "fused"))]
         for seed in range(RUNS):
             choose = random.Random(seed)
@@ -196,7 +198,7 @@ class TestTraining(unittest.TestCase):
                 if any(fnmatch.fnmatch(name, how["freeze"]) for name in parameters):
                     arguments += ["--freeze", how["freeze"]]
                 cli(
-                    "run",
+                    "train",
                     folder,
                     "--ranks",
                     ranks,
@@ -207,7 +209,7 @@ class TestTraining(unittest.TestCase):
                     9,
                     "--input",
                     place / "in.safetensors",
-                    "--train-steps",
+                    "--steps",
                     self.STEPS,
                     *arguments,
                     "--output",
@@ -224,7 +226,7 @@ class TestTraining(unittest.TestCase):
 
 
 class TestRounding(unittest.TestCase):
-    """The ruler is measured by Cleave itself; float64 says how far off float32 really is."""
+    """Cleave measures the ruler itself; float64 gives the true error of float32."""
 
     def test_what_passes_is_as_near_to_float64_as_transformers(self):
         for name in ("llama", "gpt2", "gemma2", "gpt_neox"):

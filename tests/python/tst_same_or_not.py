@@ -1,11 +1,11 @@
-"""What computes the same passes, and what does not is reported: alterations of weights, plans and expectations, and
-reorderings of sums.
+"""Reordered sums must pass; altered weights, plans and expectations must be reported.
 
 PyTorch is the judge. A reordering permutes the features inside a model together with its weights: in exact arithmetic
-the outputs stay, in floating point only the order of the sums changes. An alteration changes a number that matters.
+the outputs do not change, in floating point only the order of the sums changes. An alteration changes a number that
+affects the outputs.
 
     tst_same_or_not.py            the seeds of CI
-    CASES=200 tst_same_or_not.py  more of them
+    CASES=200 tst_same_or_not.py  200 seeds
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Block(nn.Module):
 
 
 class Net(nn.Module):
-    """Logits of any size, in the type of the parameters, or with an inner part in a coarser one."""
+    """Logits of any size, in the type of the parameters, or with an inner part in a coarser type."""
 
     def __init__(self, choose, dtype, inner):
         super().__init__()
@@ -74,7 +74,7 @@ class Net(nn.Module):
 
 
 class Chooser(nn.Module):
-    """What jumps where rounding decides: an expert, an index, a condition; and logits that are filled where masked."""
+    """Outputs that jump when rounding decides: an expert, an index, a condition; and masked logits with fill values."""
 
     def __init__(self, dtype, fill, hidden=64, experts=4):
         super().__init__()
@@ -237,13 +237,13 @@ class TestSameOrNot(unittest.TestCase):
                 how = self.alter_weights(model, choose)
                 with torch.no_grad():
                     if (model(ids) - output).abs().max() < 0.1 * output.double().pow(2).mean().sqrt():
-                        continue  # too little for the type that it is computed in
+                        continue  # too small for this type
                 self.save(model, ids, output)
                 done = self.run_on(2)
                 self.assertEqual(done.returncode, 1, f"{seed} {how} {model}\n{done.stderr[-2000:]}{done.stdout}")
 
     def alter_plan(self, plan, choose):
-        """A change of what the ranks compute or read."""
+        """Changes what the ranks compute or read."""
         nodes = plan["program"]["nodes"]
         calls = [node for node in nodes if "op" in node and any(isinstance(a, dict) for a in node["args"])]
         how = choose.choice(["op", "operand", "collective", "piece", "placement", "strategy", "ranks", "digits"])

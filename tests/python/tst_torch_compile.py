@@ -1,4 +1,4 @@
-"""torch.compile(model, backend="cleave"): what Dynamo captures runs split, on parameters that are made once."""
+"""torch.compile(model, backend="cleave"): captured graphs run split, and each parameter is split once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from ranks import OnRanks  # first: it makes cleave_torch known
+from ranks import OnRanks  # first, because it adds cleave_torch to the path
 
 import cleave_torch  # noqa: F401, registers the backend
 from checks import TOLERANCE, apart, check_gathered, needs_transformers
@@ -20,7 +20,7 @@ warnings.filterwarnings("ignore")
 
 
 def check_compiled(group, name, settings):
-    """Three shapes, a training step at each; the optimizer is made before anything is split."""
+    """One training step for each of three shapes. The optimizer is made before the split."""
     whole = make(name)
     model = copy.deepcopy(whole)
     optimizers = [torch.optim.AdamW(each.parameters(), lr=1e-3) for each in (whole, model)]
@@ -39,7 +39,7 @@ def check_compiled(group, name, settings):
         assert apart(results[0][1], results[1][1]) < TOLERANCE
         held = [parameter.untyped_storage().data_ptr() for parameter in model.parameters()]
         storages = storages or held
-        assert held == storages, "a parameter was made again"
+        assert held == storages, "a parameter has new memory"
         assert objects == [id(parameter) for parameter in model.parameters()], "a parameter is another object"
     whole_sizes = [parameter.numel() for parameter in whole.parameters()]
     sizes = [parameter.untyped_storage().nbytes() // parameter.element_size() for parameter in model.parameters()]
@@ -117,7 +117,7 @@ def hidden_gradient(group, name):
 
 
 def refused_copy(group):
-    """Of a module that is compiled and split: whole in gather, and not compiled in silence."""
+    """A copy of a compiled, split module: gather returns full tensors, and compiling it raises an error."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16))
     options = {"mesh": group, "engine": "reference", "menu": "full"}
@@ -166,7 +166,7 @@ class TestCompile(OnRanks):
 
     def test_refuses(self):
         for name, words in (
-            ("ranks", "options has ranks 3, and there are 2. Start torchrun with --nproc-per-node 3"),
+            ("ranks", "options has ranks=3, but there are 2. Start torchrun with --nproc-per-node 3"),
             ("buffer", "_modules_1_buffers_num_batches_tracked_ when it is called"),
             ("flag", "--colour"),
         ):
@@ -189,7 +189,7 @@ class TestCompile(OnRanks):
 
     def test_does_not_compile_a_copy_of_parts(self):
         for said in self.ranks.run(refused_copy, 2):
-            self.assertIn("The compiled module has parameters that are parts already", str(said))
+            self.assertIn("The compiled module has parameters that are split already", str(said))
 
     def test_one_rank_needs_no_process_group(self):
         whole = make("by hand")

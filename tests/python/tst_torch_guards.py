@@ -1,4 +1,4 @@
-"""What a split module cannot do is refused by name, and what it does is what PyTorch does with the whole one."""
+"""Unsupported uses of a split module are refused by name; supported ones equal PyTorch with the full module."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import torch.distributed.checkpoint as dcp
 from torch import nn
 from torch.nn import functional as F
 
-import ranks as on_ranks  # puts cleave_torch on the path
+import ranks as on_ranks  # adds cleave_torch to the path
 
 import cleave_torch as cleave
 
@@ -47,7 +47,7 @@ def split(group, **how):
 
 
 def said(action):
-    """The sentence that it refuses with."""
+    """The message of the refusal."""
     try:
         action()
     except (cleave.CleaveError, ValueError, RuntimeError) as error:
@@ -55,11 +55,11 @@ def said(action):
     return "nothing"
 
 
-# ---- On ranks
+# ---- On several ranks
 
 
 def clipped(group, order):
-    """Norm and parameters after PyTorch's own clipping, of the whole module and of the split one."""
+    """Norm and parameters after PyTorch's own clipping, of the full and of the split module."""
     whole, model, x = split(group)
     found = []
     for each in (whole, model):
@@ -74,7 +74,7 @@ def clipped(group, order):
 
 
 def refusals(group):
-    """By what is done: how it is refused."""
+    """The refusals, by use."""
     _, model, x = split(group)
     model(x).sum().backward()
     folder = tempfile.mkdtemp()
@@ -110,7 +110,7 @@ def checked(group):
 
 
 class Differs(nn.Module):
-    """Another computation on each rank."""
+    """A different computation on each rank."""
 
     def __init__(self, rank):
         super().__init__()
@@ -121,7 +121,7 @@ class Differs(nn.Module):
 
 
 class Ordered(nn.Module):
-    """Buffers that are read in another order on each rank."""
+    """Buffers that each rank reads in another order."""
 
     def __init__(self, rank):
         super().__init__()
@@ -164,7 +164,7 @@ def compiled(group):
 
 
 class Heads(nn.Module):
-    """Attention whose code reads the heads' sizes in one way or another."""
+    """Attention whose code reads the heads' sizes in several ways."""
 
     def __init__(self, how):
         super().__init__()
@@ -182,7 +182,7 @@ class Heads(nn.Module):
 
 
 def by_dtensor(group, how):
-    """What it refuses with; or how far outputs and gradients are from the whole module's."""
+    """The refusal, or the largest difference of outputs and gradients from the full module."""
     whole, x = made(Heads, how)
     model = copy.deepcopy(whole)
     plan = cleave.plan(model, (x,), mesh=group, **SPLIT)
@@ -199,7 +199,7 @@ def by_dtensor(group, how):
 
 
 class Sequence(nn.Module):
-    """Layers in an nn.Sequential beside other modules."""
+    """Layers in an nn.Sequential with other modules."""
 
     def __init__(self):
         super().__init__()
@@ -210,7 +210,7 @@ class Sequence(nn.Module):
 
 
 class Tied(nn.Module):
-    """One table under three names, one of which forward does not read, as T5's `shared`."""
+    """One table with three names, one of which forward does not read, like T5's `shared`."""
 
     def __init__(self):
         super().__init__()
@@ -223,12 +223,12 @@ class Tied(nn.Module):
 
 
 def tied_by_file(group):
-    """Whether one parameter is under all its names after an exported file has split it."""
+    """Whether a parameter still has all its names after an exported file has split it."""
     return by_file(group, Tied, check=lambda model: model.shared.weight is model.head.weight is model.embed.weight)
 
 
 def by_file(group, kind, *args, check=None):
-    """What an exported file refuses with; or how far the outputs are from the whole module's."""
+    """The refusal of an exported file, or the largest difference of outputs from the full module."""
     whole, x = made(kind, *args)
     model = copy.deepcopy(whole)
     plan = cleave.plan(model, (x,), mesh=group, **SPLIT)
@@ -268,7 +268,7 @@ def saved_whole(group):
     return float((again(ids, use_cache=False).logits - expected).abs().max())
 
 
-# ---- In one process
+# ---- On one rank
 
 
 class Buffer(Mlp):
@@ -308,7 +308,7 @@ class Last(Mlp):
 
 
 class Cache(Mlp):
-    """What the first call sets and later ones leave."""
+    """State that the first call sets and later calls do not change."""
 
     table = None
 
@@ -330,7 +330,7 @@ class TestGuards(on_ranks.OnRanks):
         for found in self.ranks.run(refusals, 2):
             for name in ("Muon", "Adafactor", "LBFGS"):
                 self.assertIn(f"{name} computes with whole parameters, and ", found[name])
-            self.assertIn("DistributedDataParallel would give all ranks the ", found["DDP"])
+            self.assertIn("DistributedDataParallel would copy the first rank's ", found["DDP"])
             self.assertIn("Linear is called alone, and its parameters are this rank's parts", found["submodule"])
             for name in ("dcp.save", "get_model_state_dict"):
                 self.assertIn("Use cleave_torch.gather(model)", found[name])
@@ -354,10 +354,10 @@ class TestGuards(on_ranks.OnRanks):
     def test_dtensor_computes_the_same_or_refuses(self):
         for refused, apart in self.ranks.run(by_dtensor, 2, "count"):
             self.assertIn("Heads computes something else when DTensor splits it as planned: ", refused)
-            self.assertEqual(apart, 0.0)  # the module is whole again
+            self.assertEqual(apart, 0.0)  # the module is restored
         for refused, apart in self.ranks.run(by_dtensor, 2, "size"):
             self.assertEqual(refused, "nothing")
-            self.assertLess(apart, 1e-5)  # of the norm that all heads share too
+            self.assertLess(apart, 1e-5)  # also of the norm that all heads share
 
     def test_exported_files_compute_the_same_or_refuse(self):
         for refused, _ in self.ranks.run(by_file, 2, Heads, "count"):
@@ -389,7 +389,7 @@ class TestGuards(on_ranks.OnRanks):
 
 
 def cleave_plan_or(model, x):
-    """A plan of the same parameters: that of a module which writes is refused as early as possible."""
+    """A plan of the same parameters. The plan of a module that writes is refused as early as possible."""
     try:
         return cleave.plan(model, (x,), ranks=1)
     except cleave.CleaveError as error:

@@ -1,4 +1,4 @@
-"""A live module that is split as planned: outputs, gradients, training and parameters are the unsplit module's."""
+"""Live modules that are split as planned: outputs, gradients, training and parameters equal the unsplit module's."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
-import ranks  # first: it makes cleave_torch known
+import ranks  # first, because it adds cleave_torch to the path
 
 import cleave_torch as cleave
 from checks import TOLERANCE, apart, check_gathered, needs_transformers
@@ -30,7 +30,7 @@ def kwargs_of(model, ids):
 
 
 def split(group, name, settings, via="local"):
-    """The unsplit module, and one that is split."""
+    """The unsplit module and a split copy."""
     whole = make(name)
     model = copy.deepcopy(whole)
     plan = cleave.plan(model, (), kwargs_of(model, batch(*SHAPES[0])), mesh=group, **settings)
@@ -38,7 +38,7 @@ def split(group, name, settings, via="local"):
 
 
 def check_case(group, name, settings, placements, shapes=SHAPES):
-    """All that is true of every module that is split; `placements` are some parameters' that this case is about."""
+    """Checks that hold for every split module. `placements` are expected placements of some parameters."""
     whole, model, plan = split(group, name, settings)
     for parameter, placement in placements.items():
         assert plan.parameters[parameter]["placement"] == placement, plan.parameters[parameter]["placement"]
@@ -50,14 +50,14 @@ def check_case(group, name, settings, placements, shapes=SHAPES):
         for labels in (True, False) if shape == SHAPES[1] else (True,):
             with counted() as calls:
                 loss, logits = call(model, ids, labels)
-            assert not calls or shape != shapes[0], "the plan was not taken for the call that it is for"
+            assert not calls or shape != shapes[0], "the plan was not used for its call"
             expected_loss, expected = call(whole, ids, labels)
-            if logits is None:  # a program for training ends at the loss
+            if logits is None:  # a training program ends at the loss
                 assert labels and plan.json["cost"]["training"]
             else:
                 assert apart(logits, expected) < TOLERANCE, apart(logits, expected)
             assert not labels or abs(loss.item() - expected_loss.item()) < TOLERANCE
-    assert held == {n: p.data_ptr() for n, p in model.named_parameters()}, "a parameter was made again"
+    assert held == {n: p.data_ptr() for n, p in model.named_parameters()}, "a parameter has new memory"
 
     for each in (whole, model):
         call(each, batch(2, 12))[0].backward()
@@ -83,7 +83,7 @@ def check_case(group, name, settings, placements, shapes=SHAPES):
 
 
 def check_dropout(group):
-    """In training the ranks drop what one would, another lot in each pass; eval() is planned without."""
+    """In training the ranks drop the same elements as one rank, others in each pass; eval() drops nothing."""
     torch.manual_seed(3)
     model = ByHand(dropout=0.5)
     ids, alone, halves = batch(2, 12), copy.deepcopy(model), model
@@ -91,7 +91,7 @@ def check_dropout(group):
     cleave.parallelize(halves, cleave.plan(halves, (ids,), mesh=group, engine="reference"), group)
     first, second = halves(ids)["logits"], halves(ids)["logits"]
     assert apart(first, alone(ids)["logits"]) < TOLERANCE and apart(second, alone(ids)["logits"]) < TOLERANCE
-    assert apart(first, second) > 0.1, "the same was dropped twice"
+    assert apart(first, second) > 0.1, "the same elements were dropped twice"
     halves.eval(), alone.eval()
     assert apart(halves(ids)["logits"], alone(ids)["logits"]) < TOLERANCE
     assert apart(halves(ids)["logits"], halves(ids)["logits"]) == 0
@@ -111,7 +111,7 @@ def check_inputs_have_gradients(group):
 
 
 def check_first_rank_decides(group):
-    """Modules that differ from rank to rank become that of the first rank, with the optimizer that was made before."""
+    """Modules that differ between ranks become the first rank's, with an optimizer that was made before."""
     torch.manual_seed(dist.get_rank())
     model, x = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16)), torch.ones(4, 16)
     torch.manual_seed(0)
@@ -125,7 +125,7 @@ def check_first_rank_decides(group):
 
 
 def check_converted(group):
-    """A gradient that was there is cut as well; another element type is planned anew, on the same parameters."""
+    """An existing gradient is split too; another element type is planned again, with the same parameters."""
     torch.manual_seed(0)
     whole, ids = ByHand(), batch(2, 12)
     model = copy.deepcopy(whole)
@@ -144,7 +144,7 @@ def check_converted(group):
 
 
 def check_replicas(group):
-    """Two replicas of two ranks: DistributedDataParallel over counterparts."""
+    """Two replicas of two ranks, with DistributedDataParallel over counterparts."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.nn.parallel import DistributedDataParallel
 
@@ -163,7 +163,7 @@ def check_replicas(group):
 
 
 def refusal(group, name):
-    """The words in which parallelize refuses."""
+    """The message of parallelize's refusal."""
     model, x = nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 16)), torch.ones(4, 16)
     if name == "ranks":
         plan = cleave.plan(model, (x,), ranks=3)
@@ -199,7 +199,7 @@ def refused_under_autocast(group):
 
 
 class Square(torch.autograd.Function):
-    """Its gradient is that of what it computes."""
+    """Its backward is the gradient of its forward."""
 
     @staticmethod
     def forward(ctx, x):
@@ -212,7 +212,7 @@ class Square(torch.autograd.Function):
 
 
 class Odd(nn.Module):
-    """Two layers, and between them what a case is about."""
+    """Two layers with the case's code between them."""
 
     def __init__(self, between):
         super().__init__()
@@ -246,7 +246,7 @@ class Odd(nn.Module):
             h = h * self.scale
         if self.between == "settings":
             h = self.drop(h) * self.gain
-        if self.between == "attention":  # its kernel answers in strides of its own
+        if self.between == "attention":  # its kernel chooses the strides of its result
             q = h.unflatten(-1, (4, 8)).transpose(1, 2)
             h = nn.functional.scaled_dot_product_attention(q, q, q).transpose(1, 2).flatten(-2)
             return self.down(h.view(h.shape[0], -1, 32))
@@ -262,7 +262,7 @@ def odd(group, between, via="local"):
 
 
 def check_hidden_gradient(group, between):
-    """Not trained in silence, and computed all the same without gradients."""
+    """Training is refused, and calls without gradients work."""
     whole, model, x = odd(group, between)
     with torch.no_grad():
         assert apart(model(x), whole(x)) < TOLERANCE
@@ -305,12 +305,12 @@ def check_settings_are_followed(group):
         for _ in range(2):
             assert apart(model(x), whole(x)) < TOLERANCE, calls
         calls += 1
-        assert len(model.forward._ready) >= calls, "it was not planned anew"
-    assert len(model.forward._ready) == calls, "it was planned too often"
+        assert len(model.forward._ready) >= calls, "the call was not planned again"
+    assert len(model.forward._ready) == calls, "calls were planned too often"
 
 
 class Asked(nn.Module):
-    """What forward computes depends on all that a call can say, and on what a module can keep."""
+    """forward's result depends on everything that a call can pass and that a module can store."""
 
     def __init__(self):
         super().__init__()
@@ -339,7 +339,7 @@ class Asked(nn.Module):
 
 @contextlib.contextmanager
 def counted():
-    """How often cleave-cli is run by this process."""
+    """Counts this process's calls of cleave-cli."""
     calls, run = [], programs.run_cli
     programs.run_cli = lambda *arguments: (calls.append(arguments), run(*arguments))[1]
     try:
@@ -371,7 +371,7 @@ def asked(group):
 
 
 def check_first_call(group, from_file):
-    """The first plan is for what was planned, and is not planned a second time."""
+    """The first plan is used for the planned call, without a second plan."""
     arguments = [{"scale": 3.0}, {"twice": True}]
     for name, given in [*((name, {}) for name in CHANGES), *(("nothing", each) for each in arguments)]:
         whole, model, x, plan = asked(group)
@@ -380,12 +380,12 @@ def check_first_call(group, from_file):
         for _ in range(2):
             with counted() as calls:
                 assert apart(model(x, **given), whole(x, **given)) < TOLERANCE, (name, given)
-            if name == "nothing" and not given:  # one of a file is planned once to be compared
+            if name == "nothing" and not given:  # a plan from a file needs one plan to compare with
                 assert len(calls) <= (from_file and dist.get_rank(group) == 0), calls
 
 
 def check_plan_of_folder(group):
-    """Its outputs have names, and the first call is not planned; the next shape is."""
+    """Its outputs have names. The first call is not planned, and the next shape is."""
     whole, ids = make("llama").eval(), batch(2, 12)
     model = copy.deepcopy(whole)
     with tempfile.TemporaryDirectory() as folder:
@@ -403,7 +403,7 @@ def check_plan_of_folder(group):
 
 
 def check_later_calls(group):
-    """Each change after the first call is followed; it is planned once, and what changes nothing is not planned."""
+    """Each change after the first call has an effect and is planned once. Changes without effect are not planned."""
     whole, model, x, plan = asked(group)
     cleave.parallelize(model, plan, group)
     for name, change in CHANGES.items():
@@ -418,7 +418,7 @@ def check_later_calls(group):
 
 
 def check_copies(group):
-    """Before and after the first call; the copy is a module of its own, of parts of the same wholes."""
+    """Copies before and after the first call. A copy is a separate module with the same split."""
     from torch.optim.swa_utils import AveragedModel
 
     whole, model, x, plan = asked(group)
@@ -441,7 +441,7 @@ def check_copies(group):
 
 
 def check_own_hooks(group):
-    """Those of the module itself run once, as plain Python."""
+    """The module's own hooks run once, as Python."""
     whole, model, x, _ = asked(group)
     seen = {id(whole): [], id(model): []}
     for each in (whole, model):
@@ -495,7 +495,7 @@ def second_gradient(group, ranks_):
 
 
 def check_buffers_of_the_first_rank(group):
-    """Of all types, also those that are views of one element."""
+    """Buffers of all types, also views of one element."""
     model, x = Odd("buffer"), torch.ones(2, 6, 16)
     dist.broadcast_object_list(states := [model.state_dict()], group=group, group_src=0)
     model.load_state_dict(states[0])
@@ -590,7 +590,7 @@ class TestParallelize(ranks.OnRanks):
 
     def test_refuses(self):
         for name, words in (
-            ("ranks", "The plan is for 3 ranks, and there are 2. Plan with ranks=2, or start torchrun with"),
+            ("ranks", "The plan is for 3 ranks, but there are 2. Plan with ranks=2, or start torchrun with"),
             ("plans", "The ranks have different plans"),
             ("twice", "Sequential is split already"),
             ("other", "0.weight is f32[32,16] in the plan and f32[8,16] in Sequential"),
@@ -662,7 +662,7 @@ class TestParallelize(ranks.OnRanks):
 
     def test_dtensor_refuses_split_buffers(self):
         for said in self.ranks.run(dtensor_refuses, 2):
-            self.assertIn("cannot split scale as planned: it is split as S(0), and is a buffer of no Linear", said)
+            self.assertIn("cannot split scale as planned: it is split as S(0), but this buffer is not part of", said)
 
     @needs_transformers
     def test_dtensor_runs_what_it_can_say(self):

@@ -1,4 +1,4 @@
-"""Plans of live modules: what cleave-cli says, refusals, the window, and the programs of docs/pytorch.md."""
+"""Plans of live modules: results of cleave-cli, refusals, the window, and the programs of docs/pytorch.md."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-import ranks  # noqa: F401, puts cleave_torch on the path
+import ranks  # noqa: F401, adds cleave_torch to the path
 
 import cleave_torch as cleave
 from cleave_torch.split_forward import select_graph
@@ -61,7 +61,7 @@ class TestPlan(unittest.TestCase):
 
     def tearDown(self):
         tempfile.tempdir = self._before
-        self.assertEqual(list(self.temporary.iterdir()), [], "something was left")
+        self.assertEqual(list(self.temporary.iterdir()), [], "temporary files are left")
         self._folder.cleanup()
 
     def refused(self, *arguments, **settings):
@@ -72,7 +72,7 @@ class TestPlan(unittest.TestCase):
     def test_is_what_the_command_line_plans(self):
         archive = cleave.export(self.model, (), self.arguments, path=self.folder / "model.pt2")
         for settings, flags in (
-            ({"engine": "reference", "menu": "full"}, ["--engine", "reference", "--menu", "full"]),
+            ({"engine": "reference", "menu": "full"}, ["--engine", "reference", "--candidates", "full"]),
             (
                 {"sequence_parallel": True, "engine": "reference"},
                 ["--sequence-parallel", "on", "--engine", "reference"],
@@ -83,8 +83,8 @@ class TestPlan(unittest.TestCase):
             with self.subTest(**settings):
                 plan = cleave.plan(self.model, (), self.arguments, ranks=4, **settings)
                 file = self.folder / "plan.json"
-                told = run_cli("plan", archive, "--ranks", 4, *flags, "--json", file)
-                self.assertEqual(told.returncode, 0, told.stderr)
+                done = run_cli("plan", archive, "--ranks", 4, *flags, "--json", file)
+                self.assertEqual(done.returncode, 0, done.stderr)
                 expected = cleave.Plan.load(file)
                 self.assertEqual([layer["strategy"] for layer in plan.layers], [x["strategy"] for x in expected.layers])
                 self.assertEqual(plan.collectives, expected.collectives)
@@ -107,20 +107,20 @@ class TestPlan(unittest.TestCase):
         plan = cleave.plan(huge, (torch.empty(1, 1 << 17, device="meta"),), ranks=8, engine="reference")
         self.assertEqual(plan.parameters["0.weight"]["local_shape"], [1 << 14, 1 << 17])
 
-    def test_tells_itself(self):
+    def test_has_a_summary(self):
         plan = cleave.plan(self.model, (), self.arguments, ranks=2, engine="reference", menu="full")
         text = repr(plan)
         self.assertIn("Plan of ByHand for 2 ranks by engine reference", text)
         self.assertRegex(text, r"\n  down +row +128 input features split over 2 ranks, 64 each")
         plan.save(self.folder / "plan.json")
-        told = run_cli("check", self.folder / "plan.json")
-        self.assertNotIn("not a plan", told.stderr)
+        done = run_cli("check", self.folder / "plan.json")
+        self.assertNotIn("not a plan", done.stderr)
         self.assertEqual(cleave.Plan.load(self.folder / "plan.json").json, plan.json)
 
     def test_an_altered_file_is_refused(self):
         plan = cleave.plan(self.model, (), self.arguments, ranks=2, engine="reference", menu="full")
         file = self.folder / "plan.json"
-        file.write_text(json.dumps(plan.json, indent=3, sort_keys=True))  # another library's way to write it
+        file.write_text(json.dumps(plan.json, indent=3, sort_keys=True))  # as another library writes it
         self.assertEqual(cleave.Plan.load(file).json, plan.json)
         for change in (
             lambda each: each["cost"].update(step_ms=each["cost"]["step_ms"] / 2),
@@ -130,7 +130,7 @@ class TestPlan(unittest.TestCase):
             altered = json.loads(plan.text)
             change(altered)
             file.write_text(json.dumps(altered))
-            with self.assertRaisesRegex(cleave.CleaveError, "was changed after Cleave wrote it. `cleave-cli check .*"):
+            with self.assertRaisesRegex(cleave.CleaveError, "changed after Cleave wrote it. Compare it with"):
                 cleave.Plan.load(file)
 
     def test_archives_run(self):
@@ -165,7 +165,7 @@ class TestPlan(unittest.TestCase):
             ("plan has no setting colour (--colour). `cleave-cli plan --help` lists the flags", {"colour": "red"}),
             ("plan has no setting engin (--engin). Use engine.", {"engin": "reference", "menu": "full"}),
             ("The pin `nowhere=row` matches no layer", {"pins": "nowhere=row"}),
-            ("The memory budget is 1 KiB per rank", {"memory_budget": "1KiB"}),
+            ("the memory budget of 1 KiB per rank", {"memory_budget": "1KiB"}),
         ):
             with self.subTest(words):
                 given = {"model": self.model, "args": (self.ids,), **settings}
@@ -190,7 +190,7 @@ class TestPlan(unittest.TestCase):
             return subprocess.run([sys.executable, "-c", code], env=given, capture_output=True, text=True, check=False)
 
         missing = python(PATH="/nowhere")
-        self.assertIn("There is no cleave-cli in ", missing.stderr)
+        self.assertIn("cleave-cli is not in ", missing.stderr)
         self.assertIn("set CLEAVE_CLI to the cleave-cli of an installation.", missing.stderr)
         self.assertIn("Plan of Linear for 3 ranks", python(PATH=str(Path(CLI).parent)).stdout)
         self.assertIn("Plan of Linear for 3 ranks", python(PATH="/nowhere", CLEAVE_CLI=CLI).stdout)
@@ -216,12 +216,12 @@ class TestPlan(unittest.TestCase):
                         window.append(int(folder.name))
                 except (OSError, IndexError):
                     continue
-        self.assertEqual(len(window), 1, "no window has the archive")
+        self.assertEqual(len(window), 1, "no window opened the archive")
         time.sleep(2)
         self.assertIsNone(process.poll(), "it has ended")
         process.send_signal(signal.SIGTERM)
         process.wait(30)
-        self.assertFalse(Path(f"/proc/{window[0]}").exists(), "the window is still there")
+        self.assertFalse(Path(f"/proc/{window[0]}").exists(), "the window is still open")
 
 
 class TestPackage(unittest.TestCase):

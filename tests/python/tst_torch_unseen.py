@@ -1,4 +1,4 @@
-"""What Python code does beside computing is done as in PyTorch, or refused by name."""
+"""Side effects of Python code work as in PyTorch, or are refused by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-import ranks as on_ranks  # puts cleave_torch on the path
+import ranks as on_ranks  # adds cleave_torch to the path
 
 import cleave_torch as cleave
 from tst_torch_guards import SPLIT, Mlp, made, said, split
@@ -26,7 +26,7 @@ from tst_torch_guards import SPLIT, Mlp, made, said, split
 warnings.filterwarnings("ignore")
 
 
-# ---- Modules that keep something, or change it
+# ---- Modules that store or change state
 
 
 class Counter(Mlp):
@@ -111,7 +111,7 @@ def counting():
     return OfVariable
 
 
-# ---- Modules that read something that changes between calls
+# ---- Modules that read state that changes between calls
 
 
 @dataclasses.dataclass(slots=True)
@@ -183,7 +183,7 @@ class ReadsGlobal(OfSlots):
 
 
 class Makes(collections.OrderedDict):
-    """Makes an object for each read, as the table of activations in transformers does."""
+    """Makes an object for each read, like transformers' table of activations."""
 
     def __getitem__(self, key):
         return super().__getitem__(key)()
@@ -237,7 +237,7 @@ class WantsGradient(OfSlots):
 
 
 class StopsGradient(Mlp):
-    """Part of it is not trained."""
+    """A module with a part that is not trained."""
 
     def forward(self, x):
         with torch.no_grad():
@@ -262,7 +262,7 @@ class ReturnsTopk(Mlp):
 
 
 class InTraining(Mlp):
-    """Counts the features of a part, but in training alone."""
+    """Reads the number of features of a part, but only in training."""
 
     def forward(self, x):
         h = F.gelu(self.up(self.norm(x)))
@@ -270,7 +270,7 @@ class InTraining(Mlp):
 
 
 class Lamb(torch.optim.Adam):
-    """Derived from one that is elementwise, with a step of its own."""
+    """Derived from an elementwise optimizer, with its own step."""
 
     @torch.no_grad()
     def step(self, closure=None):
@@ -287,11 +287,11 @@ class Sam(torch.optim.Optimizer):
         pass
 
 
-# ---- On ranks
+# ---- On several ranks
 
 
 def refusals(group):
-    """By what is done: how it is refused."""
+    """The refusals, by use."""
     found = {}
     for kind in (Counter, Deque, OfClass, OfGlobal, OfGlobalList, counting(), Drawn, DrawnByNumpy):
         module, x = made(kind)
@@ -343,7 +343,7 @@ def apart(actual, expected):
 
 
 def changes(group):
-    """By what a module reads: how far it is off after that changed."""
+    """The largest difference after a change, by what the module reads."""
     found = {}
     for kind in (OfSlots, OfTheClass, OfDeque, OfData, ReadsGlobal, ReadsArray, ReadsVariable):
         whole, x = made(kind)
@@ -380,7 +380,7 @@ def changes(group):
 
 
 def gradients(group):
-    """By how a module is trained: how far its gradients are off."""
+    """The largest difference of gradients, by kind of training."""
     found = {}
 
     def trained(name, run, kind=Mlp):
@@ -398,7 +398,7 @@ def gradients(group):
                 run(module, call, x)
                 parts = dict(module.named_parameters())
                 state = module.state_dict()
-                for key, p in parts.items():  # gather takes what is in a state_dict
+                for key, p in parts.items():  # gather returns the contents of a state_dict
                     state[key].copy_(p.grad.nan_to_num())
                 results.append(cleave.gather(module))
             found[name, way] = apart(results[1].values(), results[0].values())
@@ -437,7 +437,7 @@ def gradients(group):
 
 
 def scaled(group):
-    """Whether all ranks skip a step whose gradient overflows in one rank's part, and what the scale is then."""
+    """The scale, and the change of a weight, after a step whose gradient overflows in one rank's part."""
     _, model, x = split(group)
     scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -464,7 +464,7 @@ class TestUnseen(on_ranks.OnRanks):
             "Drawn": "draws numbers from Python's random",
             "DrawnByNumpy": "draws numbers from numpy.random",
             "Filled": "writes into the argument losses",
-            "Asks": "asks torch.is_grad_enabled() in forward",
+            "Asks": "calls torch.is_grad_enabled() in forward",
             "Asks, with gradients": "nothing",
             "l2": "outside of the module, where it is only this rank's part",
             "norm": "norm is called with up.weight",

@@ -1,11 +1,11 @@
-"""Archives with frozen parameters, buffers, casts and weights that are computed train as PyTorch trains them.
+"""Archives with frozen parameters, buffers, casts and computed weights train as in PyTorch.
 
-PyTorch is the judge: it exports each model and trains the very module with the same inputs, so that a role that Cleave
-misreads shows in the losses, in the parameters or in the number of trained ones. What the plan counts is compared with
-a count by hand, with PyTorch's FLOP counter and with the bytes that the ranks read.
+PyTorch is the judge: it exports each model and trains the same module with the same inputs. If Cleave misreads a
+role, then losses, parameters or the number of trained parameters differ. The counts of the plan are compared with a
+count by hand, with PyTorch's FLOP counter and with the bytes that the ranks read.
 
     tst_trained_archives.py              the seeds of CI
-    ARCHIVES=100 tst_trained_archives.py  more of them
+    ARCHIVES=100 tst_trained_archives.py  100 seeds
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ WIDTH, ROWS, VOCABULARY, STEPS, RATE = 16, 12, 48, 3, 0.1
 
 
 class Plain(nn.Linear):
-    layers = 1  # that multiply by a weight
+    layers = 1  # layers that multiply by a weight
 
 
 class Adapted(nn.Module):
-    """A frozen base with a low-rank adapter, as peft makes it."""
+    """A frozen base with a low-rank adapter, like peft's."""
 
     layers = 3
 
@@ -53,7 +53,7 @@ class Adapted(nn.Module):
 
 
 class Cast(nn.Linear):
-    """A weight that is cast before it is used."""
+    """A weight that is cast before use."""
 
     layers = 1
 
@@ -126,7 +126,7 @@ class Merged(nn.Linear):
 
 
 class Packed(nn.Module):
-    """Two projections in one parameter, of which each is cast and transposed."""
+    """Two projections in one parameter; each is cast and transposed."""
 
     layers = 2
 
@@ -140,7 +140,7 @@ class Packed(nn.Module):
 
 
 class Coded(nn.Module):
-    """Eight-bit codes in a buffer, which a trained scale of each row turns into a weight."""
+    """Eight-bit codes in a buffer, multiplied by a trained scale per row."""
 
     layers = 1
 
@@ -167,7 +167,7 @@ class Stacked(nn.Module):
 
 
 class Guided(nn.Module):
-    """A gate to which no gradient comes."""
+    """A gate without a gradient."""
 
     layers = 2
 
@@ -232,7 +232,7 @@ def trained(model, inputs):
 
 
 class Remembers(nn.Module):
-    """A buffer that every pass changes and the next one reads."""
+    """A buffer that each pass changes and the next pass reads."""
 
     def __init__(self):
         super().__init__()
@@ -247,7 +247,7 @@ class Remembers(nn.Module):
 
 
 class Shares(nn.Module):
-    """A buffer in the memory of a parameter: it follows the parameter, and no gradient comes by it."""
+    """A buffer in the memory of a parameter: it follows the parameter, and gets no gradient."""
 
     def __init__(self):
         super().__init__()
@@ -277,9 +277,9 @@ class TestTrainedArchives(unittest.TestCase):
         expected |= {f"param.{name}": p.detach().contiguous().clone() for name, p in model.named_parameters()}
         save_file(expected, self.folder / "expected.safetensors")
         ranks = choose.choice([1, 2, 4])
-        # The first plan that is found splits what can be split; the fastest of models this small splits nothing.
+        # The first plan splits everything it can. The fastest plan of such a small model splits nothing.
         engine = choose.choice(["learning", "learning", "reference", "optimal"])
-        settings = ["--menu", "full", "--engine", engine]
+        settings = ["--candidates", "full", "--engine", engine]
         done = self.train(
             STEPS,
             "--expect",
@@ -292,15 +292,15 @@ class TestTrainedArchives(unittest.TestCase):
         said = f"seed {seed}, {ranks} ranks\n{model}\n{done.stderr}{done.stdout}"
         self.assertEqual(done.returncode, 0, said)
         self.assertIn("passed: ", done.stdout, said)
-        if told := re.search(r"(\d+) of \d+ parameters are trained", done.stdout):
-            self.assertEqual(int(told[1]), len(parameters), said)
+        if counted := re.search(r"(\d+) of \d+ parameters are trained", done.stdout):
+            self.assertEqual(int(counted[1]), len(parameters), said)
         else:
             self.assertEqual(len(parameters), len(list(model.parameters())), said)
         self.check_coverage(model, inputs, ["--ranks", ranks, *settings], said)
         self.check_training_memory(model, inputs, said)
 
     def check_training_memory(self, model, inputs, said):
-        """What autograd itself saves, and what the optimizer holds."""
+        """Compares with the tensors that autograd saves and with the optimizer's states."""
         known = {t.untyped_storage().data_ptr() for t in (*model.parameters(), *model.buffers(), *inputs)}
         saved, alive = {}, []
 
@@ -324,7 +324,7 @@ class TestTrainedArchives(unittest.TestCase):
         size = lambda tensors: sum(t.numel() * t.element_size() for t in tensors)
         self.assertEqual(memory["gradients"], size(gradients), said)
         self.assertEqual(memory["optimizer"], size(states), said)
-        # Indices of the loss and its total weight are of no account in a real model.
+        # Indices of the loss and its total weight are negligible in a real model.
         self.assertLess(abs(memory["saved_activations"] - sum(saved.values())), 8 * ROWS * (4 + len(model.ups)), said)
 
     def check_coverage(self, model, inputs, settings, said):
@@ -341,10 +341,10 @@ class TestTrainedArchives(unittest.TestCase):
         self.assertEqual(shares["split_layers"], sum(map(split, counted)) - len(gathered), said)
         with FlopCounterMode(display=False) as counter:
             model(*inputs)
-        # Beside products the plan counts elementwise operators.
+        # The plan counts elementwise operators in addition to products.
         self.assertGreaterEqual(shares["flops"], counter.get_total_flops(), said)
         self.assertLess(shares["flops"], 1.6 * counter.get_total_flops(), said)
-        # A buffer that no checkpoint keeps is a constant of the program.
+        # A buffer that is not in the checkpoint is a constant of the program.
         tensors = {t.data_ptr(): t.numel() * t.element_size() for t in model.state_dict().values()}
         self.assertEqual(shares["weight_bytes"], sum(tensors.values()), said)
         report = json.loads((self.folder / "report.json").read_text())
@@ -361,9 +361,9 @@ class TestTrainedArchives(unittest.TestCase):
         return inputs
 
     def train(self, steps, *more, ranks=2):
-        arguments = ["--train-steps", steps, "--optimizer", "sgd", "--lr", RATE]
+        arguments = ["--steps", steps, "--optimizer", "sgd", "--lr", RATE]
         return self.run_cli(
-            "run",
+            "train",
             self.folder / "model.pt2",
             "--ranks",
             ranks,

@@ -1,5 +1,5 @@
 #pragma once
-/// Graphs of one layer as text, and what is offered for it: shared by the tests of strategies.
+/// Graphs of one layer as text, and the strategies of that layer, for the tests of strategies.
 #include "rules/strategies.h"
 
 #include <QtGlobal>
@@ -15,7 +15,7 @@ using rules::SequenceParallel;
 using rules::Strategy;
 using rules::StrategyContext;
 
-/// A graph and the one layer that is looked at: the last node that is one.
+/// A graph and its last layer.
 struct Asked {
   graph::Graph graph;
   graph::NodeId node;
@@ -52,7 +52,7 @@ inline std::string textOf(const LayerStrategy& option, const graph::LayerShape& 
   return out;
 }
 
-/// nn.Linear: the weight is stored [out, in].
+/// nn.Linear stores its weight as [out, in].
 inline std::string linear(const std::string& lead, int in, int out, bool hasBias) {
   return fmt::format(
       "x: f32[{0},{1}] = input\n"
@@ -63,7 +63,7 @@ inline std::string linear(const std::string& lead, int in, int out, bool hasBias
       lead, in, out, hasBias ? fmt::format("fc.bias: f32[{}] = parameter\n", out) : "", hasBias ? "fc.bias" : "None");
 }
 
-/// GPT-2's Conv1D: the weight is stored [in, out].
+/// GPT-2's Conv1D stores its weight as [in, out].
 inline std::string conv1d(const std::string& op, const std::string& lead, int in, int out) {
   const bool hasBias = op == "aten::addmm";
   return fmt::format(
@@ -93,7 +93,7 @@ inline std::string crossEntropy(int classes) {
       classes);
 }
 
-/// A projection whose result is cut into pieces of its last dimension, each viewed as heads of `headSize`.
+/// A projection whose result is sliced along its last dimension. Each piece is viewed as heads of `headSize`.
 inline std::string fused(const std::vector<int>& sizes, int headSize, const std::string& split) {
   int out = 0;
   for (int size : sizes) out += size;

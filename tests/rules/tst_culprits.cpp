@@ -1,7 +1,7 @@
-/// What conflicts and claims promise about placements they were not asked about: a search that learns relies on it.
+/// Promises of conflicts and claims about other placements, which a learning search relies on.
 ///
-/// Calls with one tensor keep these promises by their form; those with several are listed here, with sizes left open.
-/// The same check runs over every example of the rules beside their kernels (tst_rules_property).
+/// Calls with one tensor keep these promises by construction; calls with several are listed here, with sizes left open.
+/// The same check also runs on every example of the rules (tst_rules_property).
 #include "rules/promises.h"
 #include "rules/rule_text.h"
 #include "tests/support/seeds.h"
@@ -76,7 +76,7 @@ const char* const kCalls[] = {
     "aten::mse_loss(f32[a,b], f32[a,b]) -> f32[]",
     "aten::masked_fill.Tensor(f32[a,b], bool[a,1], f32[]) -> f32[a,b]",
     "other::thing(f32[a,b], f32[b], f32[a]) -> f32[a,b]",
-    // Arguments that a rule cannot read, results that cannot be.
+    // Arguments that a rule cannot read, and impossible results.
     "aten::cat([f32[a,b], f32[a], f32[a,b]], 0) -> f32[a,b]",
     "aten::cat(f32[a,b], f32[a]) -> f32[a,b]",
     "aten::add.Tensor(f32[a,b,c], f32[b,c]) -> f32[b,c]",

@@ -13,7 +13,7 @@ using rules::Placement;
 
 namespace {
 
-/// Elements of the split dimensions' joint index range, by hand: how many ranks hold each, and in which order.
+/// By hand, for each element of the split dimensions' joint index range: the number and order of ranks that have it.
 std::map<std::int64_t, int> countHolders(const Placement& p, const Shape& shape, int worldSize) {
   std::map<std::int64_t, int> holders;
   for (int rank = 0; rank < worldSize; ++rank) {
@@ -30,7 +30,7 @@ class TstPlacement : public QObject {
   Q_OBJECT
 
  private slots:
-  /// Every element is held by as many ranks as its placement says, and every rank holds as much as the others.
+  /// Each element is on as many ranks as its placement requires, and all ranks have equally many elements.
   void coversEachElementEvenly() {
     std::mt19937_64 random(test::seed(7));
     const auto pick = [&](std::initializer_list<int> from) { return from.begin()[random() % from.size()]; };

@@ -9,7 +9,7 @@ using namespace cleave::test;
 
 namespace {
 
-/// "S(1) | S(2)"; a conflict with the operands that cause it.
+/// "S(1) | S(2)", or a conflict with the operands that cause it.
 std::string verdictOf(const std::string& text) {
   const auto call = rules::parseCall(text);
   if (!call) return call.error().message;
@@ -22,14 +22,14 @@ std::string verdictOf(const std::string& text) {
   return rules::toText(verdict) + (conflict ? fmt::format(" [operands {}]", fmt::join(conflict->culprits, ", ")) : "");
 }
 
-/// A line for each call of the question.
+/// One line for each call of the question.
 std::string verdictsOf(const Case& asked) {
   std::string text;
   for (const std::string& call : linesOf(asked.question)) text += verdictOf(call) + "\n";
   return text;
 }
 
-/// `> size a=2`: a letter that stands for a size.
+/// `> size a=2`: the value of a letter.
 std::string callsOf(const Case& asked) {
   std::map<char, std::int64_t> sizes;
   for (const std::string& size : asked.all("size")) sizes[size[0]] = std::stoll(size.substr(2));
@@ -43,7 +43,7 @@ std::string callsOf(const Case& asked) {
   return text;
 }
 
-/// What is known of each operator that is named; where it is all, nothing is said.
+/// The missing facts of each named operator; empty if nothing is missing.
 std::string gapsOf(const Case& asked) {
   std::set<std::string> withExample;
   for (const rules::Example& example : rules::examples())
@@ -65,7 +65,7 @@ std::string placementOf(const std::string& text) {
   return placement->text() + (isSame ? "" : ", which reads back as another");
 }
 
-/// `S(0) of [12] on 8`: the shape that a rank holds, or why there is none.
+/// `S(0) of [12] on 8`: the shape per rank, or the reason why it does not divide.
 std::string partOf(const std::string& text) {
   const auto of = text.find(" of ["), on = text.find("] on ");
   graph::Shape shape;
@@ -79,7 +79,7 @@ std::string partOf(const std::string& text) {
   return "none: " + why;
 }
 
-/// The layer of a question and what it is offered. `> ranks 2`, `> menu full`, `> sequence-parallel auto`.
+/// The layer of a question and its strategies. `> ranks 2`, `> menu full`, `> sequence-parallel auto`.
 struct Offer {
   Asked asked;
   LayerStrategies options;
@@ -116,7 +116,7 @@ std::string refusalsOf(const Case& question) {
   return text.empty() ? "none" : text;
 }
 
-/// The column strategies that are no plain split.
+/// The column strategies with a split other than the plain one.
 std::string lanesOf(const Case& question) {
   std::string text;
   for (const auto& option : offerTo(question).options.offered) {

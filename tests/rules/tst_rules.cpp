@@ -23,13 +23,12 @@ class TstRules : public QObject {
         "return mean=mean\n");
     const std::vector<rules::Placement> split = {rules::Placement::split(2)};
     const auto verdict = rules::applyRule({graph, graph::NodeId(4), split, 2});
-    QCOMPARE(
-        QString::fromStdString(std::get<rules::Conflict>(verdict).reason),
-        QString("`mean` normalises over all 64 features of `q`, which are split (S(2)): no rank holds all of them."));
+    QCOMPARE(QString::fromStdString(std::get<rules::Conflict>(verdict).reason),
+             QString("`mean` normalises over all 64 features of `q`, but each rank has only a part of them (S(2))."));
   }
 
-  /// Sizes of one are refused in the singular.
-  void oneOfAThingIsSingular() {
+  /// Refusals of a size of one use the singular.
+  void countsOfOneAreSingular() {
     const auto refusals = [](const std::string& text) {
       QStringList reasons;
       const auto asked = test::ask(text);
@@ -55,7 +54,7 @@ class TstRules : public QObject {
     QVERIFY(seen.size() > 250);
   }
 
-  /// An operator is a row of graph/operators.h and, but for these, a row of a family.
+  /// Every operator has a row in graph/operators.h and, except for these, a row in a family.
   void eachRuleIsOfAnOperatorWithARow() {
     const std::set<std::string_view> withoutRule = {"aten::_scaled_dot_product_attention_math",
                                                     "aten::_scaled_dot_product_cudnn_attention",
@@ -75,13 +74,13 @@ class TstRules : public QObject {
     for (const rules::Family& family : rules::families()) {
       for (const std::string_view op : family.ops) {
         const graph::Operator* row = graph::findOperator(op);
-        QVERIFY2(row, fmt::format("{} has a rule, but no row in core/graph/operator_table.cpp", op).c_str());
+        QVERIFY2(row, fmt::format("{} has a rule but no row in core/graph/operator_table.cpp", op).c_str());
         ruled.insert(row->name);
       }
     }
     for (const graph::Operator& row : graph::operators()) {
       const bool needsNone = row.own || withoutRule.contains(row.name);
-      const char* what = needsNone ? "has a rule, and was to need none" : "has a row, but no rule in core/rules";
+      const char* what = needsNone ? "has a rule but should not need one" : "has a row but no rule in core/rules";
       QVERIFY2(needsNone != ruled.contains(row.name), fmt::format("{} {}", row.name, what).c_str());
     }
   }

@@ -1,4 +1,5 @@
-/// What holds of the strategies of any layer. CLEAVE_SEED repeats a random run.
+/// Properties of the strategies of all layers. CLEAVE_SEED repeats a random run.
+#include "graph/graph_builder.h"
 #include "tests/rules/strategy_graphs.h"
 #include "tests/support/seeds.h"
 
@@ -42,8 +43,8 @@ class TestStrategyProperties : public QObject {
   Q_OBJECT
  private slots:
   void everyOfferedFormHasLocalShapes();
-  void theFullMenuHasAllThatTheOptimumMenuHas();
-  void aMazeBehindALayerIsWalkedOnce();
+  void theFullCandidateSetIncludesOptimums();
+  void manyPathsAfterALayerAreVisitedOnce();
   void namesReadBackAsWritten();
 };
 
@@ -74,7 +75,7 @@ void TestStrategyProperties::everyOfferedFormHasLocalShapes() {
   }
 }
 
-void TestStrategyProperties::theFullMenuHasAllThatTheOptimumMenuHas() {
+void TestStrategyProperties::theFullCandidateSetIncludesOptimums() {
   std::mt19937_64 random(test::seed());
   for (std::uint64_t left = test::rounds(1000); left > 0; --left) {
     const std::string text = randomGraph(random);
@@ -84,7 +85,7 @@ void TestStrategyProperties::theFullMenuHasAllThatTheOptimumMenuHas() {
     const auto few = layerStrategiesOf(*asked, context);
     context.candidateSet = kFull;
     const QStringList all = namesOf(layerStrategiesOf(*asked, context));
-    qsizetype from = 0;  // the same order, with more in between
+    qsizetype from = 0;  // the same order, with more strategies in between
     for (const QString& name : namesOf(few)) {
       from = all.indexOf(name, from);
       QVERIFY2(from >= 0, text.c_str());
@@ -93,8 +94,8 @@ void TestStrategyProperties::theFullMenuHasAllThatTheOptimumMenuHas() {
   }
 }
 
-/// Between the projection and the loss lie 60^6 ways, on each of which the same few hundred values come.
-void TestStrategyProperties::aMazeBehindALayerIsWalkedOnce() {
+/// Between the projection and the loss are 60^6 paths, each with the same few hundred values.
+void TestStrategyProperties::manyPathsAfterALayerAreVisitedOnce() {
   constexpr int kWide = 60, kDeep = 6;
   graph::GraphBuilder builder("maze");
   const auto type = [](graph::Shape shape) { return graph::TensorType{graph::DType::Float32, std::move(shape)}; };
@@ -120,7 +121,8 @@ void TestStrategyProperties::aMazeBehindALayerIsWalkedOnce() {
   const graph::NodeId node = graph->value(logits).producer;
   for (const LayerStrategy& option :
        layerStrategies(*graph, node, *graph::layerShape(*graph, node), on(2, kFull)).offered) {
-    QVERIFY(option.weight.padding() == 0);  // no loss and no output takes the 5 columns as classes
+    QVERIFY(option.weight.padding() == 0);  // the 5 columns are not used as classes, because there is no loss and no
+                                            // output
   }
 }
 

@@ -1,4 +1,4 @@
-/// What goes wrong on GPUs, and what is said of it: on the simulated GPU.
+/// GPU failures and their error messages, on the simulated GPU.
 #include "tests/support/simulated_run.h"
 
 #include <QTemporaryDir>
@@ -24,10 +24,10 @@ class TestSimulatedFailures : public QObject {
     QTest::addColumn<int>("exitCode");
     QTest::addColumn<QStringList>("phrases");
     const QStringList train{"--train-steps", "2"};
-    QTest::newRow("memory while loading") << "out_of_memory=1:24" << QStringList{} << 4
-                                          << QStringList{"Rank 1 ", "CUDA out of memory", "The rank holds "};
+    QTest::newRow("memory while loading")
+        << "out_of_memory=1:24" << QStringList{} << 4 << QStringList{"Rank 1 ", "CUDA out of memory", "largest"};
     QTest::newRow("memory while training")
-        << "out_of_memory=1:150" << train << 4 << QStringList{"Rank 1 ", "CUDA out of memory", "The rank holds "};
+        << "out_of_memory=1:150" << train << 4 << QStringList{"Rank 1 ", "CUDA out of memory", "largest"};
     QTest::newRow("memory of NCCL") << "nccl_out_of_memory=1:4" << QStringList{} << 4
                                     << QStringList{"Rank 1 ", "NCCL is out of memory"};
     QTest::newRow("a kernel") << "fail=1:40" << QStringList{} << 4
@@ -35,15 +35,15 @@ class TestSimulatedFailures : public QObject {
     QTest::newRow("a kernel while training")
         << "fail=0:200" << train << 4 << QStringList{"Rank 0 ", "an illegal memory access was encountered"};
     QTest::newRow("a collective that hangs")
-        << "hang=1:22" << QStringList{"--collective-timeout", "2"} << 5 << QStringList{"had not completed after 2 s"};
-    // The host waits for a value there, and polls nothing.
+        << "hang=1:22" << QStringList{"--collective-timeout", "2"} << 5 << QStringList{"did not complete within 2 s"};
+    // The host blocks on a value there and polls nothing.
     const QStringList soon{"--collective-timeout", "2"};
     QTest::newRow("a collective that hangs while training")
-        << "hang=1:5" << train + soon << 5 << QStringList{"Rank 1 of 2 gave up: all_reduce", "after 2 s"};
+        << "hang=1:5" << train + soon << 5 << QStringList{"Rank 1 of 2 gave up: all_reduce", "within 2 s"};
     QTest::newRow("a sum of gradients that hangs") << "hang=1:25" << train + soon + QStringList{"--clip-norm", "1"} << 5
-                                                   << QStringList{"Rank 1 of 2 gave up: all_reduce", "after 2 s"};
+                                                   << QStringList{"Rank 1 of 2 gave up: all_reduce", "within 2 s"};
     QTest::newRow("a barrier that hangs")
-        << "hang=1:3" << soon << 5 << QStringList{" gave up: the barrier had not completed after 2 s"};
+        << "hang=1:3" << soon << 5 << QStringList{" gave up: the barrier did not complete within 2 s"};
     QTest::newRow("one GPU for two ranks")
         << "same_gpu=1" << QStringList{} << 4 << QStringList{"Ranks 0 and 1 have the same GPU"};
   }
@@ -59,7 +59,7 @@ class TestSimulatedFailures : public QObject {
     QVERIFY2(!said.contains("did not answer"), said.constData());
   }
 
-  /// Eight full GPUs take longer to release than any silence while a run computes.
+  /// Eight full GPUs take longer to release than the silence limit during a run.
   void aSlowTeardownIsNoFailure() {
     const test::Finished done = test::simulatedRun(kRun, "devices=2,slow_teardown=1:4000");
     QVERIFY2(done.exitCode == 0, (done.err + done.out).constData());
@@ -99,7 +99,7 @@ class TestSimulatedFailures : public QObject {
     QVERIFY2(done.out.contains(phrase.toUtf8()), done.out.constData());
   }
 
-  /// /dev of a machine with a GPU, in a namespace of its own: `auto` asks CUDA, and takes what it answers.
+  /// /dev of a machine with a GPU, in its own namespace: `auto` asks CUDA and uses its answer.
   void autoTakesWhatCudaAnswers_data() {
     QTest::addColumn<QString>("settings");
     QTest::addColumn<QString>("ranks");
@@ -109,7 +109,7 @@ class TestSimulatedFailures : public QObject {
                           << "NCCL on 2 of 2 GPUs.";
     QTest::newRow("too few") << "devices=1"
                              << "2"
-                             << "Gloo on CPUs: NCCL needs one GPU per rank, and CUDA lists 1 GPU for 2 ranks.";
+                             << "Gloo on CPUs: NCCL needs one GPU per rank, but CUDA lists 1 GPU for 2 ranks.";
     QTest::newRow("no driver") << "driver=0"
                                << "2"
                                << "Gloo on CPUs: no NVIDIA driver is loaded; CUDA 13.0 needs driver 580 or newer.";
@@ -119,7 +119,7 @@ class TestSimulatedFailures : public QObject {
                                       "or newer.";
     QTest::newRow("an old GPU") << "capability=70"
                                 << "1"
-                                << "does not run a kernel of this LibTorch";
+                                << "cannot run a kernel of this LibTorch";
     QTest::newRow("too small") << "memory_mib=500"
                                << "1"
                                << "Gloo on CPUs: a rank needs ";
@@ -138,7 +138,7 @@ class TestSimulatedFailures : public QObject {
     QVERIFY2(done.out.contains(sentence.toUtf8()), done.out.constData());
   }
 
-  /// A driver that hangs is waited for, and Ctrl+C ends the wait.
+  /// A hanging driver is waited for, and Ctrl+C ends the wait.
   void aQuestionToCudaEndsWithASignal() {
     QProcess process;
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();

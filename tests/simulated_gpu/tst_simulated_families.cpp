@@ -1,6 +1,7 @@
-/// Every family and every archive on the simulated GPU: forward against transformers' outputs, training and generation
-/// against an unsplit run there. Which number of ranks and which option a row has goes round; CLEAVE_RANDOM_SCALE=3
-/// takes all numbers of ranks.
+/// Every family and every archive on the simulated GPU: forward passes compared with transformers' outputs, training
+/// and generation with an unsplit run. Rank counts and options rotate over the rows. CLEAVE_RANDOM_SCALE=3 runs all
+/// rank counts.
+#include "families/family_table.h"
 #include "tests/support/seeds.h"
 #include "tests/support/simulated_run.h"
 
@@ -19,12 +20,12 @@ QStringList families() {
 }
 QString folderOf(const QString& family) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + family; }
 
-/// Encoders do not, nor does a decoder whose tokens see those after them.
+/// Encoders cannot generate, and neither can a decoder with bidirectional attention.
 bool generates(const QString& family) {
   return !family.startsWith("bert") && !family.startsWith("roberta") && !family.endsWith("-both-ways");
 }
 
-/// The numbers of ranks of the row of this index.
+/// The rank counts of the row with this index.
 std::vector<int> ranksOf(qsizetype index) {
   if (test::rounds(1) > 1) return {kRanks.begin(), kRanks.end()};
   return {kRanks[static_cast<std::size_t>(index) % kRanks.size()]};

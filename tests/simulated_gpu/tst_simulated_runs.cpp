@@ -1,4 +1,4 @@
-/// What a run can be asked for, on the simulated GPU.
+/// The options of a run on the simulated GPU.
 #include "tests/support/simulated_run.h"
 
 #include <QFile>
@@ -27,7 +27,7 @@ class TestSimulatedRuns : public QObject {
     };
     row("forward, one rank, the optimum", "llama", {"--ranks", "1", "--engine", "optimal"});
     row("forward, sequence parallel", "llama", {"--ranks", "4", "--sequence-parallel", "on"});
-    // Collectives of the replicas' groups and of the replica's own lie between each other.
+    // Collectives of the replica groups and of the ranks inside a replica alternate.
     row("replicas that clip", "llama", {"--mesh", "dp=2,tp=2", "--train-steps", "3", "--clip-norm", "1"});
     row("sums over neighbours", "llama", {"--ranks", "4", "--train-steps", "3", "--sequence-parallel", "on"});
     row("AdamW", "gpt2", {"--ranks", "2", "--train-steps", "3", "--optimizer", "adamw", "--accumulate", "2"});
@@ -41,12 +41,12 @@ class TestSimulatedRuns : public QObject {
   void passes() {
     QFETCH(QStringList, arguments);
     QByteArray wrong;
-    // Slow kernels: what does not wait for them reads memory that is not written yet.
+    // Slow kernels: code that does not wait for them reads memory that is not written yet.
     test::passedReport(arguments, wrong, "devices=4,delay_us=100");
     QVERIFY2(wrong.isEmpty(), wrong.constData());
   }
 
-  /// The masks are those of an unsplit run.
+  /// The masks equal those of an unsplit run.
   void dropsOutAsUnsplit() {
     const QString gpt2 = QStringLiteral(CLEAVE_TEST_DATA "/families/gpt2");
     QTemporaryDir folder;
@@ -101,7 +101,7 @@ class TestSimulatedRuns : public QObject {
     QCOMPARE(report["compared_with"].toString(), "an unsplit run on GPU 0 (Simulated GPU)");
   }
 
-  /// The program's bytes are what tensors need: neither cuBLAS workspaces nor the allocator's rounding is in them.
+  /// The program's bytes are the tensors' bytes, without cuBLAS workspaces and the allocator's rounding.
   void memoryIsWhatThePlanPredicts_data() {
     QTest::addColumn<QStringList>("options");
     QTest::newRow("forward") << QStringList{};
@@ -125,7 +125,7 @@ class TestSimulatedRuns : public QObject {
     }
   }
 
-  /// A whole model that does not fit on one GPU is compared on CPUs, and the report says why.
+  /// A whole model that does not fit on one GPU is compared on CPUs, and the report contains the reason.
   void theUnsplitRunIsOnCpusWhereOneGpuIsTooSmall() {
     QByteArray wrong;
     const QJsonObject report = test::passedReport({kLlama, "--ranks", "1", "--engine", "reference", "--ignore-memory"},
@@ -133,7 +133,7 @@ class TestSimulatedRuns : public QObject {
     QVERIFY2(wrong.isEmpty(), wrong.constData());
     QCOMPARE(report["compared_with"].toString(), "an unsplit run on CPUs");
     const QString notes = QString::fromUtf8(QJsonDocument(report["notes"].toArray()).toJson());
-    QVERIFY2(notes.contains("The unsplit run was on CPUs: it needs "), qPrintable(notes));
+    QVERIFY2(notes.contains("The unsplit run used CPUs: it needs "), qPrintable(notes));
   }
 };
 

@@ -1,3 +1,4 @@
+#include "graph/graph_builder.h"
 #include "solve/checker.h"
 #include "solve/cost/cost_model.h"
 #include "solve/problem/variables.h"
@@ -12,8 +13,8 @@ using namespace cleave::solve;
 
 namespace {
 
-/// Tries every combination: any offered strategy for a layer, any claim for the rest, and lets the checker judge at the
-/// end. Shares nothing with the engines.
+/// Tries every combination of strategies for layers and claims for other nodes, and checks each at the end. It shares
+/// no code with the engines.
 class BruteForce {
  public:
   explicit BruteForce(const Problem& problem) : m_problem(problem), m_graph(*problem.graph) {
@@ -111,7 +112,7 @@ class TestChecker : public QObject {
         if (good.of(v) == other) continue;
         Solution bad = good;
         bad.placements[v.index()] = other;
-        // A result nobody reads, of an operator with several truths, may change; here no value is like that.
+        // A result without readers, of an operator with several claims, may change. This graph has no such value.
         QVERIFY2(!check(*problem, bad).empty(), problem->graph->value(v).name.c_str());
       }
     }
@@ -148,7 +149,7 @@ class TestChecker : public QObject {
     QVERIFY2(violations[0].find("1 B more than the memory budget of") != std::string::npos, violations[0].c_str());
   }
 
-  /// As many redistributed values as a large model has: what may be redistributed is looked up once, not for each.
+  /// A large model with many redistributed values: their patterns are resolved once, not for each value.
   void judgesManyRedistributedValues() {
     constexpr int kValues = 30'000;
     graph::GraphBuilder builder("chain");
@@ -164,9 +165,9 @@ class TestChecker : public QObject {
     solution.strategies.resize(problem.graph->nodes.size());
     for (ValueId v : idRange<ValueId>(problem.graph->values.size())) {
       if (problem.graph->node(problem.graph->value(v).producer).kind != graph::NodeKind::Call) continue;
-      if (v.index() % 2 == 0) {  // computed from a split value as a split one, then gathered
+      if (v.index() % 2 == 0) {  // computed as split from a split value, then gathered
         solution.computedAs[v] = Placement::split(0);
-      } else {  // computed from a whole value as a whole one, then cut
+      } else {  // computed as replicated from a replicated value, then cut
         solution.computedAs[v] = Placement();
         solution.placements[v.index()] = Placement::split(0);
       }

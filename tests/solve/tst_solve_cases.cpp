@@ -1,6 +1,7 @@
-/// Problems as text in, text out: what a search does step by step, the cards it is explained by, and what pins mean.
+/// Problems as text and results as text: the steps of a search, its conflict cards, and the targets of pins.
 #include "base/wildcard.h"
 #include "solve/checker.h"
+#include "solve/explain/conflict_card.h"
 #include "solve/explain/decision.h"
 #include "solve/problem/variables.h"
 #include "tests/support/cases.h"
@@ -19,7 +20,7 @@ std::string textOf(const std::vector<Sentence>& sentences) {
   return text;
 }
 
-/// The card of every conflict, and at the end the decision about every layer.
+/// The card of every conflict, then the decision about every layer.
 std::string cardsOf(const std::shared_ptr<const Trace>& trace) {
   std::string text;
   Cursor cursor(trace);
@@ -41,8 +42,8 @@ std::string cardsOf(const std::shared_ptr<const Trace>& trace) {
   return text;
 }
 
-/// What `reference` does, step by step, and the causes where it finds nothing; `> cards` adds the explanations.
-/// `> ranks 2`, `> pin head=row`, `> sequence-parallel on`.
+/// The steps of `reference`, and the causes if it finds no solution; `> cards` adds the explanations. `> ranks 2`, `>
+/// pin head=row`, `> sequence-parallel on`.
 std::string searchOf(const Case& asked) {
   const auto sequence = rules::parseSequenceParallel(asked.setting("sequence-parallel", "off"));
   if (!sequence) qFatal("%s: no such sequence parallelism", asked.title.c_str());

@@ -1,6 +1,6 @@
 #pragma once
-/// Every plan of a small problem, found the slow way: for each node all placements that its results could have at all,
-/// judged by the checker; for each layer all its strategies. Shares no code with the engines; costs come from the cost
+/// Lists every plan of a small problem by brute force: for each node all possible placements of its results, filtered
+/// by the checker, and for each layer all its strategies. Shares no code with the engines. Costs come from the cost
 /// model.
 #include "solve/checker.h"
 #include "solve/cost/cost_model.h"
@@ -18,7 +18,7 @@ struct BrutePlan {
   std::int64_t additiveBytes = 0;
   std::int64_t bytes = 0;                    ///< with the transient peak
   std::vector<rules::Placement> placements;  ///< by ValueId
-  std::vector<rules::TakenStrategy> strategies;
+  std::vector<rules::ChosenStrategy> strategies;
   std::map<graph::ValueId, rules::Placement> computedAs;
 };
 
@@ -41,7 +41,7 @@ class BruteForce {
     for (const solve::Pin& pin : problem.pins) m_targets.push_back(solve::targetsOf(pin, m_graph));
   }
 
-  /// False when there are more plans than that.
+  /// Returns false if there are more than `mostPlans` plans.
   bool run(std::size_t mostPlans) {
     m_mostPlans = mostPlans;
     return assign(0);
@@ -55,7 +55,7 @@ class BruteForce {
   using Placement = rules::Placement;
   struct Option {
     std::vector<Placement> results;
-    rules::TakenStrategy strategy;
+    rules::ChosenStrategy strategy;
     std::map<graph::ValueId, Placement> computedAs;
     solve::StepCost cost;
     std::vector<std::pair<graph::ValueId, solve::Shares>> asks, pays;
@@ -82,7 +82,7 @@ class BruteForce {
     }
   }
 
-  /// Topological; a parameter comes right before what reads it first.
+  /// Topological order; a parameter comes directly before its first reader.
   void orderNodes() {
     std::vector<bool> isDone(m_graph.nodes.size(), false);
     const auto add = [&](graph::NodeId n) {
@@ -117,7 +117,7 @@ class BruteForce {
       }
       for (const std::int64_t padding : m_paddings) add(Placement::split(d).withPadding(padding));
       for (const auto& blocks : m_blocks) add(Placement::split(d).withBlocks(blocks));
-      // A value cut along an inner dimension becomes equal blocks where a view merges it with the outer one.
+      // A value split along an inner dimension gets equal blocks if a view merges that dimension with the outer one.
       const std::int64_t size = shape[static_cast<std::size_t>(d)];
       for (const std::int64_t count : m_sizes) {
         if (count < 2 || size % count != 0 || m_problem.redistributable.empty()) continue;
@@ -151,7 +151,7 @@ class BruteForce {
       for (const solve::Read& read : values) reads.push_back(m_solution.of(read.value));
       option.cost = m_model.step(n, choice, reads);
       for (std::size_t i = 0; i < values.size(); ++i) {
-        if (const auto parts = m_model.asksShared(n, choice, reads, i))
+        if (const auto parts = m_model.needsShared(n, choice, reads, i))
           option.asks.emplace_back(values[i].value, parts);
       }
       const auto writes = m_variables.writes(n);
@@ -184,7 +184,7 @@ class BruteForce {
     return options;
   }
 
-  /// What a strategy makes, as it is or redistributed.
+  /// The placement that a strategy produces, directly or redistributed.
   void placeLayer(graph::NodeId n, const Placement& made, std::vector<Option>& options) {
     const graph::ValueId v = m_graph.node(n).results[0];
     m_solution.placements[v.index()] = made;
@@ -198,8 +198,8 @@ class BruteForce {
     m_solution.computedAs.erase(v);
   }
 
-  /// Every placement of every result, computed as it is or otherwise; only a whole value and a split one can be
-  /// exchanged.
+  /// Tries every placement of every result, computed directly or redistributed. Redistribution is only between
+  /// replicated and split values.
   void placeResults(graph::NodeId n, std::size_t index, std::vector<Option>& options) {
     const auto& results = m_graph.node(n).results;
     if (index == results.size()) {
@@ -295,12 +295,11 @@ class BruteForce {
   std::vector<std::vector<rules::Block>> m_blocks;
   std::map<graph::Shape, std::vector<Placement>> m_universes;
   std::vector<graph::NodeId> m_order;
-  std::vector<std::map<std::string, std::vector<Option>>> m_memo;  ///< by node, then operands; entries stay where they
-                                                                   ///< are
+  std::vector<std::map<std::string, std::vector<Option>>> m_memo;  ///< by node, then operands; entries do not move
   std::vector<solve::PinTargets> m_targets;
   solve::Solution m_solution;
   std::vector<const Option*> m_taken;  ///< by node
-  std::vector<solve::Shares> m_paid;   ///< by value: what it shares that is charged
+  std::vector<solve::Shares> m_paid;   ///< by value: its shares that are already charged
   std::vector<BrutePlan> m_plans;
   std::size_t m_mostPlans = 0;
 };

@@ -1,23 +1,23 @@
 #pragma once
-/// Tests as text: questions and the answers that are expected, in tests/<room>/cases/<kind>/*.txt. A case is added by
-/// adding it to a file, or a file to a folder; no C++ is touched. A file:
+/// Tests as text: questions and expected answers in tests/<room>/cases/<kind>/*.txt. A new case needs a new entry in a
+/// file or a new file in a folder, but no C++. A file:
 ///
-///     # What these cases are about: comments stand before the first case.
+///     # What these cases are about: comments come before the first case.
 ///
 ///     === a bias that only one rank may add      (the title, once in a file)
-///     > ranks 2                                  (settings, a word and its value; the kind says which)
+///     > ranks 2                                  (settings, a name and its value, defined by the kind)
 ///     x: f32[4,8] = input                        (the question: lines that the kind reads)
 ///     ---
 ///     column(R, S(0)) -> S(1)                    (the answer, up to the next title)
 ///
-/// A room's test says who answers a kind:
+/// A room's test defines the function that answers each kind:
 ///
 ///     const test::Cases m_cases{"rules", {{"verdicts", verdictsOf}}};
-///     void answersAsWritten_data() { m_cases.list(); }       // a data row a case
+///     void answersAsWritten_data() { m_cases.list(); }       // one data row per case
 ///     void answersAsWritten() { m_cases.answer(); }          // fails with a diff
 ///
-/// CLEAVE_UPDATE_CASES=1 writes the answers as they are now into the files, to be read before they are committed; where
-/// CI is set that is a failure.
+/// With CLEAVE_UPDATE_CASES=1 the test writes the current answers into the files. Review them before the commit. In CI
+/// this is a failure.
 #include "base/files.h"
 #include "tests/support/line_diff.h"
 
@@ -45,7 +45,7 @@ inline std::string joined(const std::vector<std::string>& lines) {
   return text;
 }
 
-/// A question with its settings; each setting has to be asked for, so that a misspelt one is noticed.
+/// A question with its settings. The test must read each setting, so that misspelt ones are detected.
 class Case {
  public:
   std::string title, question;
@@ -73,7 +73,7 @@ class Case {
     return std::stoi(setting(word, std::to_string(otherwise)));
   }
   bool has(const std::string& word) const { return !all(word).empty(); }
-  /// The settings that nobody asked for.
+  /// The settings that the test did not read.
   std::string unasked() const {
     std::string words;
     for (const auto& [name, value] : m_settings) {
@@ -87,7 +87,7 @@ class Case {
   mutable std::set<std::string> m_asked;
 };
 
-/// The cases of a file; ends the program with the place where it is none.
+/// The cases of a file. Aborts with file and line if the file is malformed.
 inline std::vector<Case> casesOf(const fs::path& file, const std::vector<std::string>& lines) {
   enum { Comments, Settings, Question, Answer } part = Comments;
   std::vector<Case> cases;
@@ -96,13 +96,13 @@ inline std::vector<Case> casesOf(const fs::path& file, const std::vector<std::st
     const std::string& line = lines[i];
     const auto refuse = [&](const char* why) { qFatal("%s:%zu: %s: %s", file.c_str(), i + 1, why, line.c_str()); };
     if (line.starts_with("=== ")) {
-      if (part == Settings || part == Question) refuse("the case before this one has no answer");
+      if (part == Settings || part == Question) refuse("the previous case has no answer");
       if (!titles.insert(line).second) refuse("two cases have this title");
       cases.emplace_back().title = line.substr(4);
       cases.back().line = static_cast<int>(i) + 1;
       part = Settings;
     } else if (part == Comments) {
-      if (!line.empty() && !line.starts_with('#')) refuse("neither a comment nor a title");
+      if (!line.empty() && !line.starts_with('#')) refuse("expected a comment or a title");
     } else if (part == Answer) {
       cases.back().expected.push_back(line);
       if (!line.empty()) cases.back().end = i + 1;
@@ -110,14 +110,14 @@ inline std::vector<Case> casesOf(const fs::path& file, const std::vector<std::st
       part = Answer;
       cases.back().begin = cases.back().end = i + 1;
     } else if (line.starts_with("> ")) {
-      if (part == Question) refuse("settings stand before the question");
+      if (part == Question) refuse("settings must come before the question");
       cases.back().add(line.substr(2));
     } else {
       part = Question;
       cases.back().question += line + "\n";
     }
   }
-  if (part != Answer) qFatal("%s: no case, or a last one without an answer", file.c_str());
+  if (part != Answer) qFatal("%s: the file has no case, or the last case has no answer", file.c_str());
   for (Case& read : cases) read.expected.resize(read.end - read.begin);
   return cases;
 }
@@ -129,14 +129,14 @@ class Cases {
   Cases(const char* room, std::map<std::string, Answer> kinds)
       : m_folder(fs::path(CLEAVE_SOURCE_DIR) / "tests" / room / "cases"), m_kinds(std::move(kinds)) {}
 
-  /// A row for each case. Every folder has somebody who answers, and everybody who answers is asked.
+  /// Adds a row for each case. Every folder must have a function that answers it, and every function a folder.
   void list() const {
     QTest::addColumn<QString>("file");
     QTest::addColumn<QString>("title");
     std::set<std::string> asked;
     for (const fs::path& file : files()) {
       const std::string kind = file.parent_path().filename();
-      if (!m_kinds.contains(kind)) qFatal("%s: nobody answers %s", file.c_str(), kind.c_str());
+      if (!m_kinds.contains(kind)) qFatal("%s: no function answers %s", file.c_str(), kind.c_str());
       asked.insert(kind);
       for (const Case& read : casesOf(file, linesOf(textOf(file)))) {
         QTest::addRow("%s/%s: %s", kind.c_str(), file.stem().c_str(), read.title.c_str())
@@ -159,14 +159,14 @@ class Cases {
     QVERIFY(at != cases.end());
     auto got = linesOf(m_kinds.at(path.parent_path().filename())(*at));
     while (!got.empty() && got.back().empty()) got.pop_back();
-    QVERIFY2(at->unasked().empty(), ("nobody reads the settings" + at->unasked()).c_str());
+    QVERIFY2(at->unasked().empty(), ("unknown settings" + at->unasked()).c_str());
     if (got == at->expected) return;
     if (!qEnvironmentVariableIsSet("CLEAVE_UPDATE_CASES")) {
       QFAIL(fmt::format("{}:{}: {}\n(- expected, + answered)\n{}", path.string(), at->line, at->title,
                         lineDiff(at->expected, got))
                 .c_str());
     }
-    QVERIFY2(!qEnvironmentVariableIsSet("CI"), "CLEAVE_UPDATE_CASES: in CI no answer is rewritten");
+    QVERIFY2(!qEnvironmentVariableIsSet("CI"), "CLEAVE_UPDATE_CASES must not be set in CI");
     rewrite(path, lines, *at, got);
     QSKIP("the answer was rewritten");
   }
@@ -186,7 +186,7 @@ class Cases {
     std::ofstream(file) << joined(whole);
   }
 
-  /// In the order of their names.
+  /// Sorted by name.
   std::vector<fs::path> files() const {
     std::vector<fs::path> found;
     for (const auto& entry : fs::recursive_directory_iterator(m_folder)) {
@@ -200,7 +200,7 @@ class Cases {
   std::map<std::string, Answer> m_kinds;
 };
 
-/// Asks each line of the question alone: `line -> answer`.
+/// Answers each line of the question separately: `line -> answer`.
 inline Cases::Answer eachLine(std::function<std::string(const std::string&)> answer) {
   return [answer = std::move(answer)](const Case& asked) {
     std::string text;

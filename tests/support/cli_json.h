@@ -1,5 +1,5 @@
 #pragma once
-/// What a command of `cleave-cli` answers as JSON, and the models that the tests of it ask about.
+/// The JSON output of a `cleave-cli` command, and the models for its tests.
 #include "tests/support/cli_process.h"
 
 #include <QJsonDocument>
@@ -7,12 +7,12 @@
 
 namespace cleave::test {
 
-/// One of ../shared/models.
+/// A model in ../shared/models.
 inline QString model(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/models/") + name; }
-/// One of resources/models.
+/// A model in resources/models.
 inline QString bundled(const QString& name) { return QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/") + name; }
 
-/// Empty where the command ends with another code: what it said then is printed.
+/// Empty if the command ends with another exit code; then its error output is printed.
 inline QJsonObject json(const QStringList& arguments, int expectedExit = 0) {
   const Finished done = cli(arguments + QStringList{QStringLiteral("--json"), QStringLiteral("-")});
   if (done.exitCode == expectedExit) return QJsonDocument::fromJson(done.out).object();

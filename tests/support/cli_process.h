@@ -1,5 +1,5 @@
 #pragma once
-/// Runs a built program and gives back what it printed.
+/// Runs a built program and returns its output.
 #include <QElapsedTimer>
 #include <QProcess>
 #include <QStringList>
@@ -16,7 +16,7 @@ struct Finished {
   QByteArray out, err;
 };
 
-/// Waits for a process that was started; one that takes longer is killed, and counts as crashed.
+/// Waits for a started process. A process that exceeds the limit is killed, and counts as crashed.
 inline Finished finishedOf(QProcess& process, int timeoutMs = 120'000) {
   Finished finished;
   if (!process.waitForFinished(timeoutMs)) {
@@ -40,17 +40,18 @@ inline Finished runProgram(const QString& program, const QStringList& arguments,
   return finishedOf(process, timeoutMs);
 }
 
-/// The program itself.
+/// Runs the program itself.
 inline Finished cliProgram(const QStringList& arguments, const QByteArray& input = {}) {
   return runProgram(QStringLiteral("cleave-cli"), arguments, input);
 }
 
-/// `cleave-cli` in a process of its own. Where a test is linked with it, a fork of the test, which has LibTorch loaded
-/// already: loading it is most of what a short command takes. What starts other programs looks for them beside itself,
-/// so that is the program.
+/// Runs `cleave-cli` in a separate process. If a test links its code, that is a fork of the test, which has loaded
+/// LibTorch already: loading takes most of the time of a short command. Commands that start other programs look for
+/// them next to the executable, so they need the real program.
 inline Finished cli(const QStringList& arguments, const QByteArray& input = {}) {
 #ifdef CLEAVE_TESTS_LINK_CLI
-  if (arguments.value(0) != QLatin1String("run") && arguments.value(0) != QLatin1String("calibrate")) {
+  static const QStringList kStartsRanks{"run", "train", "generate", "bisect", "calibrate"};
+  if (!kStartsRanks.contains(arguments.value(0))) {
     std::vector<std::string> words;
     for (const QString& argument : arguments) words.push_back(argument.toStdString());
     const ForkedCli done = runForkedCli(std::move(words), {input.constData(), static_cast<std::size_t>(input.size())});

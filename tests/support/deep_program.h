@@ -1,6 +1,6 @@
 #pragma once
-/// An exported program of any depth for tests and benchmarks: each layer the only layer of an archive again, under
-/// other names; without weights.
+/// An exported program of any depth, without weights, for tests and benchmarks. It repeats the only layer of an archive
+/// with other names.
 ///
 ///     DeepProgram(CLEAVE_TEST_DATA "/torch-versions/tiny-2.11.0.pt2").bytes(80);
 #include <algorithm>
@@ -30,7 +30,7 @@ class DeepProgram {
     }
   }
 
-  /// `namesModules`: else no call says which module it is in.
+  /// `namesModules`: calls name their modules.
   std::string bytes(int layers, bool namesModules = true) {
     json& graph = m_program["graph_module"]["graph"];
     splitNodes(graph["nodes"]);
@@ -89,7 +89,7 @@ class DeepProgram {
     std::string text = node.dump();
     for (const std::string& name : m_own)
       if (text.find("\"" + name + "\"") != std::string::npos) text = quotedReplaced(text, name, nameIn(layer, name));
-    text = quotedReplaced(text, m_input, input);  // after its own: the input is a result of the layer before
+    text = quotedReplaced(text, m_input, input);  // must come last, because the input is the previous layer's result
     text = replaced(text, "layers_0_", "layers_" + std::to_string(layer) + "_");
     return json::parse(replaced(text, "layers.0", "layers." + std::to_string(layer)));
   }

@@ -1,6 +1,5 @@
 #pragma once
-/// Archives of exported programs for tests: a zip writer, and a small program as JSON whose parts tests replace by
-/// lies.
+/// Archives of exported programs for tests: a zip writer, and a small program as JSON that tests can corrupt.
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,16 +8,16 @@
 
 namespace cleave::test {
 
-/// Writes stored entries as PyTorch does: sizes behind the bytes, alignment in the extra field. The tests' own code: it
-/// shares nothing with the reader.
+/// Writes uncompressed entries as PyTorch does: sizes after the bytes, alignment in the extra field. It shares no code
+/// with the reader.
 class ZipBuilder {
  public:
   struct Entry {
     std::string name, content;
     std::uint16_t flags = 0x0808, method = 0;
-    std::string localName = {};  ///< in the entry's own header; empty: the same
-    std::int64_t claimed = -1;   ///< bytes that the directory claims; negative: those of the content
-    std::int64_t header = -1;    ///< where the directory claims the header; negative: where it is
+    std::string localName = {};  ///< in the entry's own header; empty: the same name
+    std::int64_t claimed = -1;   ///< size in the directory; negative: the real size
+    std::int64_t header = -1;    ///< header offset in the directory; negative: the real offset
   };
 
   ZipBuilder& add(std::string name, std::string content) {
@@ -61,7 +60,7 @@ class ZipBuilder {
   }
 };
 
-/// linear(x, fc.weight) of x f32[batch, 4] and fc.weight f32[3, 4], with the symbol `batch` where it is dynamic.
+/// linear(x, fc.weight) of x f32[batch, 4] and fc.weight f32[3, 4]; `batch` is a symbol in a dynamic program.
 struct TinyProgram {
   nlohmann::json program, weights;
   std::string weightBytes;

@@ -1,11 +1,11 @@
-// A library to be preloaded: the n-th time that the program reads or writes below a folder, or takes memory after it
-// first has, fails as the system would have it.
+// A library for LD_PRELOAD. The n-th read or write below a folder fails, or the n-th allocation after the first of
+// these, with an error that the system could return.
 //
 //   CLEAVE_FAIL_BELOW=/tmp/x CLEAVE_FAIL_IO=17 LD_PRELOAD=libfail_nth.so cleave-cli ...
 //   CLEAVE_FAIL_BELOW=/tmp/x CLEAVE_FAIL_MEMORY=17 ...
 //
-// What fails is ENOSPC for writing, EIO for all else; memory is null. Each process has a count of its own, also one
-// that another starts.
+// Writes fail with ENOSPC, all other calls with EIO; allocations return null. Each process has its own count, including
+// those that another one starts.
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -60,7 +60,7 @@ void note(int fd, bool is) {
   if (fd >= 0 && fd < kDescriptors) isBelow[static_cast<std::size_t>(fd)] = is;
 }
 
-/// True when this one is to fail.
+/// True if this call must fail.
 bool counts(int error) {
   hasBegun = true;
   if (++ioCount != failIo) return false;

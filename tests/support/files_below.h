@@ -1,5 +1,5 @@
 #pragma once
-/// What lies in files and folders, and the Python that is compared with.
+/// Contents of files and folders, and the Python interpreter for comparisons.
 #include <QDir>
 #include <QDirIterator>
 #include <QFile>
@@ -7,13 +7,13 @@
 
 namespace cleave::test {
 
-/// Empty where it cannot be read.
+/// Empty if the file cannot be read.
 inline QByteArray contentOf(const QString& path) {
   QFile file(path);
   return file.open(QFile::ReadOnly) ? file.readAll() : QByteArray();
 }
 
-/// All files and links below a folder, hidden ones too.
+/// All files and links below a folder, including hidden ones.
 inline QStringList filesBelow(const QString& folder) {
   QStringList files;
   for (QDirIterator at(folder, QDir::Files | QDir::Hidden | QDir::System, QDirIterator::Subdirectories); at.hasNext();)
@@ -21,7 +21,7 @@ inline QStringList filesBelow(const QString& folder) {
   return files;
 }
 
-/// The interpreter of the environment that packaging/setup makes; empty: there is none.
+/// The interpreter of the environment that packaging/setup creates; empty if it does not exist.
 inline QString python() {
   const QDir cache(qEnvironmentVariable("XDG_CACHE_HOME", QDir::homePath() + "/.cache") + "/cleave");
   const QStringList found = cache.entryList({"venv-torch-*"}, QDir::Dirs);

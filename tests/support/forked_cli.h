@@ -1,5 +1,5 @@
 #pragma once
-/// `cleave-cli` as a fork of the test program that is linked with it.
+/// `cleave-cli` as a fork of the test program that links its code.
 #include "cli/program.h"
 
 #include <array>
@@ -29,7 +29,7 @@ constexpr int kLongestMs = 120'000;
 
 using Pipes = std::array<std::array<int, 2>, 3>;
 
-/// The child's part: its ends of the pipes become its streams, and no end stays open beside them.
+/// Runs in the child: its ends of the pipes become its streams, and all other ends are closed.
 [[noreturn]] inline void becomeCli(std::vector<std::string> words, const Pipes& pipes) {
   dup2(pipes[0][0], STDIN_FILENO);
   dup2(pipes[1][1], STDOUT_FILENO);
@@ -44,10 +44,10 @@ using Pipes = std::array<std::array<int, 2>, 3>;
   arguments.push_back(nullptr);
   const int code = cli::runProgram(static_cast<int>(words.size()), arguments.data());
   std::fflush(nullptr);
-  _exit(code);  // what the test program does at its end is not for its child
+  _exit(code);  // skips the test program's own exit handlers
 }
 
-/// Writes `input` and reads both outputs until they are closed; false: it takes too long.
+/// Writes `input` and reads both outputs until they are closed. False if this takes too long.
 inline bool exchange(std::array<pollfd, 3> pipes, std::string_view input, ForkedCli& done) {
   const auto close = [](pollfd& pipe) {
     ::close(pipe.fd);
@@ -79,14 +79,14 @@ inline bool exchange(std::array<pollfd, 3> pipes, std::string_view input, Forked
 
 }  // namespace forked
 
-/// `words`: the arguments without the program's name. From the thread that the test runs in.
+/// `words`: the arguments without the program's name. Must run on the test's main thread.
 inline ForkedCli runForkedCli(std::vector<std::string> words, std::string_view input) {
   forked::Pipes pipes{};
   for (auto& ends : pipes) {
     if (pipe2(ends.data(), O_CLOEXEC) != 0) return {};
   }
   std::fflush(nullptr);
-  signal(SIGPIPE, SIG_IGN);  // a child that does not read its input
+  signal(SIGPIPE, SIG_IGN);  // a child may not read its input
   const pid_t child = fork();
   if (child == 0) forked::becomeCli(std::move(words), pipes);
   for (const int end : {pipes[0][0], pipes[1][1], pipes[2][1]}) close(end);

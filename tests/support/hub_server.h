@@ -1,6 +1,6 @@
 #pragma once
-/// A Hub on the loopback interface (tests/tools/hub_server.py), with models that a test writes and faults that it asks
-/// for. Needs CLEAVE_SOURCE_DIR.
+/// A Hub on the loopback interface (tests/tools/hub_server.py), with models and faults that a test sets. Needs
+/// CLEAVE_SOURCE_DIR.
 #include "hub/snapshot.h"
 
 #include <QDir>
@@ -47,7 +47,7 @@ class HubServer {
     if (!out.open(QFile::WriteOnly) || out.write(content) != content.size())
       qFatal("cannot write %s", qPrintable(path));
   }
-  /// JSON with single quotes: moc stumbles over raw strings.
+  /// JSON with single quotes, because moc does not parse raw strings.
   void setFaults(const QString& repo, const QByteArray& faults) const {
     add(repo + QStringLiteral("/.faults.json"), QByteArray(faults).replace('\'', '"'));
   }
@@ -59,8 +59,8 @@ class HubServer {
     }
   }
 
-  /// What it was asked since this was called last.
-  QList<HubRequest> takeRequests() {
+  /// The requests since the previous call.
+  QList<HubRequest> drainRequests() {
     QList<HubRequest> requests;
     while (m_process.canReadLine() || m_process.waitForReadyRead(50)) {
       while (m_process.canReadLine()) {
@@ -73,7 +73,7 @@ class HubServer {
     return requests;
   }
 
-  /// Of a process that asks this Hub alone, with no token.
+  /// The environment of a process that uses only this Hub, without a token.
   QProcessEnvironment environment(const QString& cache) const {
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
     environment.insert(QStringLiteral("HF_ENDPOINT"), m_endpoint);
@@ -81,7 +81,7 @@ class HubServer {
     for (const char* name : {"HF_TOKEN", "HF_HUB_OFFLINE"}) environment.remove(QString::fromLatin1(name));
     return environment;
   }
-  /// The same of this process.
+  /// Sets the same environment for this process.
   void becomeTheHub(const QString& cache) const {
     qputenv("HF_ENDPOINT", m_endpoint.toUtf8());
     qputenv("HF_HUB_CACHE", cache.toUtf8());
@@ -106,7 +106,7 @@ class HubServer {
   QString m_endpoint, m_second;
 };
 
-/// Bytes that no part of a file shares with another.
+/// Bytes without repetition, so that different parts of a file differ.
 inline QByteArray someBytes(qsizetype count, quint32 seed = 1) {
   QByteArray bytes(count, Qt::Uninitialized);
   quint32 state = seed * 2654435761u + 1;

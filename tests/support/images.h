@@ -1,12 +1,12 @@
 #pragma once
-/// Pictures compared as a user compares them.
+/// Compares pictures as a user would.
 #include <QImage>
 #include <cstdlib>
 
 namespace cleave::test {
 
-/// Compared in blocks of pixels: the dashes of a line begin elsewhere when only a part of it is painted again, but
-/// what is drawn in another colour is another block.
+/// Compares blocks of pixels. The dashes of a line shift when only a part of it is repainted, but another colour
+/// changes a block.
 inline bool looksTheSame(const QImage& a, const QImage& b) {
   constexpr int kBlock = 8, kShade = 12;
   if (a.size() != b.size()) return false;

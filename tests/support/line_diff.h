@@ -1,5 +1,5 @@
 #pragma once
-/// Two texts line by line: what both have after a blank, what only the first has after `-`, only the second after `+`.
+/// A diff of two texts by line: common lines start with a blank, removed ones with `-`, added ones with `+`.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,9 +8,9 @@
 
 namespace cleave::test {
 
-/// Of what both have, two lines around each difference.
+/// Shows two common lines around each difference.
 inline std::string lineDiff(const std::vector<std::string>& before, const std::vector<std::string>& after) {
-  // common[i][j]: how many lines before[i..] and after[j..] share in order.
+  // common[i][j]: length of the longest common subsequence of before[i..] and after[j..].
   std::vector<std::vector<int>> common(before.size() + 1, std::vector<int>(after.size() + 1, 0));
   for (std::size_t i = before.size(); i-- > 0;) {
     for (std::size_t j = after.size(); j-- > 0;) {

@@ -1,11 +1,12 @@
 #pragma once
-/// A Llama-like ATen graph built by hand: what capture and decomposition make of such a model, without LibTorch.
+/// A Llama-like ATen graph built by hand, without LibTorch, equal to the result of capture and decomposition.
 ///
-/// The same operators, order, scopes and parameter names as a decomposed `LlamaForCausalLM`; sizes are free. For tests
-/// and benchmarks of everything that begins with an ATen graph.
+/// It has the operators, order, scopes and parameter names of a decomposed `LlamaForCausalLM`; sizes are free. For
+/// tests and benchmarks of all code that starts from an ATen graph.
 ///
 ///     auto graph = test::llamaGraph({.layers = 7});
 #include "graph/graph.h"
+#include "graph/graph_builder.h"
 
 #include <cmath>
 #include <cstring>
@@ -17,7 +18,8 @@ struct LlamaSizes {
   std::int64_t batch = 1, sequence = 16;
   bool hasLoss = true, isTied = false;
   std::int64_t logitsToKeep = 0;  ///< 0: all positions
-  bool hasWideNorms = false;  ///< queries and keys are normalised over all their heads together, before heads are made
+  bool hasWideNorms = false;  ///< queries and keys are normalised over all heads together, before the view that makes
+                              ///< heads
 };
 
 class LlamaBuilder {

@@ -1,6 +1,6 @@
 #pragma once
-/// Runs whose ranks this machine's tests start themselves, as torchrun, Slurm or a person does on each node: processes
-/// of cleave-rank with the variables of their launcher, and `cleave-cli run --listen` that waits for them.
+/// Runs whose ranks the test starts itself, as torchrun, Slurm or a person does on each node: cleave-rank processes
+/// with their launcher's variables, and `cleave-cli run --listen`, which waits for them.
 #include "tests/support/cli_process.h"
 
 #include <QDir>
@@ -20,7 +20,7 @@
 
 namespace cleave::test {
 
-inline constexpr int kMachinesPatienceMs = 180'000;  // on a busy machine; never a measure
+inline constexpr int kMachinesPatienceMs = 180'000;  // for a busy machine; not a measurement
 
 /// A port that was free a moment ago.
 inline int freePort() {
@@ -45,11 +45,11 @@ inline bool waitUntil(const std::function<bool()>& isTrue, int limitMs = kMachin
   return true;
 }
 
-/// A process whose words can be waited for. Killed with its object.
+/// A process whose output the test can wait for. The destructor kills it.
 class Program {
  public:
-  /// `before`: what it is started by ("ip", "netns", "exec", NAME). `variables` beside those of this process, without
-  /// any that name a run.
+  /// `before`: command prefix ("ip", "netns", "exec", NAME). `variables` are added to this process's environment
+  /// without the variables of a run.
   Program(QStringList command, const std::map<QString, QString>& variables = {}) {
     auto environment = QProcessEnvironment::systemEnvironment();
     for (const QString& key : environment.keys()) {
@@ -70,7 +70,7 @@ class Program {
   }
 
   qint64 pid() const { return m_process.processId(); }
-  /// Waits until its error output has this.
+  /// Waits until the error output contains `words`.
   bool says(const QString& words) {
     return waitUntil([&] {
              err();
@@ -78,7 +78,7 @@ class Program {
            }) &&
            m_err.contains(words);
   }
-  /// The exit code; -1000: it has not ended in time; -1: a signal ended it.
+  /// The exit code; -1000 if it has not exited in time; -1 if a signal ended it.
   int exitCode(int limitMs = kMachinesPatienceMs) {
     if (m_process.state() != QProcess::NotRunning && !m_process.waitForFinished(limitMs)) return -1000;
     return m_process.exitStatus() == QProcess::NormalExit ? m_process.exitCode() : -1;
@@ -94,7 +94,7 @@ class Program {
   QString m_err, m_out;
 };
 
-/// Processes of cleave-rank whose plan lies in this folder. Dead ones have no command line.
+/// Processes of cleave-rank whose plan is in this folder. Dead processes have no command line.
 inline std::vector<qint64> ranksBelow(const QString& folder) {
   std::vector<qint64> pids;
   for (const QString& name : QDir("/proc").entryList(QDir::Dirs)) {
@@ -108,11 +108,11 @@ inline std::vector<qint64> ranksBelow(const QString& folder) {
   return pids;
 }
 
-/// A run that somebody listens to, and the ranks that this test starts for it.
+/// A `cleave-cli run --listen`, and the ranks that this test starts for it.
 class ListenedRun {
  public:
   static constexpr const char* kToken = "0123456789abcdef0123";
-  /// `prefix`: what the programs of a host are started by; empty: nothing.
+  /// `prefix`: command prefix for the programs of a host; may be empty.
   ListenedRun(QString plan, int ranks, const QStringList& options, QString address = "127.0.0.1",
               const QStringList& prefix = {})
       : m_plan(std::move(plan)),
@@ -152,7 +152,7 @@ class ListenedRun {
   int m_port, m_meeting;
 };
 
-/// Small enough to start at once, large enough to be met at work.
+/// Small enough to start quickly, large enough to be observed while it runs.
 inline QString makeBigModel(const QString& folder) {
   QDir(folder).mkpath("big");
   QFile config(folder + "/big/config.json");
@@ -166,7 +166,7 @@ inline QString makeBigModel(const QString& folder) {
   return folder + "/big";
 }
 
-/// A plan that splits what can be split.
+/// A plan that splits all layers that can be split.
 inline QString makeSplitPlan(const QString& file, const QString& model, int ranks, const QStringList& options) {
   const Finished done = cli(
       QStringList{"plan", model, "--ranks", QString::number(ranks), "--engine", "reference", "--json", file} + options);

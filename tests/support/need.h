@@ -1,5 +1,5 @@
 #pragma once
-/// What a test cannot go on without: an error ends it with its sentence.
+/// Unwraps a result that a test requires. An error aborts the test with its sentence.
 ///
 ///     const auto model = test::need(formats::openModelFolder(path));
 #include "base/result.h"

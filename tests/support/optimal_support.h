@@ -1,5 +1,5 @@
 #pragma once
-/// What the tests of the optimal engine share.
+/// Shared by the tests of the optimal engine.
 #include "tests/support/llama_graph.h"
 #include "tests/support/solve_support.h"
 
@@ -31,7 +31,7 @@ inline std::shared_ptr<solve::Problem> llama(const LlamaSizes& sizes, int ranks,
   return problem;
 }
 
-/// Whole layers are fast, split ones small.
+/// With this device, replicated layers are fast and split ones are small.
 inline solve::DeviceProfile slowLink() {
   solve::DeviceProfile profile;
   profile.floatFlopsPerSecond = 1e9;

@@ -2,6 +2,7 @@
 /// A small graph with two equal layers, and a recorded search over it, for tests of panels.
 #include <QtTest>
 
+#include "graph/graph_builder.h"
 #include "views/session/session.h"
 
 namespace cleave::views::testing {

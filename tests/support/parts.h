@@ -1,14 +1,14 @@
 #pragma once
-/// Parts of tensors as ranks hold them.
+/// Parts of tensors per rank.
 #include "rules/placement.h"
 
 #include <ATen/ATen.h>
 
 namespace cleave::test {
 
-inline constexpr double kPadding = 1e6;  ///< what padding holds, and nothing else
+inline constexpr double kPadding = 1e6;  ///< value of padding; no other element has it
 
-/// What a rank holds of `whole`.
+/// The part of `whole` on `rank`.
 inline at::Tensor partOf(const at::Tensor& whole, const rules::Placement& placement, int ranks, int rank) {
   if (placement.isReplicated()) return whole;
   const graph::Shape shape = whole.sizes().vec();

@@ -1,8 +1,11 @@
 #pragma once
-/// Tiny models as graph text, and solutions for them: without a search from strategies by layer name, everything else
-/// by the rules' first claim; or the answer of an engine to the user's demands.
+/// Tiny models as graph text, and solutions for them. A solution comes from strategies by layer name, with the rules'
+/// first claim for everything else, or from an engine with the user's demands.
 #include "graph/layers.h"
-#include "plan/demands.h"
+#include "plan/build/demands.h"
+#include "plan/build/make_plan.h"
+#include "plan/build/plan_request.h"
+#include "plan/file/plan_file.h"
 #include "plan/plan.h"
 #include "solve/checker.h"
 #include "solve/engine.h"
@@ -21,7 +24,7 @@ inline std::shared_ptr<const Graph> parsed(std::string_view text) {
   return std::make_shared<const Graph>(std::move(*graph));
 }
 
-/// Layer name → strategy; layers not named stay replicated.
+/// Layer name → strategy. All other layers are replicated.
 using Strategies = std::map<std::string, rules::Strategy>;
 
 inline solve::Solution solutionFor(const Graph& graph, const rules::StrategyContext& context,
@@ -44,7 +47,7 @@ inline solve::Solution solutionFor(const Graph& graph, const rules::StrategyCont
       const auto& option = solution.strategies[id.index()];
       if (!option) qFatal("%s cannot be %s", name.c_str(), std::string(rules::toText(strategy)).c_str());
       if (option->input != solution.of(layer->input)) {
-        qFatal("%s as %s wants its input %s, but it is %s", name.c_str(), std::string(rules::toText(strategy)).c_str(),
+        qFatal("%s as %s needs its input %s, but it is %s", name.c_str(), std::string(rules::toText(strategy)).c_str(),
                option->input.text().c_str(), solution.of(layer->input).text().c_str());
       }
       if (layer->weight.isValid()) solution.placements[layer->weight.index()] = option->weight;
@@ -77,7 +80,7 @@ struct Demands {
   std::vector<std::string> pins, rulesOff, redistributable;
 };
 
-/// What the `learning` engine answers; nullopt: no solution.
+/// The solution of engine `learning`; nullopt if there is no solution.
 inline std::optional<PlanRequest> solutionUnder(std::string_view text, rules::StrategyContext context,
                                                 const Demands& demands) {
   auto problem = std::make_shared<solve::Problem>(solve::Problem{parsed(text), context, {}});
@@ -103,12 +106,13 @@ inline PlanRequest solvedFor(std::string_view text, rules::StrategyContext conte
 }
 
 inline Plan planned(const PlanRequest& request) {
-  auto plan = makePlan(request);
+  auto plan =
+      makePlan(request, explainReplication(*request.problem, *request.solution, request.engine, request.optimum.get()));
   if (!plan) qFatal("%s", plan.error().message.c_str());
   return std::move(*plan);
 }
 
-/// A program as text: without scopes, and without the nodes that its own stand for.
+/// A program as text, without scopes and without origins.
 inline std::string programText(const Graph& program) {
   std::string text = graph::toText(program);
   for (auto at = text.find(" #"); at != std::string::npos; at = text.find(" #", at))
@@ -117,29 +121,26 @@ inline std::string programText(const Graph& program) {
   return text;
 }
 
-/// The differences that a plan has after a way through its file; none is expected.
+/// The differences of a plan after writing and reading its file; empty if there are no differences.
 inline std::string lostInAFile(const Plan& plan) {
   const std::string json = toJson(plan);
   const auto again = planFromJson(json);
-  if (!again) return "no plan comes back: " + again.error().message + "\n";
+  if (!again) return "the plan cannot be read back: " + again.error().message + "\n";
   std::string lost;
-  if (programText(*again->program) != programText(*plan.program)) lost += "another program comes back\n";
+  if (programText(*again->program) != programText(*plan.program)) lost += "the program differs\n";
   if (again->solution->placements != plan.solution->placements ||
       again->solution->computedAs != plan.solution->computedAs)
-    lost += "another solution comes back\n";
-  if (again->demands != plan.demands) lost += "other demands come back\n";
-  if (!(again->cost == plan.cost)) lost += "another cost comes back\n";
-  if (toJson(*again) != json) lost += "another file is written\n";
-  // What was read answers the problem that it names.
+    lost += "the solution differs\n";
+  if (again->demands != plan.demands) lost += "the demands differ\n";
+  if (!(again->cost == plan.cost)) lost += "the cost differs\n";
+  if (toJson(*again) != json) lost += "the file differs\n";
+  // The plan that was read must solve the problem that it describes.
   solve::Problem problem{again->graph, {again->ranks, again->candidateSet, again->sequenceParallel}, {}};
   if (!addDemands(again->demands, problem) || demandsOf(problem) != again->demands)
-    lost += "the demands are not kept\n";
+    lost += "the demands are violated\n";
   for (const std::string& violation : solve::check(problem, *again->solution)) lost += "violated: " + violation + "\n";
   return lost;
 }
-
-// --- models
-// -----------------------------------------------------------------------------------------------------------
 
 inline constexpr const char* kMlp = R"(
 x: f32[1,4,8] = input
@@ -155,7 +156,8 @@ return y=add_0
 )";
 inline const Strategies kMlpSplit{{"up", rules::Strategy::Column}, {"down", rules::Strategy::Row}};
 
-/// One attention block with 4 query and 2 KV heads of 2, without rotation; then head and loss, tied to the embedding.
+/// One attention block with 4 query and 2 KV heads of size 2, without rotation; then head and loss, tied to the
+/// embedding.
 inline constexpr const char* kDecoder = R"(
 tied embed.weight head.weight
 ids: i64[1,4] = input
@@ -231,7 +233,7 @@ inline rules::StrategyContext context(int ranks, rules::SequenceParallel sequenc
 inline const LayerPlan& layerNamed(const Plan& plan, std::string_view name) {
   const auto at =
       std::find_if(plan.layers.begin(), plan.layers.end(), [&](const LayerPlan& layer) { return layer.name == name; });
-  if (at == plan.layers.end()) qFatal("no layer %s", std::string(name).c_str());
+  if (at == plan.layers.end()) qFatal("the plan has no layer %s", std::string(name).c_str());
   return *at;
 }
 

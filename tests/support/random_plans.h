@@ -1,7 +1,8 @@
 #pragma once
-/// Random problems small enough to list all their plans: at least two layers and a residual, and each with probability
-/// 1/2 a tied weight, a fused block, a size that does not divide, training, a pin; now and then a value that may be
-/// redistributed, or a rule switched off.
+/// Random problems that are small enough to list all plans. Each has at least two layers and a residual. Each of these
+/// occurs with probability 1/2: a tied weight, a fused block, a size that does not divide, training, a pin.
+/// Redistributable values and disabled rules occur sometimes.
+#include "graph/graph_builder.h"
 #include "tests/support/solve_support.h"
 
 #include <array>
@@ -104,7 +105,7 @@ class RandomProblem {
     return x;
   }
 
-  /// A fused projection taken apart by slices or one split.
+  /// A fused projection, sliced or split once.
   ValueId fused(ValueId x, std::int64_t width) {
     const ValueId both = linear(x, 2 * width);
     graph::Shape half = shape(both);
@@ -153,7 +154,7 @@ class RandomProblem {
     }
   }
 
-  /// Through a view that makes two heads, where they divide and there is room.
+  /// Passes through a view that makes two heads, if the size allows it.
   ValueId folded(ValueId x) {
     const graph::Shape s = shape(x);
     if (s.back() % 2 != 0 || room() < 2) return call("aten::exp", {x}, s);
@@ -162,7 +163,7 @@ class RandomProblem {
     return call("aten::view", {split, std::vector<std::int64_t>(s)}, s);
   }
 
-  /// A device on which small tensors are worth splitting, or not.
+  /// Random costs: splitting small tensors saves time on some devices only.
   void setCosts(solve::CostSettings& cost) {
     cost.isTraining = chance(2);
     cost.slackPercent = 0;

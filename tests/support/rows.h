@@ -1,5 +1,5 @@
 #pragma once
-/// Tables of tests, a line a row.
+/// Tables of tests, one line per row.
 ///
 ///     const test::Rows<QByteArray, QString> row("text", "phrase");   // the columns, for QFETCH
 ///     row("nothing", "", "is empty");

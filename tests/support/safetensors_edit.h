@@ -1,5 +1,5 @@
 #pragma once
-/// Safetensors files that say something else than the one they were made from.
+/// Modified copies of safetensors files.
 #include <QFile>
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -21,7 +21,7 @@ inline void writeBytes(const QString& file, const QByteArray& bytes) {
   if (!out.open(QIODevice::WriteOnly) || out.write(bytes) != bytes.size()) qFatal("cannot write %s", qPrintable(file));
 }
 
-/// Changes what a safetensors file says of its tensors, or their bytes.
+/// Changes the header of a safetensors file, or its bytes.
 using Alteration = std::function<void(QJsonObject& header, QByteArray& data)>;
 
 inline void writeAltered(const QString& source, const QString& target, const Alteration& alter) {
@@ -36,7 +36,7 @@ inline void writeAltered(const QString& source, const QString& target, const Alt
   writeBytes(target, size + text + data);
 }
 
-/// Writes `number` over an element of a float32 tensor.
+/// Overwrites an element of a float32 tensor with `number`.
 inline Alteration withNumber(const char* tensor, qsizetype index, float number) {
   return [=](QJsonObject& header, QByteArray& data) {
     const auto start = header[QLatin1String(tensor)].toObject()["data_offsets"].toArray()[0].toInteger();

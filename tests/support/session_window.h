@@ -1,5 +1,5 @@
 #pragma once
-/// A window and the session it shows, as `main` makes them: the session goes last.
+/// A window and its session, created as in `main`. The session is destroyed last.
 #include "views/window/main_window.h"
 
 namespace cleave::views::testing {

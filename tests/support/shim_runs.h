@@ -1,5 +1,5 @@
 #pragma once
-/// Runs of the built programs on the CUDA shims (support/cuda_shims/settings.h), and what they called.
+/// Runs the built programs on the CUDA shims (support/cuda_shims/settings.h), and reads the log of their calls.
 ///
 ///     ShimRuns shims;
 ///     const Finished done = shims.run(QStringLiteral("hang=1:2"), "cleave-cli", {"run", ...});
@@ -23,7 +23,7 @@ namespace cleave::test {
 
 class ShimRuns {
  public:
-  /// Why there are none; empty: they were built.
+  /// The reason why the shims are missing; empty if they were built.
   static QString whyNone() {
     const bool isThere =
         QFile::exists(preloadFile()) && QFile::exists(QStringLiteral(CLEAVE_BIN_DIR "/libcleave_nccl.so"));
@@ -34,7 +34,7 @@ class ShimRuns {
   /// Environment variables of later runs.
   void set(const QString& name, const QString& value) { m_environment.insert(name, value); }
 
-  /// The log starts anew.
+  /// Starts with an empty log.
   std::unique_ptr<QProcess> start(const QString& settings, const QString& program, const QStringList& arguments) {
     QFile::remove(logFile());
     return startOne(environmentOf(settings), program, arguments);
@@ -44,7 +44,7 @@ class ShimRuns {
     return finishedOf(*process);
   }
 
-  /// `cleave-rank` twice, as somebody who starts ranks apart does.
+  /// Starts `cleave-rank` twice, as a user who starts ranks separately does.
   std::array<std::unique_ptr<QProcess>, 2> startRanks(const QString& settings, const QStringList& arguments) {
     QFile::remove(logFile());
     const QString port = QString::number(freePort());
@@ -61,7 +61,7 @@ class ShimRuns {
     return ranks;
   }
 
-  /// What this rank's process called, without "rank=0 pid=123 ": one line per call.
+  /// The calls of this rank's process, without "rank=0 pid=123 ", one line per call.
   QStringList calls(int rank) const {
     QStringList found;
     for (const QString& line : log()) {
@@ -74,7 +74,7 @@ class ShimRuns {
     return calls(rank).filter(QRegularExpression("^" + QRegularExpression::escape(text))).size();
   }
 
-  /// Waits until this rank has called what starts with `text`, then kills its process.
+  /// Waits until this rank's log has a line that starts with `text`, then kills its process.
   bool killOnceItCalls(int rank, const QString& text) const {
     QElapsedTimer time;
     for (time.start(); time.elapsed() < 30'000; QThread::msleep(20)) {

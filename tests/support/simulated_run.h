@@ -29,7 +29,7 @@ inline Finished simulatedRun(const QStringList& arguments, const QString& settin
                         QStringList{"run"} + arguments + QStringList{"--backend", "nccl"});
 }
 
-/// The report of a run that has to pass; what it printed instead otherwise.
+/// The report of a run that must pass. Otherwise `wrong` contains its output.
 inline QJsonObject passedReport(const QStringList& arguments, QByteArray& wrong,
                                 const QString& settings = QStringLiteral("devices=4")) {
   const Finished done = simulatedRun(arguments + QStringList{"--json", "-"}, settings);

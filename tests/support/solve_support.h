@@ -1,5 +1,6 @@
 #pragma once
-/// Problems from text, recordings as text, and random small graphs: shared by the tests of core/solve.
+/// Problems from text, recordings as text, and random small graphs, for the tests of core/solve.
+#include "graph/graph_builder.h"
 #include "solve/engine.h"
 #include "solve/trace/cursor.h"
 #include "solve/trace/recorder.h"
@@ -24,7 +25,7 @@ inline std::shared_ptr<const solve::Problem> problemOf(
   return problem;
 }
 
-/// Without a recording.
+/// Solves without a recording.
 inline solve::SolveResult solvedBy(solve::Engine engine, const solve::Problem& problem) {
   const auto sink = solve::makeCountingSink();
   return need(solve::solve(problem, engine, *sink));
@@ -65,8 +66,8 @@ inline std::string textOf(const solve::Trace& trace) {
   return text;
 }
 
-/// A small random model: layers in a row or side by side, pointwise operators, residuals, views, reductions, a tied
-/// weight. Sizes divide by two most of the time.
+/// A small random model: layers in series or in parallel, pointwise operators, residuals, views, reductions, a tied
+/// weight. Most sizes divide by two.
 class RandomGraph {
  public:
   explicit RandomGraph(std::uint64_t seed) : m_random(seed) {}
@@ -132,7 +133,7 @@ class RandomGraph {
     return call("aten::mul.Tensor", {x, x}, shape(x));
   }
 
-  /// By a parameter that no layer owns, and which may be split with the features.
+  /// Multiplies by a parameter that no layer owns and that may be split with the features.
   graph::ValueId scaled(graph::ValueId x, int i) {
     const auto scale = m_builder->addParameter(fmt::format("scale{}", i), {graph::DType::Float32, {shape(x).back()}});
     return call("aten::mul.Tensor", {x, scale}, shape(x));

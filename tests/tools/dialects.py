@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Writes config-v4.json beside config.json: the same model as transformers 4.57 says it; once config-published.json.
+"""Writes config-v4.json next to config.json, the same model in the form of transformers 4.57.
+
+Once also config-published.json.
 
     dialects.py [--only NAME] [--check]
 
@@ -52,7 +54,7 @@ def older_values(variant):
 
 
 def attention_of(variant):
-    """Its gpt2 leaves a scale out with PyTorch's attention."""
+    """Its gpt2 ignores a scale with PyTorch's attention."""
     values = variant.values
     is_eager = values.get("attn_logit_softcapping") or values.get("scale_attn_by_inverse_layer_idx")
     is_able = getattr(transformers, variant.model_class)._supports_sdpa
@@ -60,7 +62,7 @@ def attention_of(variant):
 
 
 def computes_the_same(variant, folder):
-    """Loads the weights with the configuration that was written, in a folder with nothing else."""
+    """Loads the weights with the written configuration, in a folder without other files."""
     kept = DATA / "families" / variant.name
     shutil.copy(kept / "model.safetensors", folder)
     model_class = getattr(transformers, variant.model_class)
@@ -76,7 +78,7 @@ def computes_the_same(variant, folder):
 
 
 def use_older_names(path, values):
-    """`torch_dtype` and a scaling's `type` are what nearly every published configuration has; 4.57 renames them."""
+    """Nearly every published configuration has `torch_dtype` and a scaling's `type`; 4.57 renames them."""
     written = json.loads(path.read_text())
     written["torch_dtype"] = written.pop("dtype")
     if "type" in values.get("rope_scaling", {}):
@@ -111,7 +113,7 @@ def make(variant, scratch):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", default=[], help="a folder's name")
-    parser.add_argument("--check", action="store_true", help="compare with what is there, write nothing")
+    parser.add_argument("--check", action="store_true", help="compare with the existing files and write nothing")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Makes tests/data/dropouts.json: where transformers drops in a training step, of the models of families.py.
+"""Makes tests/data/dropouts.json: the dropouts of transformers in a training step, for the models of families.py.
 
-Each model has another probability for each key that its configuration knows. It runs once as model.train() leaves it;
-what calls torch.nn.functional.dropout, or attention with a dropout_p, is listed in the order of the calls: the module
-whose code it is ("transformer.h.0.attn.resid_dropout"), the probability, and the elements that it decides for. Attention
-names its own module, whether its weights are dropped by a fused kernel, by a function or by a module inside of it.
+Each model has a different probability for each key of its configuration. It runs once after model.train(). The file
+lists all calls of torch.nn.functional.dropout, and of attention with a dropout_p, in order: the module that calls
+("transformer.h.0.attn.resid_dropout"), the probability, and the number of elements. Attention always names its own
+module, also if a function or a module inside it drops the weights.
 README.md has the versions.
 """
 
@@ -32,8 +32,8 @@ def attention_of(config):
 
 
 def with_dropout(config):
-    """Probabilities that are all different, and exact in binary: none equals another's by chance. RoBERTa's classifier
-    has none of its own."""
+    """Different probabilities, exact in binary, so that equal values cannot occur by chance. RoBERTa's classifier does
+    not have its own."""
     has_own = config["architectures"][0] == "BertForSequenceClassification"
     known = transformers.AutoConfig.for_model(config["model_type"]).to_dict()
     changed, number = dict(config), 0
@@ -46,7 +46,7 @@ def with_dropout(config):
 
 
 class Calls:
-    """Which module's code runs, and what it drops."""
+    """The module whose code runs, and its dropout."""
 
     def __init__(self, model):
         self.paths, self.found = [], []
@@ -84,7 +84,7 @@ class Calls:
 
 
 def config_of(name):
-    if name == "ministral":  # has no folder of its own
+    if name == "ministral":  # does not have its own folder
         return dict(config_of("mistral"), model_type=name, architectures=["MinistralForCausalLM"])
     return json.loads((DATA / "families" / name / "config.json").read_text())
 

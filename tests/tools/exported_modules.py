@@ -1,4 +1,4 @@
-"""Modules of every form that an exported program may have, written by hand: `MODULES`, one row a file.
+"""Hand-written modules of every form that an exported program may have: `MODULES`, one row per file.
 
 exported_programs.py exports them, after it gave them random weights.
 """
@@ -15,7 +15,7 @@ WIDTH, HEADS, LENGTH, BATCH = 16, 4, 10, 2
 
 
 class Attention(nn.Module):
-    """Queries, keys and values of their own, a mask of the triangle, softmax and two products."""
+    """Separate queries, keys and values, a triangular mask, softmax and two products."""
 
     def __init__(self):
         super().__init__()
@@ -48,7 +48,7 @@ class Block(nn.Module):
 
 
 class WrittenByHand(nn.Module):
-    """GPT-like: what a tutorial has."""
+    """GPT-like, as in a tutorial."""
 
     def __init__(self):
         super().__init__()
@@ -75,7 +75,7 @@ class FusedProjection(nn.Module):
 
 
 class InPlace(nn.Module):
-    """What is written into is read again through other views."""
+    """In-place writes are read through other views."""
 
     def __init__(self):
         super().__init__()
@@ -95,7 +95,7 @@ class InPlace(nn.Module):
 
 
 class Counter(nn.Module):
-    """A buffer that each call changes: what it returns is from after the change."""
+    """A buffer that each call changes. The result contains the change."""
 
     def __init__(self):
         super().__init__()
@@ -111,7 +111,7 @@ class Counter(nn.Module):
 
 
 class MutatedInput(nn.Module):
-    """Writes into what it is given, and reads it again."""
+    """Writes into its input and reads it again."""
 
     def __init__(self):
         super().__init__()
@@ -123,7 +123,7 @@ class MutatedInput(nn.Module):
 
 
 class SeveralOutputs(nn.Module):
-    """A tuple with a dictionary within; one value twice; an input; a number."""
+    """A tuple that contains a dictionary, one value twice, an input, and a number."""
 
     def __init__(self):
         super().__init__()
@@ -261,7 +261,7 @@ class Einsum(nn.Module):
 
 
 class Distances(nn.Module):
-    """Attention by distance: an operator that no rule is written for."""
+    """Attention by distance, with an operator that has no rule."""
 
     def __init__(self):
         super().__init__()
@@ -287,7 +287,7 @@ class TransposedProducts(nn.Module):
 
 
 class NoParameters(nn.Module):
-    """Nothing to load."""
+    """A module without weights."""
 
     def forward(self, x):
         return torch.softmax(x * 2 + 1, -1)
@@ -365,7 +365,7 @@ class FilledWithoutType(nn.Module):
 
 
 class ImageAttention(nn.Module):
-    """Queries, keys and values by one view with their heads, as image transformers have them; learned biases."""
+    """Queries, keys and values in one view with their heads, as in image transformers, and learned biases."""
 
     def __init__(self, heads=4):
         super().__init__()
@@ -381,7 +381,7 @@ class ImageAttention(nn.Module):
 
 
 class UnreadWeights(nn.Module):
-    """torch.nn.MultiheadAttention as it is called most: it averages its weights over the heads, and nobody looks."""
+    """torch.nn.MultiheadAttention with its default call, which averages the weights over the heads without use."""
 
     def __init__(self):
         super().__init__()
@@ -417,7 +417,7 @@ def _(x):
 
 
 class OperatorOfOthers(nn.Module):
-    """Calls an operator that only this file has."""
+    """Calls an operator that only this file defines."""
 
     def __init__(self):
         super().__init__()
@@ -428,7 +428,7 @@ class OperatorOfOthers(nn.Module):
 
 
 class WithDropout(nn.Module):
-    """GPT-like in training: dropout of what is embedded, inside attention, and of what each part adds; its loss."""
+    """GPT-like in training: dropout after the embedding, inside attention, and on each residual branch, with a loss."""
 
     def __init__(self, chance):
         super().__init__()
@@ -448,7 +448,7 @@ class WithDropout(nn.Module):
 
 
 class SoftmaxOfFeatures(nn.Module):
-    """All features of a layer are in each of the softmax's results."""
+    """Each result of the softmax depends on all features of a layer."""
 
     def __init__(self):
         super().__init__()
@@ -460,8 +460,8 @@ class SoftmaxOfFeatures(nn.Module):
 
 @dataclass
 class Row:
-    """`dynamic` is torch.export's dynamic_shapes; `bigger` are inputs of other sizes, which the program takes then.
-    Nothing is expected of a module that draws (`is_random`)."""
+    """`dynamic` is torch.export's dynamic_shapes; `bigger` are inputs of other sizes for a dynamic program.
+    A module that draws random numbers (`is_random`) has no expected values."""
 
     name: str
     make: object

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/data/exported: programs of torch.export, and what the modules they are made of compute.
+"""Makes tests/data/exported: programs of torch.export, and the results of their modules.
 
     exported_programs.py [--only NAME] [--check]
 
@@ -50,7 +50,7 @@ STACKS = ["gpt2", "opt", "falcon", "bert"]  # those that keep where in the model
 
 
 class Program:
-    """A module, how it is called and exported, and other inputs that a dynamic program takes."""
+    """A module, its inputs and export options, and other inputs for a dynamic program."""
 
     def __init__(self, name, module, args=(), kwargs=None, dynamic=None, bigger=None, fake=False, traces=False,
                  stacks=True, decomposed=False, is_random=False):
@@ -97,7 +97,7 @@ def family_program(family, is_dynamic=False, experts="batched_mm", ending="", de
 
 
 def randomized(module, name):
-    """Every tensor once, whatever names it has; views of one storage keep it."""
+    """Every tensor once, under any number of names. Views of one storage keep it."""
     for key, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if not tensor.is_floating_point():
             continue
@@ -133,7 +133,7 @@ def t5_program():
 
 
 def t5_decoder_program():
-    """Its attention to what the encoder made has a bias of zeros, by heads."""
+    """Its attention to the encoder's output has a zero bias per head."""
     model = randomized(transformers.T5Model(T5).eval(), "t5-decoder").decoder
     stream = make_fixtures.generator("t5-decoder")
     return Program("t5-decoder", model, (), {"input_ids": torch.randint(1, 32, (2, 5), generator=stream),
@@ -157,7 +157,7 @@ def programs():
     """name -> a function that makes it."""
     table = {family: lambda family=family: family_program(family) for family in FAMILIES}
     table |= {f"{family}-dynamic": lambda family=family: family_program(family, True) for family in DYNAMIC}
-    grouped = dict(experts="grouped_mm", ending="-grouped")  # as transformers has it where nobody asks otherwise
+    grouped = dict(experts="grouped_mm", ending="-grouped")  # the default of transformers
     table["qwen3_moe-grouped"] = lambda: family_program("qwen3_moe", **grouped)
     table["gpt_oss-grouped"] = lambda: family_program("gpt_oss", **grouped)
     table["mixtral-grouped-decomposed"] = lambda: family_program(
@@ -178,7 +178,7 @@ def compact(path):
     writer.set_min_version(6)
     for name, data in records.items():
         if name.startswith(".data/"):
-            continue  # the writer's own
+            continue  # added by the writer
         if name == "models/model.json":
             data = json.dumps(json.loads(data), separators=(",", ":")).encode()
         writer.write_record(name, data, len(data))
@@ -203,7 +203,7 @@ def stripped(program, item):
 
 
 def tensor_inputs(program, args, kwargs):
-    """The inputs by the names that the program's signature has."""
+    """The inputs by their names in the program's signature."""
     flat = pytree.tree_leaves((args, program_order(program, kwargs)))
     specs = [spec for spec in program.graph_signature.input_specs if spec.kind.name == "USER_INPUT"]
     assert len(specs) == len(flat)
@@ -220,7 +220,7 @@ def tensors(outputs):
 
 
 def compute(module, args, kwargs):
-    """With a copy of the module and of the inputs: some write into them."""
+    """Runs a copy of the module and of the inputs, because some modules write into them."""
     args, kwargs = copy.deepcopy((args, kwargs))
     with torch.no_grad():
         return tensors(copy.deepcopy(module)(*args, **kwargs))
@@ -251,7 +251,7 @@ def make(item, folder):
 
 
 def text_of(path):
-    """The program and its weights' table: what stays when it is written again."""
+    """The program and its weights' table, which stay equal when it is written again."""
     with zipfile.ZipFile(path) as archive:
         return {name.split("/", 1)[1]: archive.read(name) for name in archive.namelist()
                 if name.endswith(".json") or "/data/weights/" in name or "/data/constants/" in name}
@@ -272,7 +272,7 @@ def differences(made, kept):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", default=[], help="a program's name")
-    parser.add_argument("--check", action="store_true", help="compare with what is there, write nothing")
+    parser.add_argument("--check", action="store_true", help="compare with the existing files and write nothing")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)

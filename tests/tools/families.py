@@ -1,4 +1,4 @@
-"""The models of tests/data/families: one row a folder, `FAMILY` or `FAMILY-what`.
+"""The models of tests/data/families: one row per folder, `FAMILY` or `FAMILY-what`.
 
 A row names its family, the values of the configuration that differ from the family's, and how its batch looks. The
 configuration is written as transformers 5 has it (`rope_parameters`); dialects.py says it as 4.x does.
@@ -116,7 +116,7 @@ class Variant:
 
     @property
     def values(self):
-        """Its own copy: a configuration writes into the dictionaries it is given. What shows one thing is narrow."""
+        """A copy of the arguments, because a configuration writes into its dictionaries. Variants are narrow models."""
         base = without(FAMILIES[self.family][1], *self.without_keys)
         if self.name != self.family:
             base = {key: min(value, 24) if key in WIDTHS else value for key, value in base.items()}
@@ -152,7 +152,7 @@ VARIANTS = [
     row("llama-dynamic-rope-short", dict(rope_parameters=DYNAMIC), dialect=True),
     row("llama-llama3-rope", dict(rope_parameters=LLAMA3), dialect=True),
     row("llama-yarn-rope", dict(rope_parameters=YARN), dialect=True),
-    # Llama takes no share of the head: the key is without effect.
+    # Llama always rotates the whole head, so the key has no effect.
     row("llama-partial-rope", dict(rope_parameters=dict(ROPE, partial_rotary_factor=0.5))),
     row("mistral", dialect=True),
     row("mistral-no-window", dict(sliding_window=None, head_dim=12), **LEFT),
@@ -284,7 +284,7 @@ VARIANTS = [
     row("roberta-no-mask", task="masked", unmasked_pads=True),
     row("roberta-classification", dict(num_labels=5), task="classification", padding="right",
         model="RobertaForSequenceClassification", dialect=True),
-    # published.py says how these files are other than save_pretrained writes them.
+    # published.py describes how these files differ from those of save_pretrained.
     row("gpt2-published", dict(n_positions=16), dialect=True),
     row("bloom-published", **LEFT),
     row("bert-published", dict(max_position_embeddings=16, vocab_size=48), task="masked", token_types=True,

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes tests/data/generation: what transformers generates with small models, greedily and with its cache.
+"""Makes tests/data/generation: tokens of small models in transformers, with greedy decoding and its cache.
 
     generations.py                 every file anew
     generations.py --only llama    one (or several: --only llama --only gpt2)
 
 NAME.safetensors has `prompt` [rows, length] and `tokens` [rows, length and what follows] of tests/data/families/NAME,
-or of tests/data/decoders/NAME where there is none.
-Of some prompts it is the one behind which most tokens differ, among those where no two tokens are about as likely at any
-step, so that rounding does not choose. README.md has the versions.
+or of tests/data/decoders/NAME without such a folder.
+The prompt is the one with the most different tokens among some random prompts. Prompts where two tokens are about
+equally likely at a step are skipped, so that rounding cannot choose. README.md has the versions.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from safetensors.torch import save_file
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 ROWS, LENGTH, NEW, MARGIN, TRIED = 2, 7, 12, 1e-3, 20
-# One row whose model says that it ends: `eos_token_id` is a token that it generates.
+# A model whose row ends early: `eos_token_id` is a token that it generates.
 ENDING = "llama-ends"
 
 
@@ -33,7 +33,7 @@ def load(folder):
 
 
 def prompt_length(config):
-    """One behind which keys are not turned otherwise than in the prompt."""
+    """A prompt after which the keys are rotated as in the prompt."""
     rope = getattr(config, "rope_parameters", None) or {}
     trained = rope.get("original_max_position_embeddings") or getattr(config, "original_max_position_embeddings", None)
     is_long = rope.get("rope_type") == "longrope" and trained is not None
@@ -41,7 +41,7 @@ def prompt_length(config):
 
 
 def generated(model, seed, **how):
-    """The prompt and the tokens, or None where rounding may choose."""
+    """The prompt and the tokens, or None if rounding may choose."""
     numbers = torch.Generator().manual_seed(seed)
     config = model.config.get_text_config()
     prompt = torch.randint(3, config.vocab_size, (ROWS, prompt_length(config)), generator=numbers)
@@ -60,7 +60,7 @@ def make(name, folder):
     config = model.config.get_text_config()
     if not model.can_generate() or not type(model).__name__.endswith(("ForCausalLM", "LMHeadModel")):
         return
-    # One that sees what is behind a token would have to look at all of it again.
+    # A bidirectional model would have to process the whole row again for each token.
     if getattr(config, "use_bidirectional_attention", None):
         return
     if getattr(config, "max_position_embeddings", LENGTH + NEW) < LENGTH + NEW:
@@ -83,7 +83,7 @@ def make_ending(model, first):
         if whole is None:
             continue
         new = whole["tokens"][:, LENGTH:]
-        # A token that both rows come to, at different steps.
+        # A token that both rows generate, at different steps.
         for token in set(new[0].tolist()) & set(new[1].tolist()):
             at = [new[row].tolist().index(token) for row in range(ROWS)]
             if at[0] != at[1] and max(at) < NEW - 2:
@@ -98,7 +98,7 @@ def main():
     only = parser.parse_args().only
     torch.set_num_threads(1)
     (DATA / "generation").mkdir(exist_ok=True)
-    # Of a name in both places that of families.
+    # For a name in both places, the one in families.
     folders = {folder.name: folder for kind in ("decoders", "families") for folder in (DATA / kind).iterdir()}
     for name, folder in sorted(folders.items()):
         if (folder / "config.json").exists() and (not only or name in only):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Inserts faults that only a GPU shows, one at a time, and demands that the tests on the simulated GPU catch each.
+"""Inserts faults that only a GPU shows, one at a time, and checks that the tests on the simulated GPU catch each.
 
     tests/tools/gpu_faults.py             all faults, some two minutes each
     tests/tools/gpu_faults.py leak        those whose names contain a word
@@ -18,7 +18,7 @@ TARGETS = ["simulated_cleave-rank", "simulated_cleave-cli", "tst_simulated_colle
            "tst_simulated_failures", "tst_rank_watch"]
 TESTS = ["tst_rank_watch", "tst_simulated_collectives", "tst_simulated_runs", "tst_simulated_failures"]
 
-# (name, file, what stands there, what is put in its place)
+# (name, file, old text, new text)
 FAULTS = [
     ("a constant stays on the CPU", RANK + "interpreter.cpp",
      "view.clone().to(m_device);", "view.clone();"),
@@ -78,7 +78,7 @@ def build():
 
 
 def catching_test():
-    """The first failing row; None: all passed."""
+    """The first failing row. None: all rows passed."""
     for test in TESTS:
         done = subprocess.run([BUILD / "tests" / test], capture_output=True, text=True, timeout=1200,
                               env={**__import__("os").environ, "QT_QPA_PLATFORM": "offscreen"})
@@ -109,7 +109,7 @@ def try_fault(name, file, old, new):
 def main():
     wanted = sys.argv[1] if len(sys.argv) > 1 else ""
     if subprocess.run(["git", "diff", "--quiet"], cwd=ROOT).returncode != 0:
-        sys.exit("The work tree has changes: commit them first.")
+        sys.exit("The work tree has changes. Commit them first.")
     chosen = [fault for fault in FAULTS if wanted in fault[0]]
     missed = [why for why in (try_fault(*fault) for fault in chosen) if why]
     build()

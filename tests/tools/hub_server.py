@@ -1,30 +1,30 @@
 #!/usr/bin/env python3
-"""A Hub on the loopback interface, for tests: real HTTP (or TLS), and as many faults as a test asks for.
+"""A Hub on the loopback interface, for tests: real HTTP (or TLS), with the faults that a test requests.
 
     hub_server.py FOLDER [--tls CERTIFICATE KEY]
 
 FOLDER/org/name/* are the files of a model. FOLDER/org/name/.faults.json may hold, all optional:
 
     status        {"FILE": [403, "GatedRepo"]}   answers this instead, with X-Error-Code; "*": every file
-    times         2                              `status` only so often, then as if there were none
+    times         2                              number of answers with `status`; later ones are normal
     retry_after   1                              Retry-After of these answers
-    cut_after     20000                          closes the connection after so many bytes of a body
-    bytes_per_s   100000                         sends no faster
-    silent        true                           sends headers, and then nothing
-    announce      5                              HEAD says so many bytes more than there are
-    announce_weights 5                           the same of weights alone
-    total         5                              Content-Range and Content-Length too
-    flip          true                           sends a byte otherwise than it is
-    no_ranges     true                           knows no Range: 200 and the whole
-    short_ranges  1000                           sends no more than that of a range
+    cut_after     20000                          closes the connection after this many bytes of a body
+    bytes_per_s   100000                         maximum rate
+    silent        true                           sends only the headers
+    announce      5                              HEAD announces this many bytes too many
+    announce_weights 5                           the same for weights only
+    total         5                              the same in Content-Range and Content-Length
+    flip          true                           changes one byte
+    no_ranges     true                           ignores Range: 200 with the whole file
+    short_ranges  1000                           maximum bytes per range
     renamed       "org/other"                    redirects (307) to another name, as the Hub does
     token         "hf_..."                       401 without this token
-    redirect      "URL"                          weights lie there, instead of at the second server
-    expires       3                              the second server answers 403 after so many requests
+    redirect      "URL"                          location of weights, instead of the second server
+    expires       3                              the second server answers 403 after this many requests
     no_listing    true                           /api/models answers 404
     listed        ["a", ...]                     /api/models lists these files
     packed        true                           claims to send weights as gzip
-    headers       100                            sends so many headers of 1000 bytes more
+    headers       100                            sends this many extra headers of 1000 bytes
 
 Weights (*.safetensors) are "LFS": redirected to a second server on another port that takes no token. Prints one line,
 {"endpoint": ..., "second": ...}, then a JSON line for each request: server, method, path, range, token (whether one was
@@ -263,7 +263,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def handle_error(self, *_):  # clients go whenever they like
+    def handle_error(self, *_):  # clients may disconnect at any time
         pass
 
 

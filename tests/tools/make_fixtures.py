@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/data/families: small models with random weights, and what transformers computes with them.
+"""Makes tests/data/families: small models with random weights, and their results in transformers.
 
     make_fixtures.py                 every folder anew
     make_fixtures.py --only llama    one folder (or several: --only llama --only gpt2)
@@ -31,16 +31,16 @@ LIMIT_BYTES = 90_000
 
 
 class Unlike(Exception):
-    """What was made is not as it should be."""
+    """A generated file is wrong."""
 
 
 def generator(*names):
-    """A stream of random numbers for each tensor of each folder: no tensor changes because another one came."""
+    """A stream of random numbers per tensor and folder, so that a new tensor does not change others."""
     return torch.Generator().manual_seed(zlib.crc32("/".join(names).encode()))
 
 
 def randomize(model, variant):
-    """Vectors lie around what the constructor gave them, so that no norm is 1 and no bias 0."""
+    """Vectors get values near their initial ones, so that no norm is 1 and no bias is 0."""
     persistent = {n: b for n, b in model.named_buffers() if n in model.state_dict() and b.is_floating_point()}
     for key, tensor in [*model.named_parameters(), *persistent.items()]:
         noise = torch.randn(tensor.shape, generator=generator(variant.name + variant.salt, key))
@@ -85,7 +85,7 @@ def make_labels(variant, ids, mask, vocab, labels_of):
     else:
         labels = ids.clone()
         hidden = torch.rand(ids.shape, generator=stream) < 0.2
-        # The first token after padding would be told from a padding token's logits.
+        # The first token after padding would be predicted from a padding token's logits.
         hidden[:, 1:] |= mask[:, :-1] == 0
     return labels.masked_fill(hidden | (mask == 0), -100)
 
@@ -111,7 +111,7 @@ def make_inputs(variant, config):
 
 
 def run(model, inputs):
-    # bert and roberta take no such argument
+    # bert and roberta do not have this argument
     cache = {} if not hasattr(model.config, "use_cache") else {"use_cache": False}
     if type(model).__name__.startswith(("Bert", "Roberta")):
         cache = {}
@@ -121,7 +121,7 @@ def run(model, inputs):
 
 
 def real(values, inputs):
-    """The logits of the tokens: what stands at padding is nobody's business."""
+    """The logits of the tokens. Logits at padding are ignored."""
     logits = values["logits"]
     return logits[inputs["attention_mask"] == 1] if "attention_mask" in inputs and logits.dim() == 3 else logits
 
@@ -134,19 +134,19 @@ def check_same(what, a, b, inputs, tolerance=2e-5):
 
 
 def shortened(values, config_class):
-    """Without what is the default: the configuration that is read from it is the same."""
+    """The configuration without default values. Reading it gives the same configuration."""
     keys = {key: value for key, value in values.items() if key not in ("dtype", "transformers_version")}
     whole = config_class.from_dict(copy.deepcopy(keys)).to_dict()
     for key in sorted(keys.keys() - {"model_type", "architectures"}):
         fewer = {other: value for other, value in keys.items() if other != key}
-        with contextlib.suppress(Exception):  # a width that suits the default of another one only
+        with contextlib.suppress(Exception):  # the width fits only the default of another key
             if config_class.from_dict(copy.deepcopy(fewer)).to_dict() == whole:
                 keys = fewer
     return keys
 
 
 def other_configurations(variant, model, folder):
-    """Other ways to say config.json: file -> values."""
+    """Other forms of config.json: file -> values."""
     values = json.loads((folder / "config.json").read_text())
     others = {}
     if variant.dialect:
@@ -157,7 +157,7 @@ def other_configurations(variant, model, folder):
 
 
 def check_steady(variant, model, inputs, expected):
-    """A router whose scores nearly tie would choose by the last bits, which are no one's to tell."""
+    """A router with nearly equal scores would choose by rounding, which is not reproducible."""
     whole = {name: value.clone() for name, value in model.state_dict().items()}
     for draw in range(4):
         stream = generator(variant.name, "steady", str(draw))
@@ -198,7 +198,7 @@ def make(variant, folder):
 
 
 def differences(made, kept):
-    """Bytes are the same, but for logits and loss: another processor adds in another order."""
+    """Bytes must be equal, except for logits and loss, because another processor adds in another order."""
     names = {f.name for f in made.iterdir()}
     for name in sorted(names):
         if not (kept / name).exists():
@@ -215,7 +215,7 @@ def differences(made, kept):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", action="append", default=[], help="a folder's name")
-    parser.add_argument("--check", action="store_true", help="compare with what is there, write nothing")
+    parser.add_argument("--check", action="store_true", help="compare with the existing files and write nothing")
     arguments = parser.parse_args()
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()

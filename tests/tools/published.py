@@ -1,4 +1,4 @@
-"""Tensors' names and extra tensors as published checkpoints have them, where save_pretrained writes others.
+"""Tensor names and extra tensors of published checkpoints that differ from those of save_pretrained.
 
 `CHECKPOINTS` maps a folder of tests/data/families to what makes its file: state dict -> state dict. make_fixtures.py
 loads the result with transformers before it is kept.
@@ -14,7 +14,7 @@ def layer_count(state, pattern):
 
 
 def gpt2(state):
-    """Saved from the model without its head; the triangle is there as a buffer."""
+    """Saved from the model without its head, with the triangular mask as a buffer."""
     state = {key.removeprefix("transformer."): value for key, value in state.items()}
     positions = state["wpe.weight"].shape[0]
     for layer in range(layer_count(state, r"h\.(\d+)\.")):
@@ -27,7 +27,7 @@ def bloom(state):
 
 
 def bert(state):
-    """Norms have gamma and beta; a pooler and the second head of the training; the tied matrix under two names."""
+    """Norms with gamma and beta, a pooler, the second training head, and the tied matrix under two names."""
     def renamed(key):
         return key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
 
@@ -55,7 +55,7 @@ def roberta(state):
 
 
 def gpt_neox(state):
-    """The triangle, what masks, and the frequencies, as buffers of each layer."""
+    """The triangular mask, the masking value and the frequencies as buffers of each layer."""
     for layer in range(layer_count(state, r"layers\.(\d+)\.")):
         attention = f"gpt_neox.layers.{layer}.attention"
         state[f"{attention}.bias"] = torch.tril(torch.ones(16, 16, dtype=torch.bool)).view(1, 1, 16, 16)
@@ -65,7 +65,7 @@ def gpt_neox(state):
 
 
 def llama(state):
-    """The frequencies of each layer, and a head beside the embedding it is tied to."""
+    """The frequencies of each layer, and a head in addition to its tied embedding."""
     for layer in range(layer_count(state, r"layers\.(\d+)\.")):
         name = f"model.layers.{layer}.self_attn.rotary_emb.inv_freq"
         state[name] = 1.0 / 10000.0 ** (torch.arange(0, 8, 2) / 8)
@@ -74,12 +74,12 @@ def llama(state):
 
 
 def opt(state):
-    """Saved from the model without its head, whose own name was left out."""
+    """Saved from the model without its head, without the base model's prefix."""
     return {key.removeprefix("model."): value for key, value in state.items()}
 
 
 def deepseek_v3(state):
-    """A layer more than num_hidden_layers: it tells the token after the next, and is not part of the model."""
+    """One layer more than num_hidden_layers. It predicts the token after the next and is not part of the model."""
     last = layer_count(state, r"layers\.(\d+)\.")
     like = [(key, value) for key, value in state.items() if f"layers.{last - 1}." in key]
     for key, value in like:

@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Mutated safetensors files, and what the reference library says of each.
+"""Mutated safetensors files, with the reference library's verdict on each.
 
     safetensors_verdicts.py SEEDS_FOLDER COUNT SEED
 
 Writes to stdout, for each file: its length (4 bytes, little endian), its bytes, and one byte: 1 the library reads it,
-0 it refuses it, 2 it reads what Cleave refuses on purpose: a key that stands twice in an object, or a dimension
-beyond 2^63 - 1 beside one that is 0. Half of the
-mutations are of bytes, half of the header as JSON.
+0 the library rejects it, 2 the library reads it but Cleave rejects it on purpose: a duplicate key in an object, or a
+dimension above 2^63 - 1 together with one that is 0. Half of the mutations change bytes, half change the JSON header.
 """
 
 import copy
@@ -29,7 +28,7 @@ def packed(header, data):
 
 
 def random_file(rng):
-    """A right file, of tensors of random shapes."""
+    """A valid file with tensors of random shapes."""
     header, offset = {}, 0
     sizes = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2, "I64": 8, "U8": 1, "BOOL": 1, "F8_E4M3": 1}
     for i in range(rng.randrange(4)):
@@ -84,7 +83,7 @@ def mutated_bytes(rng, data):
             del data[at:at + rng.randrange(1, 9)]
         else:
             data[at:at] = data[at:at + rng.randrange(1, 9)]
-    if rng.randrange(2) and len(data) >= 8:  # a header of the length that it says is read further
+    if rng.randrange(2) and len(data) >= 8:  # with a consistent header length the file is parsed further
         end = data.rfind(b"}") + 1
         if end > 8:
             data[:8] = struct.pack("<Q", end - 8)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes tests/data/training: what transformers and torch.optim make of small models in five training steps.
+"""Makes tests/data/training: five training steps of small models with transformers and torch.optim.
 
     training_runs.py                 every file anew
     training_runs.py --only llama    one (or several: --only llama --only gpt2-loss)
@@ -20,7 +20,7 @@ from safetensors.torch import load_file, save_file
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 STEPS, RATE, DECAY, NORM = 5, 1e-3, 0.01, 1.0
 FOLDERS = ["llama", "gpt2", "mixtral", "gemma2", "roberta-no-mask", "falcon"]
-PROGRAMS = {"llama": True, "gpt2": False}  # whether the logits are returned too
+PROGRAMS = {"llama": True, "gpt2": False}  # name: returns the logits too
 
 
 class WithLoss(torch.nn.Module):

@@ -1,5 +1,5 @@
 #pragma once
-/// The toolbar's icons, painted: sharp at any size, in the palette's colours, with a disabled form.
+/// The toolbar's icons. They are painted: sharp at any size, in the palette's colours, with a disabled form.
 #include <QIcon>
 #include <QPalette>
 

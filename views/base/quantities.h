@@ -12,9 +12,10 @@ QString shapeText(const graph::Shape& shape);
 QString bytesText(std::int64_t bytes);
 /// "18,204": digits in groups of three whatever the locale, as in scripts and logs.
 QString countText(std::uint64_t count);
-/// "1 conflict", "2,304 conflicts": the one place that knows singular from plural. `many` where it is not one plus "s".
+/// "1 conflict", "2,304 conflicts". Only this function chooses between singular and plural. `many`: the plural, if it
+/// is not one plus "s".
 QString countedText(std::uint64_t count, const QString& one, const QString& many = {});
-/// "0.4 %"; at least one significant digit, so that a small share never reads as none.
+/// "0.4 %". At least one significant digit, so that a small share does not read as zero.
 QString percentText(double share);
 
 }  // namespace cleave::views

@@ -4,6 +4,7 @@
 #include <QObject>
 
 #include "graph/layers.h"
+#include "views/base/target.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -32,7 +33,7 @@ QString heading(const QString& text, const TextColors& colors) {
 }
 
 QString chip(const MaybePlacement& placement, int ranks) {
-  if (!placement) return QObject::tr("not assigned yet");
+  if (!placement) return QStringLiteral("not assigned yet");
   const Theme theme = Theme::light();
   const QColor color = theme.placementColor(placement, ranks);
   return QStringLiteral("<span style=\"background-color:%1;color:%2\">&nbsp;%3&nbsp;</span>")
@@ -68,12 +69,12 @@ QString valueLink(const graph::Graph& graph, graph::ValueId value) { return link
 
 QString scopeLink(const graph::Graph& graph, graph::ScopeId scope) {
   const std::string& path = graph.scope(scope).path;
-  return link(scope, path.empty() ? QObject::tr("the model") : shortScope(path, 3));
+  return link(scope, path.empty() ? QStringLiteral("the model") : shortScope(path, 3));
 }
 
 QString whyNotLink(std::string_view choice) {
   const auto question = WhyNotTarget::parse(toQ(choice));
-  return question ? link(*question, QObject::tr("why not?")) : QString();
+  return question ? link(*question, QStringLiteral("why not?")) : QString();
 }
 
 QString layerLink(const graph::Graph& graph, const std::string& name) {

@@ -10,8 +10,7 @@ Result<void> checkIsFile(const QString& file) {
   const fs::file_type type = fs::status(toStd(file), ignored).type();
   if (type == fs::file_type::regular || type == fs::file_type::not_found || type == fs::file_type::none) return {};
   if (type == fs::file_type::directory) return fail(ErrorCode::BadUsage, "{} is a folder.", toStd(file));
-  return fail(ErrorCode::BadUsage,
-              "{} is not a regular file: the window writes only those, cleave-cli writes pipes and devices too.",
+  return fail(ErrorCode::BadUsage, "{} is not a regular file. Choose a file, or use cleave-cli for pipes and devices.",
               toStd(file));
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// What the window writes for the user: regular files. A pipe or a device may keep a writer waiting, or swallow what
-/// was meant to be kept; who wants that has the command line.
+/// Writes a file for the user. Only regular files are accepted: a pipe or a device may block the writer or lose the
+/// data. The command line accepts both.
 #include "base/progress.h"
 
 #include <QByteArray>
@@ -8,9 +8,9 @@
 
 namespace cleave::views {
 
-/// BadUsage where something else than a regular file has the name, in one sentence.
+/// BadUsage with one sentence if the name belongs to something other than a regular file.
 Result<void> checkIsFile(const QString& file);
-/// The whole content, with that check.
+/// Writes the whole content after that check.
 Result<void> saveFile(const QString& file, const QByteArray& content, const Progress& progress = {});
 
 }  // namespace cleave::views

@@ -25,7 +25,7 @@ std::optional<Target> idTarget(std::uint64_t number) {
   return Target(IdType(static_cast<std::size_t>(number)));
 }
 
-/// Digits alone, and as they are written: no sign, space or leading zero.
+/// Digits only, without sign, space or leading zero.
 std::optional<std::uint64_t> parseNumber(const QString& text) {
   bool isNumber = false;
   const qulonglong number = text.toULongLong(&isNumber);
@@ -67,6 +67,14 @@ std::optional<Target> parseLink(const QString& link) {
   }
   return std::nullopt;
 }
+
+QString link(const Target& target, const QString& text) {
+  return QStringLiteral("<a href=\"%1\">%2</a>").arg(toLink(target).toHtmlEscaped(), text.toHtmlEscaped());
+}
+
+QString nodeLink(const graph::Graph& graph, graph::NodeId node) { return link(node, nodeName(graph, node)); }
+
+QString stepLink(std::uint64_t step) { return link(StepTarget{step}, countText(step)); }
 
 std::optional<Target> targetOf(const QModelIndex& row) {
   const QVariant target = row.data(kTargetRole);

@@ -1,7 +1,7 @@
 #pragma once
-/// Where a click leads: a node, a value, a module, a step of the search, or the question why a choice was not taken.
-/// Rows of tables answer it (`kTargetRole`), links of rich text carry it as `toLink`; all else passes the value. Ids
-/// are of the graph that is open.
+/// The destination of a click: a node, a value, a module, a step of the search, or a why-not question. Table rows
+/// return it (`kTargetRole`); links in rich text contain it as `toLink`; other code passes the value. Ids belong to the
+/// open graph.
 ///
 ///     html += link(Target(node), "linear_3");          // <a href="node:12">linear_3</a>
 ///     if (const auto target = parseLink(clicked)) selection.follow(*target);
@@ -20,7 +20,7 @@ struct StepTarget {
   bool operator==(const StepTarget&) const = default;
 };
 
-/// A strategy of a layer, or a placement of a value, that could have been chosen.
+/// A strategy of a layer, or a placement of a value, that the plan does not use.
 struct WhyNotTarget {
   std::variant<rules::Strategy, rules::Placement> choice;
   bool operator==(const WhyNotTarget&) const = default;
@@ -36,8 +36,13 @@ QString toLink(const Target& target);
 /// nullopt for anything that `toLink` does not write.
 std::optional<Target> parseLink(const QString& link);
 
-inline constexpr int kTargetRole = Qt::UserRole + 103;  ///< what a row stands for, as a Target
-/// nullopt: the row stands for nothing.
+/// A link inside the window's rich text: `<a href="node:12">text</a>` with the text escaped.
+QString link(const Target& target, const QString& text);
+QString nodeLink(const graph::Graph& graph, graph::NodeId node);
+QString stepLink(std::uint64_t step);
+
+inline constexpr int kTargetRole = Qt::UserRole + 103;  ///< the row's Target
+/// nullopt: the row has no target.
 std::optional<Target> targetOf(const QModelIndex& row);
 std::size_t qHash(const Target& target, std::size_t seed = 0);
 

@@ -60,12 +60,4 @@ bool scopeContains(std::string_view path, std::string_view part) {
   return false;
 }
 
-QString link(const Target& target, const QString& text) {
-  return QStringLiteral("<a href=\"%1\">%2</a>").arg(toLink(target).toHtmlEscaped(), text.toHtmlEscaped());
-}
-
-QString nodeLink(const graph::Graph& graph, graph::NodeId node) { return link(node, nodeName(graph, node)); }
-
-QString stepLink(std::uint64_t step) { return link(StepTarget{step}, countText(step)); }
-
 }  // namespace cleave::views

@@ -9,7 +9,7 @@
 namespace cleave::views {
 namespace {
 
-constexpr int kFaint = 48;  ///< alpha of the pattern of what is replicated
+constexpr int kFaint = 48;  ///< alpha of the pattern for replicated tensors
 
 QColor rgb(QRgb value) { return QColor(value); }
 
@@ -40,7 +40,7 @@ QString describe(Tint tint) {
     case Tint::Dim3: return QStringLiteral("split on dimension 3");
     case Tint::Dim4Plus: return QStringLiteral("split on dimension 4 or later");
     case Tint::Expert: return QStringLiteral("split by expert");
-    case Tint::Replicated: return QStringLiteral("replicated on every rank");
+    case Tint::Replicated: return QStringLiteral("replicated on all ranks");
     case Tint::Unassigned: return QStringLiteral("not assigned yet");
   }
   return {};
@@ -56,7 +56,7 @@ QString describe(const MaybePlacement& placement, int ranks) {
           ? QStringLiteral("split on dimensions %1 to %2 jointly").arg(placement->firstDim()).arg(placement->lastDim())
           : QStringLiteral("split on dimension %1").arg(placement->firstDim());
   if (placement->replicas() > 1)
-    text += QStringLiteral(", each part on %1 neighbouring ranks").arg(placement->replicas());
+    text += QStringLiteral(", each shard on %1 neighbouring ranks").arg(placement->replicas());
   if (!placement->blocks().empty()) text += QStringLiteral(", in %1 blocks").arg(placement->blocks().size());
   if (placement->padding() > 0) text += QStringLiteral(", padded by %1").arg(placement->padding());
   return text;
@@ -74,13 +74,13 @@ QString strategyText(rules::Strategy strategy, LayerSplit split) {
 
 QString describe(LayerSplit split) {
   switch (split) {
-    case LayerSplit::Column: return QStringLiteral("column: each rank computes a part of the output features");
-    case LayerSplit::ColumnGather: return QStringLiteral("column+gather: computed in parts and gathered at once");
-    case LayerSplit::Row: return QStringLiteral("row: each rank sums over a part of the input features");
-    case LayerSplit::Vocab: return QStringLiteral("vocab: each rank holds a part of the vocabulary");
-    case LayerSplit::Expert: return QStringLiteral("expert: each rank computes a part of the experts");
+    case LayerSplit::Column: return QStringLiteral("column: each rank computes a shard of the output features");
+    case LayerSplit::ColumnGather: return QStringLiteral("column+gather: each rank computes a shard, then all-gather");
+    case LayerSplit::Row: return QStringLiteral("row: each rank sums over a shard of the input features");
+    case LayerSplit::Vocab: return QStringLiteral("vocab: each rank has a shard of the vocabulary");
+    case LayerSplit::Expert: return QStringLiteral("expert: each rank computes some of the experts");
     case LayerSplit::Sequence:
-      return QStringLiteral("sequence: replicated weights, each rank computes a part of the sequence");
+      return QStringLiteral("sequence: replicated weights, each rank computes a shard of the sequence");
     case LayerSplit::Replicated: return QStringLiteral("replicated: every rank computes all of it");
     case LayerSplit::Open: return QStringLiteral("open: not decided yet");
   }
@@ -187,7 +187,7 @@ QColor Theme::textOn(const QColor& background) const {
 }
 
 QColor Theme::heat(double fraction) const {
-  // Steps of matplotlib's "magma" (Smith and van der Walt, 2015; CC0): from the ground away.
+  // Steps of matplotlib's "magma" (Smith and van der Walt, 2015; CC0), in order of distance from the ground colour.
   static const std::array steps{rgb(0xFCF0C8), rgb(0xFEC488), rgb(0xFB8761), rgb(0xD3436E),
                                 rgb(0x8C2981), rgb(0x4F127B), rgb(0x221150)};
   if (fraction <= 0) return ground;

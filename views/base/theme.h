@@ -1,9 +1,9 @@
 #pragma once
-/// Colours and patterns of the window, light and dark, in one place: the canvas and every panel take them from here.
+/// Colours and patterns of the window, light and dark. The canvas and all panels use them.
 ///
-/// Placements are coloured by the dimension they split (Okabe-Ito, told apart by colour-blind eyes), layers by the
-/// strategy they took (darker, so that white reads on them), and never by hue alone: placements have a chip text ("S1")
-/// and a fill pattern too, strategies a word ("row") and a pattern.
+/// A placement's colour shows the dimension it splits (Okabe-Ito, safe for colour-blind readers). A layer's colour
+/// shows its strategy and is darker, so that white text is readable. Hue is never the only sign: placements also have a
+/// chip text ("S1") and a fill pattern, strategies a word ("row") and a pattern.
 ///
 ///     const Theme theme = Theme::of(widget->palette());
 ///     painter.fillRect(r, theme.placementColor(placement));   // placement: std::optional<rules::Placement>
@@ -14,12 +14,12 @@
 #include <QString>
 #include <optional>
 
-#include "plan/work.h"
+#include "plan/text/work.h"
 #include "rules/placement.h"
 
 namespace cleave::views {
 
-/// The classes of placements that are told apart by colour. Values index tables: keep them dense.
+/// The classes of placements with a colour of their own. Values index tables: keep them dense.
 enum class Tint : std::uint8_t { Dim0, Dim1, Dim2, Dim3, Dim4Plus, Expert, Replicated, Unassigned };
 inline constexpr int kTintCount = 8;
 
@@ -27,28 +27,28 @@ using MaybePlacement = std::optional<rules::Placement>;  ///< nullopt: not assig
 using plan::kLayerSplits;
 using plan::LayerSplit;
 
-/// `ranks`: how many copies make a split whole everywhere; 0: not known.
+/// `ranks`: the number of copies at which a placement counts as replicated. 0: unknown.
 Tint tintOf(const MaybePlacement& placement, int ranks = 0);
-/// "S1", "S1-2", "R", "S2b3", "S1x2", "?" for none: the chip on a node.
+/// The chip on a node: "S1", "S1-2", "R", "S2b3", "S1x2", or "?" without a placement.
 QString chipText(const MaybePlacement& placement);
-/// "split on dimension 1", "replicated on every rank", "not assigned yet": the chip's tooltip and the legend.
+/// "split on dimension 1", "replicated on all ranks", "not assigned yet": for the chip's tooltip and the legend.
 QString describe(Tint tint);
 QString describe(const MaybePlacement& placement, int ranks = 0);
 QString strategyText(LayerSplit split);  ///< "column": the word on a layer's head and in the legend
-/// "column"; "column, copied" where every rank holds all of it for all that.
+/// "column", or "column, copied" if every rank has a full copy of the result.
 QString strategyText(rules::Strategy strategy, LayerSplit split);
-QString describe(LayerSplit split);  ///< "column-parallel: each rank computes a part of the output features"
+QString describe(LayerSplit split);  ///< "column: each rank computes a shard of the output features"
 
 struct Theme {
   bool dark = false;
-  QColor ground, groundRaised, groundSunken;  ///< drawing, panels and boxes on it, stripes
+  QColor ground, groundRaised, groundSunken;  ///< canvas; panels and boxes on it; stripes
   QColor text, textQuiet;                     ///< both at least 4.5:1 on every ground
   QColor border, borderStrong, edge;
   QColor accent, onAccent;  ///< selection
-  QColor inputs, outputs;   ///< what feeds and what uses the selection
+  QColor inputs, outputs;   ///< producers and readers of the selection
   QColor conflict, warning, good;
   QColor searchHit;
-  QColor changed;  ///< what a diff outlines
+  QColor changed;  ///< outline of boxes that changed in a diff
   QColor tints[kTintCount];
   QColor splits[kLayerSplits];
 
@@ -65,7 +65,8 @@ struct Theme {
   }
   /// Black-ish or white, whichever reads better on `background`.
   QColor textOn(const QColor& background) const;
-  /// Amounts by colour, 0 (nothing: the ground) to 1: ordered by lightness alone, so that it also reads in grey.
+  /// A colour for an amount from 0 (zero: the ground) to 1. The scale is ordered by lightness alone, so that it also
+  /// works in grey.
   QColor heat(double fraction) const;
   /// The pattern of a tint as a brush to lay over its colour; Qt::NoBrush for plain ones.
   QBrush pattern(Tint tint) const;
@@ -77,7 +78,7 @@ struct Theme {
 
 /// WCAG 2 contrast ratio, 1..21.
 double contrast(const QColor& a, const QColor& b);
-/// `over` laid on `under` with `opacity` 0..1, as an opaque colour.
+/// `over` drawn on `under` with `opacity` 0..1, as an opaque colour.
 QColor blend(const QColor& under, const QColor& over, double opacity);
 
 }  // namespace cleave::views

@@ -24,12 +24,12 @@ struct Worker::State {
   std::stop_source runningStop;
   bool isClosed = false, hasEnded = false;
   std::uint64_t generation = 0;
-  std::map<QString, std::uint64_t> newest;           ///< by tag: generation whose completion is still awaited
-  std::deque<std::function<void(Worker&)>> answers;  ///< on their way to the owner's thread
+  std::map<QString, std::uint64_t> newest;           ///< by tag: generation of the pending completion
+  std::deque<std::function<void(Worker&)>> answers;  ///< completions on their way to the owner's thread
   Worker* owner = nullptr;                           ///< null once closed
 
-  /// The owner cannot go while the mutex is held. The answer itself goes through `answers`: what Qt's event carries is
-  /// handed over by a lock that ThreadSanitizer does not see.
+  /// The owner cannot be destroyed while the mutex is locked. Completions go through `answers` because ThreadSanitizer
+  /// does not see the lock inside Qt's event queue.
   void send(std::function<void(Worker&)> answer) {
     const std::lock_guard lock(mutex);
     if (!owner) return;
@@ -40,7 +40,7 @@ struct Worker::State {
 
 Worker::Worker(QObject* parent) : QObject(parent), m_state(std::make_shared<State>()) {
   m_state->owner = this;
-  connect(this, &Worker::answered, this, &Worker::takeAnswer, Qt::QueuedConnection);
+  connect(this, &Worker::answered, this, &Worker::runNextAnswer, Qt::QueuedConnection);
   m_thread = std::thread([state = m_state] { loop(state); });
 }
 
@@ -85,7 +85,7 @@ bool Worker::isBusy(const QString& tag) const {
   return m_state->newest.contains(tag);
 }
 
-Worker::Courier Worker::courier() const {
+Worker::CompletionPoster Worker::completionPoster() const {
   return [state = m_state](Completion completion) {
     state->send([completion = std::move(completion)](Worker&) { completion(); });
   };
@@ -98,7 +98,7 @@ bool Worker::waitUntilIdle(Clock::time_point until) {
 }
 
 void Worker::close() {
-  std::deque<Request> dropped;  // what they hold is let go outside the lock
+  std::deque<Request> dropped;  // what they own is destroyed outside the lock
   std::deque<std::function<void(Worker&)>> unheard;
   const std::lock_guard lock(m_state->mutex);
   m_state->isClosed = true;
@@ -121,7 +121,7 @@ bool Worker::join(Clock::time_point until) {
   return false;
 }
 
-bool Worker::hasLeftBehind() { return hasLeftThread; }
+bool Worker::hasAbandonedThread() { return hasLeftThread; }
 
 void Worker::loop(const std::shared_ptr<State>& state) {
   for (;;) {
@@ -152,7 +152,9 @@ void Worker::execute(const std::shared_ptr<State>& state, Request& request) {
   std::string lastStage;
   const Progress progress(request.stop.get_token(), [&](const ProgressUpdate& update) {
     const auto now = Clock::now();
-    if (now - lastReport < kReportEvery && update.stage == lastStage) return;  // of a stage that is new always
+    if (now - lastReport < kReportEvery && update.stage == lastStage)
+      return;  // the first report of a new stage is
+               // always sent
     lastReport = now;
     lastStage = update.stage;
     state->send([tag, stage = toQ(update.stage), done = update.done, total = update.total](Worker& worker) {
@@ -164,7 +166,7 @@ void Worker::execute(const std::shared_ptr<State>& state, Request& request) {
   });
 }
 
-void Worker::takeAnswer() {
+void Worker::runNextAnswer() {
   std::function<void(Worker&)> answer;
   {
     const std::lock_guard lock(m_state->mutex);

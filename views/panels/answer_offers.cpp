@@ -1,5 +1,6 @@
 #include "views/panels/answer_offers.h"
 
+#include "pipeline/source/open.h"
 #include "views/base/text.h"
 #include "views/panels/figures.h"
 
@@ -7,11 +8,11 @@ namespace cleave::views {
 
 namespace {
 Offer changeOffer(Plans& plans, const QString& html, const solve::Change& change) {
-  return {html, changeText(change), QObject::tr("%1 and solve again").arg(changeText(change)),
+  return {html, changeText(change), QStringLiteral("%1 and solve again").arg(changeText(change)),
           [&plans, change] { plans.applyChange(change); }};
 }
 
-/// What a button can do about a constraint; an offer without a button where nothing that was tried brings a plan.
+/// A constraint with its button. Without a button if no change that was tried leads to a plan.
 Offer constraintOffer(Plans& plans, const graph::Graph& graph, const solve::Constraint& constraint) {
   QString html = proseHtml(constraint.text, graph);
   if (constraint.node.isValid() && constraint.node.index() < graph.nodes.size() && !html.contains(QLatin1String("<a ")))
@@ -38,16 +39,16 @@ std::vector<Offer> coreOffers(Plans& plans, const graph::Graph& graph, const sol
 
 QString figuresTable(const solve::Figures& before, const solve::Figures& after, const TextColors& colors) {
   const auto figure = [&](const solve::Figures& figures, const QString& text) {
-    return figures.hasPlan ? text.toHtmlEscaped() : quiet(QObject::tr("no plan"), colors);
+    return figures.hasPlan ? text.toHtmlEscaped() : quiet(QStringLiteral("no plan"), colors);
   };
   const auto split = [&](const solve::Figures& f) {
-    return figure(f, QObject::tr("%1 of %2").arg(f.splitLayers).arg(f.layers));
+    return figure(f, QStringLiteral("%1 of %2").arg(f.splitLayers).arg(f.layers));
   };
   const auto bytes = [&](const solve::Figures& f) { return figure(f, bytesText(f.rankBytes)); };
   const auto time = [&](const solve::Figures& f) { return figure(f, timeText(f.femtoseconds)); };
-  return table({figureRow(QObject::tr("layers split"), split(before), split(after)),
-                figureRow(QObject::tr("bytes per rank"), bytes(before), bytes(after)),
-                figureRow(QObject::tr("time per step"), time(before), time(after))});
+  return table({figureRow(QStringLiteral("layers split"), split(before), split(after)),
+                figureRow(QStringLiteral("bytes per rank"), bytes(before), bytes(after)),
+                figureRow(QStringLiteral("time per step"), time(before), time(after))});
 }
 
 std::vector<Offer> remedyOffers(Plans& plans, const graph::Graph& graph, const std::vector<solve::Remedy>& remedies,
@@ -64,19 +65,19 @@ std::vector<Offer> remedyOffers(Plans& plans, const graph::Graph& graph, const s
 std::vector<Offer> fitOffers(Plans& plans, const plan::ModelInfo& info, const pipeline::Fits& fits,
                              const TextColors& colors) {
   std::vector<Offer> offers;
-  if (!fits.found.empty()) offers.push_back({heading(QObject::tr("What fits, each tried alone"), colors), {}, {}, {}});
+  if (!fits.found.empty())
+    offers.push_back({heading(QStringLiteral("Changes that fit the budget, each tried alone"), colors), {}, {}, {}});
   for (const pipeline::Fit& fit : fits.found) {
     const QString change = toQ(fit.change);
     const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(info);
-    QString tip = QObject::tr("As on the command line: %1").arg(toQ(fit.flags));
+    QString tip = QStringLiteral("Command line: %1").arg(toQ(fit.flags));
     if (isOtherGraph)
-      tip += QObject::tr(
-          "\nThe model is captured again: what can be undone, and the plans A and B, go with the graph they are of.");
-    offers.push_back(
-        {QObject::tr("With <b>%1</b>: %2 per rank, %3 per step")
-             .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
-         isOtherGraph ? QObject::tr("Capture again with %1").arg(change) : QObject::tr("Solve with %1").arg(change),
-         tip, [&plans, fit] { plans.applyFit(fit); }});
+      tip += QStringLiteral("\nCaptures the model again. This discards plans A and B and the undo history.");
+    offers.push_back({QStringLiteral("With <b>%1</b>: %2 per rank, %3 per step")
+                          .arg(change.toHtmlEscaped(), bytesText(fit.rankBytes), timeText(fit.femtoseconds)),
+                      isOtherGraph ? QStringLiteral("Capture again with %1").arg(change)
+                                   : QStringLiteral("Solve with %1").arg(change),
+                      tip, [&plans, fit] { plans.applyFit(fit); }});
   }
   QStringList rest = toQ(pipeline::restText(fits)).trimmed().split(QLatin1Char('\n'), Qt::SkipEmptyParts);
   for (QString& line : rest) line = line.toHtmlEscaped();
@@ -85,7 +86,7 @@ std::vector<Offer> fitOffers(Plans& plans, const plan::ModelInfo& info, const pi
 }
 
 AnswerText answerText(Plans& plans, const graph::Graph& graph, const WhyNotReply& reply, const TextColors& colors) {
-  if (reply.isPending()) return {quiet(QObject::tr("Trying it …"), colors), {}};
+  if (reply.isPending()) return {quiet(QStringLiteral("Solving with this choice …"), colors), {}};
   if (!reply.answer) return {reply.failure.toHtmlEscaped(), {}};
   const solve::WhyNot& answer = *reply.answer;
   AnswerText text;
@@ -95,10 +96,10 @@ AnswerText answerText(Plans& plans, const graph::Graph& graph, const WhyNotReply
   if (answer.extraFs || answer.extraBytes)
     text.html += QStringLiteral("<p><b>%1</b> %2</p>")
                      .arg(costChange(answer.extraFs.value_or(0), answer.extraBytes.value_or(0)),
-                          quiet(QObject::tr("against the plan shown"), colors));
+                          quiet(QStringLiteral("compared with the plan shown"), colors));
   if (!answer.core.constraints.empty())
-    text.html += heading(answer.core.isIrreducible ? QObject::tr("These cannot hold together; each one is needed")
-                                                   : QObject::tr("These cannot hold together"),
+    text.html += heading(answer.core.isIrreducible ? QStringLiteral("These constraints conflict; each one is needed")
+                                                   : QStringLiteral("These constraints conflict"),
                          colors);
   text.offers = coreOffers(plans, graph, answer.core);
   if (answer.pin) {

@@ -1,6 +1,7 @@
 #include "views/panels/breakpoints_model.h"
 
-#include "graph/operators.h"
+#include "graph/op_names.h"
+#include "views/base/target.h"
 #include "views/base/text.h"
 #include "views/widgets/chip_delegate.h"
 
@@ -22,7 +23,7 @@ QString describe(const solve::Breakpoint& b, const graph::Graph* graph) {
       case solve::EventType::Visit: text = QStringLiteral("an arrival"); break;
       case solve::EventType::Exhausted: text = QStringLiteral("the end of all candidates"); break;
       case solve::EventType::Stopped: text = QStringLiteral("the stop"); break;
-      case solve::EventType::Ended: text = QStringLiteral("the end at a limit"); break;
+      case solve::EventType::Ended: text = QStringLiteral("the end at the search limit"); break;
     }
   } else {
     text = QStringLiteral("any event");
@@ -40,7 +41,8 @@ namespace {
 constexpr std::string_view kForms =
     "conflict, backtrack, backtrack>8, solution, op:mm, in:model.layers.3, placement:S(1), x5 or a value's name";
 
-/// A breakpoint as it is read word by word. What no event can meet is refused: it would be waited for in vain.
+/// Parses a breakpoint word by word. A breakpoint that no event can meet is rejected, because it would never stop the
+/// search.
 class BreakpointReader {
  public:
   explicit BreakpointReader(const graph::Graph& graph) : m_graph(graph) {}
@@ -65,7 +67,7 @@ class BreakpointReader {
  private:
   Result<void> waitFor(solve::EventType type, const QString& word) {
     if (m_found.type && *m_found.type != type)
-      return fail(ErrorCode::BadUsage, "\"{}\" waits for another event than the word before it: make two breakpoints.",
+      return fail(ErrorCode::BadUsage, "\"{}\" is a second kind of event in one breakpoint. Make two breakpoints.",
                   toStd(word));
     m_found.type = type;
     return {};
@@ -76,7 +78,8 @@ class BreakpointReader {
       bool isNumber = false;
       m_found.minUndone = rest.mid(1).toUInt(&isNumber);
       if (!rest.startsWith(QLatin1Char('>')) || !isNumber)
-        return fail(ErrorCode::BadUsage, "\"{}\" should read like backtrack>8.", toStd(word));
+        return fail(ErrorCode::BadUsage, "\"{}\" is not a valid backtrack size. Write it like backtrack>8.",
+                    toStd(word));
       ++m_found.minUndone;
     }
     return waitFor(solve::EventType::Backtrack, word);
@@ -92,7 +95,8 @@ class BreakpointReader {
     return {};
   }
 
-  /// As the search box reads it: parts of a path. Of several modules the outermost, if it is one.
+  /// Reads parts of a path, as the search box does. If several modules match, the result is the outermost one, if it is
+  /// unique.
   Result<void> readModule(const std::string& part) {
     std::vector<std::string> outermost;
     for (const graph::Scope& scope : m_graph.scopes) {
@@ -101,7 +105,7 @@ class BreakpointReader {
     }
     if (outermost.empty()) return fail(ErrorCode::BadUsage, "This graph has no module \"{}\".", part);
     if (outermost.size() > 1 && std::find(outermost.begin(), outermost.end(), part) == outermost.end())
-      return fail(ErrorCode::BadUsage, "\"{}\" is in {} modules: write the path of one, such as in:{}.", part,
+      return fail(ErrorCode::BadUsage, "\"{}\" matches {} modules. Write the path of one, such as in:{}.", part,
                   outermost.size(), outermost.front());
     m_found.scopePrefix = outermost.size() == 1 ? outermost.front() : part;
     return {};
@@ -110,16 +114,18 @@ class BreakpointReader {
   Result<void> readPlacement(const QString& word) {
     m_found.placement = rules::Placement::parse(toStd(word.mid(10)));
     if (!m_found.placement)
-      return fail(ErrorCode::BadUsage, "\"{}\" is not a placement: write R, S(1), ...", toStd(word.mid(10)));
+      return fail(ErrorCode::BadUsage, "\"{}\" is not a placement. Write R, S(1), ...", toStd(word.mid(10)));
     return waitFor(solve::EventType::Try, word);
   }
 
   Result<void> readValue(const QString& word) {
     const ValueId value = m_graph.findValue(toStd(word));
     if (!value.isValid())
-      return fail(ErrorCode::BadUsage, "\"{}\" is neither a value of this graph nor one of {}.", toStd(word), kForms);
+      return fail(ErrorCode::BadUsage, "\"{}\" is not a value of this graph. Write a value's name, or one of {}.",
+                  toStd(word), kForms);
     if (m_found.node.isValid())
-      return fail(ErrorCode::BadUsage, "\"{}\" is a second value: make two breakpoints.", toStd(word));
+      return fail(ErrorCode::BadUsage, "\"{}\" is a second value in one breakpoint. Make two breakpoints.",
+                  toStd(word));
     m_found.node = m_graph.value(value).producer;
     return {};
   }
@@ -132,7 +138,7 @@ class BreakpointReader {
 
 Result<solve::Breakpoint> parseBreakpoint(const QString& text, const graph::Graph& graph) {
   const QStringList words = text.split(QLatin1Char(' '), Qt::SkipEmptyParts);
-  if (words.isEmpty()) return fail(ErrorCode::BadUsage, "A breakpoint needs something to wait for: {}.", kForms);
+  if (words.isEmpty()) return fail(ErrorCode::BadUsage, "The breakpoint is empty. Write {}.", kForms);
   BreakpointReader reader(graph);
   for (const QString& word : words) CLEAVE_TRY_VOID(reader.read(word));
   return reader.found();
@@ -172,7 +178,7 @@ Qt::ItemFlags BreakpointsModel::flags(const QModelIndex& index) const {
 }
 
 QVariant BreakpointsModel::headerData(int section, Qt::Orientation orientation, int role) const {
-  if (orientation == Qt::Horizontal && role == Qt::DisplayRole && section == 0) return tr("Stop at");
+  if (orientation == Qt::Horizontal && role == Qt::DisplayRole && section == 0) return QStringLiteral("Stop at");
   return {};
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// The breakpoints of the debugger: a check box, what it waits for, in words.
+/// The breakpoints of the debugger: a check box and the condition in words.
 #include <QAbstractTableModel>
 
 #include "views/session/debugger.h"
@@ -9,8 +9,8 @@ namespace cleave::views {
 
 /// "conflict in model.layers.3", "linear_4", "a try that gives S(2)".
 QString describe(const solve::Breakpoint& breakpoint, const graph::Graph* graph);
-/// Reads what the "add" box accepts: `conflict`, `backtrack>8`, `op:mm`, `in:layers.3`, `placement:S(1)`, a value's
-/// name, several of them together, and `x5` for the hit count. BadUsage says what is accepted.
+/// Reads the text of the "add" box: `conflict`, `backtrack>8`, `op:mm`, `in:layers.3`, `placement:S(1)`, a value's
+/// name, several of them together, and `x5` for the hit count. A BadUsage error lists the accepted forms.
 Result<solve::Breakpoint> parseBreakpoint(const QString& text, const graph::Graph& graph);
 
 class BreakpointsModel : public QAbstractTableModel {

@@ -15,14 +15,15 @@ namespace cleave::views {
 BreakpointsPanel::BreakpointsPanel(const OpenedModel& opened, Debugger& debugger, Selection& selection,
                                    Notices& notices, QWidget* parent)
     : QWidget(parent), m_opened(opened), m_debugger(debugger), m_notices(notices), m_input(new QLineEdit) {
-  auto* table = new TablePanel(new BreakpointsModel(opened, debugger, this), tr("Filter breakpoints"),
-                               tr("No breakpoints yet. Select a node and press F9, or write what to wait for below."));
+  auto* table =
+      new TablePanel(new BreakpointsModel(opened, debugger, this), QStringLiteral("Filter breakpoints"),
+                     QStringLiteral("No breakpoints yet. Select a node and press F9, or type a condition below."));
   table->table()->horizontalHeader()->hide();
   m_input->setPlaceholderText(
-      tr("conflict in:model.layers.0   ·   backtrack>8   ·   op:mm placement:S(1)   ·   linear_4"));
-  m_input->setAccessibleName(tr("New breakpoint"));
-  auto* add = new QPushButton(tr("Add"));
-  auto* remove = new QPushButton(tr("Remove"));
+      QStringLiteral("conflict in:model.layers.0   ·   backtrack>8   ·   op:mm placement:S(1)   ·   linear_4"));
+  m_input->setAccessibleName(QStringLiteral("New breakpoint"));
+  auto* add = new QPushButton(QStringLiteral("Add"));
+  auto* remove = new QPushButton(QStringLiteral("Remove"));
   auto* bar = new QHBoxLayout;
   bar->setContentsMargins(4, 4, 4, 4);
   bar->addWidget(m_input, 1);
@@ -46,7 +47,7 @@ void BreakpointsPanel::add() {
   const auto breakpoint = parseBreakpoint(m_input->text(), *m_opened.graph());
   if (!breakpoint) return void(m_notices.say(toQ(breakpoint.error().message), Severity::Failure));
   m_debugger.addBreakpoint(*breakpoint);
-  m_notices.say({}, Severity::Info);  // what was wrong before is wrong no more
+  m_notices.say({}, Severity::Info);  // clears the previous error
   m_input->clear();
 }
 

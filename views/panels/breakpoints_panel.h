@@ -1,5 +1,5 @@
 #pragma once
-/// The breakpoints as a table, and a line to write another one in words.
+/// The breakpoints as a table, with a line to type another one.
 #include <QWidget>
 
 #include "views/session/selection.h"

@@ -75,7 +75,8 @@ QVariant ChangeMarks::data(const QModelIndex& index, int role) const {
   if (!target || !m_targets.contains(*target)) return QIdentityProxyModel::data(index, role);
   if (role == Qt::DecorationRole) return m_icon;
   const QString before = QIdentityProxyModel::data(index, role).toString();
-  return before.isEmpty() ? tr("Changed from A to B") : before + QLatin1Char('\n') + tr("Changed from A to B");
+  return before.isEmpty() ? QStringLiteral("Changed from A to B")
+                          : before + QLatin1Char('\n') + QStringLiteral("Changed from A to B");
 }
 
 }  // namespace cleave::views

@@ -1,6 +1,6 @@
 #pragma once
-/// Marks rows that differ between the branches A and B: a delta before the name, and a word in its tool tip. Lies
-/// between a table or tree model and its filter, so that none of the models has to know of branches.
+/// Marks rows that differ between the branches A and B with a delta before the name and a word in the tooltip. It sits
+/// between a table or tree model and its filter, so that the models do not depend on branches.
 #include <QIcon>
 #include <QIdentityProxyModel>
 #include <QSet>
@@ -19,14 +19,14 @@ class ChangeMarks : public QIdentityProxyModel {
 
  private:
   void refresh();
-  void announce(const QModelIndex& parent);  ///< rows of any depth may carry other marks
+  void announce(const QModelIndex& parent);  ///< rows at any depth may have new marks
   const OpenedModel& m_opened;
   const Plans& m_plans;
   QSet<Target> m_targets;
   QIcon m_icon;
 };
 
-/// Nodes of the values and layers that a diff names, ascending, each once.
+/// Nodes of the values and layers in a diff, ascending, without duplicates.
 std::vector<NodeId> changedNodes(const plan::PlanDiff& diff, const graph::Graph& graph);
 
 }  // namespace cleave::views

@@ -16,7 +16,7 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kOffersShare = 60;  ///< percent of the card that remedies may take; the rest scrolls
+constexpr int kOffersShare = 60;  ///< percent of the card for remedies; the rest scrolls
 }
 
 ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& debugger, Selection& selection,
@@ -28,15 +28,15 @@ ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& de
       m_answers(answers),
       m_text(new LinkText),
       m_offers(new OfferList) {
-  m_text->setEmptyText(tr(
-      "When the search meets a dead end, this card says which values cause it, what was tried, and what helps. Solve "
+  m_text->setEmptyText(QStringLiteral(
+      "At a dead end of the search, this card shows the values that cause it, what was tried, and what helps. Solve "
       "a model, then press F8."));
-  m_text->setAccessibleName(tr("Conflict"));
-  auto* copyButton = new QPushButton(tr("Copy"));
-  auto* previous = new QPushButton(tr("Previous"));
-  auto* next = new QPushButton(tr("Next conflict"));
-  previous->setToolTip(tr("Previous conflict (Shift+F8)"));
-  next->setToolTip(tr("Next conflict (F8)"));
+  m_text->setAccessibleName(QStringLiteral("Conflict"));
+  auto* copyButton = new QPushButton(QStringLiteral("Copy"));
+  auto* previous = new QPushButton(QStringLiteral("Previous"));
+  auto* next = new QPushButton(QStringLiteral("Next conflict"));
+  previous->setToolTip(QStringLiteral("Previous conflict (Shift+F8)"));
+  next->setToolTip(QStringLiteral("Next conflict (F8)"));
   auto* buttons = new FlowLayout;
   buttons->addWidget(previous);
   buttons->addWidget(next);
@@ -67,7 +67,7 @@ void ConflictCard::refresh() {
   refreshOffers();
 }
 
-/// The remedies for what the card shows: this conflict, no solution, or layers that stayed whole.
+/// The remedies for the card's subject: this conflict, no solution, or layers that stayed replicated.
 void ConflictCard::refreshOffers() {
   const TextColors colors = TextColors::of(palette());
   const auto& state = m_debugger.state();
@@ -80,17 +80,18 @@ void ConflictCard::refreshOffers() {
   const auto& remedies = m_answers.remedies();
   const solve::Core& core = solved->result.core;
   if (!hasSolution && !core.constraints.empty()) {
-    head = heading(
-        core.isIrreducible ? tr("These cannot hold together; each one is needed") : tr("These cannot hold together"),
-        colors);
+    head = heading(core.isIrreducible ? QStringLiteral("These constraints conflict; each one is needed")
+                                      : QStringLiteral("These constraints conflict"),
+                   colors);
     offers = coreOffers(m_plans, *m_opened.graph(), core);
   }
   if (remedies && remedies->fits)
     for (Offer& offer : fitOffers(m_plans, m_opened.model()->info, *remedies->fits, colors))
       offers.push_back(std::move(offer));
-  const QString title = hasConflict   ? tr("What helps here, best first, other ranks last")
-                        : hasSolution ? tr("What would split more, best first, other ranks last")
-                                      : tr("What gives a plan, best first, other ranks last");
+  const QString title =
+      hasConflict   ? QStringLiteral("Changes that resolve this conflict (best first, other rank counts last)")
+      : hasSolution ? QStringLiteral("Changes that split more layers (best first, other rank counts last)")
+                    : QStringLiteral("Changes that lead to a plan (best first, other rank counts last)");
   if (remedies && !remedies->failure.isEmpty()) {
     offers.push_back({quiet(remedies->failure.toHtmlEscaped(), colors), {}, {}, {}});
   } else if (remedies && !remedies->offers.empty()) {
@@ -98,9 +99,9 @@ void ConflictCard::refreshOffers() {
     for (Offer& offer : remedyOffers(m_plans, *m_opened.graph(), remedies->offers, colors))
       offers.push_back(std::move(offer));
   } else if (remedies && !remedies->fits && (hasConflict || !hasSolution)) {
-    offers.push_back({quiet(tr("No single change that was tried helps."), colors), {}, {}, {}});
+    offers.push_back({quiet(QStringLiteral("None of the single changes tried helps."), colors), {}, {}, {}});
   } else if (m_answers.isPending(AnswerKind::Remedies)) {
-    offers.push_back({quiet(tr("Trying changes that could help …"), colors), {}, {}, {}});
+    offers.push_back({quiet(QStringLiteral("Trying changes that could help …"), colors), {}, {}, {}});
   }
   m_offers->setOffers(head, std::move(offers));
 }

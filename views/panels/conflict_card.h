@@ -1,6 +1,6 @@
 #pragma once
-/// The conflict of the present step, or why there is no solution; below it what helps, each change tried, with its
-/// figures before and after.
+/// The conflict at the current step, or the reason why there is no solution. Below it are the changes that help, each
+/// tried, with figures before and after.
 #include <QWidget>
 
 #include "views/session/answers.h"

@@ -1,5 +1,6 @@
 #include "views/panels/conflict_text.h"
 
+#include "views/base/target.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -19,33 +20,34 @@ QString conflictText(const Plans& plans, const Debugger& debugger, const TextCol
                       ? prose(cause.reason).toHtmlEscaped()
                       : QStringLiteral("%1: %2").arg(nodeLink(graph, cause.node), prose(cause.reason).toHtmlEscaped()));
       if (!lines.isEmpty())
-        html += heading(QObject::tr("Dead ends of the search, most often first; F8 goes to them"), colors) +
+        html += heading(QStringLiteral("Dead ends of the search, most frequent first (F8 goes to the next)"), colors) +
                 lineList(lines);
       return html;
     }
     const bool isWeighed = debugger.trace()->engine() == solve::Engine::Optimal;
     if (stats.conflicts == 0 && isWeighed)
-      return QObject::tr(
-          "<p>This search met no conflict: it weighs entire plans by time and memory instead of trying one "
-          "candidate after the other.</p>");
+      return QStringLiteral(
+          "<p>This search met no conflict: it compares whole plans by time and memory instead of trying one "
+          "candidate after another.</p>");
     return stats.conflicts == 0
-               ? QObject::tr(
-                     "<p>This search met no conflict: every layer took the first candidate that its sizes and the "
-                     "pins allow, and none was taken back.</p>")
-               : QObject::tr(
-                     "<p>No conflict at this step. The search met %1 of them: F8 goes to the next, Shift+F8 to the one "
-                     "before.</p>")
+               ? QStringLiteral(
+                     "<p>This search met no conflict: every layer kept the first candidate that its sizes and the "
+                     "pins allow.</p>")
+               : QStringLiteral(
+                     "<p>No conflict at this step. The search met %1 conflicts: F8 goes to the next one, Shift+F8 to "
+                     "the previous one.</p>")
                      .arg(countText(stats.conflicts));
   }
   const solve::ConflictCard& card = *state->conflict;
   const graph::Node& node = graph.node(card.node);
-  const QString where = card.conflict.isOfWholePlan()
-                            ? QObject::tr("of the entire plan, at step %1").arg(stepLink(card.step))
-                            : QObject::tr("in %1, at step %2").arg(scopeLink(graph, node.scope), stepLink(card.step));
+  const QString where =
+      card.conflict.isOfWholePlan()
+          ? QStringLiteral("for the whole plan, at step %1").arg(stepLink(card.step))
+          : QStringLiteral("in %1, at step %2").arg(scopeLink(graph, node.scope), stepLink(card.step));
   QString html;
   if (const auto& solved = plans.solved();
       solved && solved->result.outcome == solve::Outcome::NoSolution && !solved->result.core.constraints.empty())
-    html = quiet(QObject::tr("%1. The reason is below; this is one of the dead ends on the way.")
+    html = quiet(QStringLiteral("%1. This is one dead end of the search; the reason is below.")
                      .arg(toQ(solve::noSolutionText(solved->result))),
                  colors);
   html += QStringLiteral("<p><b style=\"color:%1\">✕</b> %2</p><p>%3</p>")
@@ -57,8 +59,8 @@ QString conflictText(const Plans& plans, const Debugger& debugger, const TextCol
   };
   std::vector<solve::Sentence> causes;
   for (const solve::CulpritLine& culprit : card.culprits) causes.push_back(culprit.sentence);
-  section(QObject::tr("Because of"), causes);
-  section(QObject::tr("Ruled out here"), card.tried);
+  section(QStringLiteral("Causes"), causes);
+  section(QStringLiteral("Rejected here"), card.tried);
   if (!card.goesBack.empty()) html += QStringLiteral("<p>%1</p>").arg(sentenceHtml(card.goesBack, graph));
   return html;
 }

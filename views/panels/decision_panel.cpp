@@ -18,7 +18,7 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kOffersShare = 45;  ///< percent of the panel that an answer may take; the rest scrolls
+constexpr int kOffersShare = 45;  ///< percent of the panel for an answer; the rest scrolls
 }
 
 DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plans& plans, Debugger& debugger,
@@ -36,32 +36,32 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
       m_answer(new QWidget),
       m_question(new QLabel),
       m_offers(new OfferList),
-      m_pin(new QPushButton(tr("Pin"))),
-      m_forbid(new QPushButton(tr("Forbid"))),
-      m_breakpoint(new QPushButton(tr("Breakpoint"))),
-      m_next(new QPushButton(tr("Next change"))),
-      m_whyNot(new QPushButton(tr("Why not"))) {
+      m_pin(new QPushButton(QStringLiteral("Pin"))),
+      m_forbid(new QPushButton(QStringLiteral("Forbid"))),
+      m_breakpoint(new QPushButton(QStringLiteral("Breakpoint"))),
+      m_next(new QPushButton(QStringLiteral("Next change"))),
+      m_whyNot(new QPushButton(QStringLiteral("Why not"))) {
   QFont font = m_title->font();
   font.setWeight(QFont::DemiBold);
   m_title->setFont(font);
   m_title->setContentsMargins(8, 6, 8, 2);
   m_title->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  m_text->setEmptyText(tr(
-      "Click an operator or a module in the graph: this shows what it became, what else was possible, and why not."));
-  m_text->setAccessibleName(tr("Decision"));
-  m_pin->setToolTip(tr("Demand a strategy for this layer and solve again"));
-  m_forbid->setToolTip(tr("Forbid a strategy for this layer and solve again"));
-  m_whyNot->setToolTip(tr("Ask why this is not placed otherwise, and what it would cost"));
+  m_text->setEmptyText(QStringLiteral(
+      "Click an operator or a module in the graph to see its choice, the alternatives, and why they were rejected."));
+  m_text->setAccessibleName(QStringLiteral("Decision"));
+  m_pin->setToolTip(QStringLiteral("Pin a strategy for this layer and solve again"));
+  m_forbid->setToolTip(QStringLiteral("Forbid a strategy for this layer and solve again"));
+  m_whyNot->setToolTip(QStringLiteral("Ask why another placement was not chosen, and what it would cost"));
   for (QPushButton* button : {m_pin, m_forbid, m_whyNot}) button->setMenu(new QMenu(button));
   m_breakpoint->setCheckable(true);
-  m_breakpoint->setToolTip(tr("Stop whenever the search changes this node (F9)"));
-  m_next->setToolTip(tr("Go to the next step that changes this node (Ctrl+F10)"));
+  m_breakpoint->setToolTip(QStringLiteral("Stop whenever the search changes this node (F9)"));
+  m_next->setToolTip(QStringLiteral("Go to the next step that changes this node (Ctrl+F10)"));
 
   auto* close = new QToolButton;
   close->setText(QStringLiteral("✕"));
   close->setAutoRaise(true);
-  close->setToolTip(tr("Close the answer"));
+  close->setToolTip(QStringLiteral("Close the answer"));
   close->setAccessibleName(close->toolTip());
   m_question->setFont(font);
   m_question->setWordWrap(true);
@@ -159,7 +159,7 @@ void DecisionPanel::fillQuestions(const std::vector<WhyNotTarget>& questions) {
     const bool isStrategy = std::holds_alternative<rules::Strategy>(question.choice);
     if (hasStrategies && !isStrategy) m_whyNot->menu()->addSeparator();
     hasStrategies = isStrategy;
-    connect(m_whyNot->menu()->addAction(tr("%1?").arg(question.text())), &QAction::triggered, this,
+    connect(m_whyNot->menu()->addAction(QStringLiteral("%1?").arg(question.text())), &QAction::triggered, this,
             [this, question] { ask(question); });
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-/// What the focused node or module became, and why: rich text that follows the search, whose links move the focus, and
-/// under it the answer to a question, with buttons for what can be done.
+/// The choice of the focused node or module, and its reasons. Rich text follows the search, and its links move the
+/// focus. The answer to a question is below it, with buttons for changes.
 #include <QWidget>
 
 #include "views/panels/decision_text.h"
@@ -47,9 +47,9 @@ class DecisionPanel : public QWidget {
   QPushButton* m_breakpoint;
   QPushButton* m_next;
   QPushButton* m_whyNot;
-  RefreshTimer* m_refresh;  ///< several signals, one refresh
+  RefreshTimer* m_refresh;  ///< merges several signals into one refresh
   Focus m_shownFocus;
-  std::shared_ptr<const WhyNotReply> m_closedReply;  ///< put away by the user
+  std::shared_ptr<const WhyNotReply> m_closedReply;  ///< answer that the user closed
 };
 
 }  // namespace cleave::views

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "plan/gradient_text.h"
+#include "plan/text/gradient_text.h"
 #include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
 #include "views/base/text.h"
@@ -27,9 +27,9 @@ QString collectiveText(const rules::LayerStrategy& option) {
   const auto name = [](rules::CollectiveKind kind) {
     return toQ(rules::toText(kind)).replace(QLatin1Char('_'), QLatin1Char('-'));
   };
-  if (option.before) parts << QObject::tr("%1 before").arg(name(*option.before));
-  if (option.after) parts << QObject::tr("%1 after").arg(name(*option.after));
-  return parts.isEmpty() ? QObject::tr("no collective") : parts.join(QStringLiteral(", "));
+  if (option.before) parts << QStringLiteral("%1 before").arg(name(*option.before));
+  if (option.after) parts << QStringLiteral("%1 after").arg(name(*option.after));
+  return parts.isEmpty() ? QStringLiteral("no collective") : parts.join(QStringLiteral(", "));
 }
 
 bool hasPin(const DecisionSources& from, const QString& spec) {
@@ -37,32 +37,33 @@ bool hasPin(const DecisionSources& from, const QString& spec) {
                      [&](const solve::Pin& pin) { return toQ(pin.text) == spec; });
 }
 
-QString fateText(const solve::CandidateFate& candidate, const TextColors& colors) {
-  const QString name = toQ(solve::toText(candidate.fate));
-  switch (candidate.fate) {
-    case solve::Fate::Chosen: return QStringLiteral("<b style=\"color:%1\">✓ %2</b>").arg(colors.good, name);
-    case solve::Fate::Failed: {
+QString stateText(const solve::CandidateEntry& candidate, const TextColors& colors) {
+  const QString name = toQ(solve::toText(candidate.state));
+  switch (candidate.state) {
+    case solve::CandidateState::Chosen: return QStringLiteral("<b style=\"color:%1\">✓ %2</b>").arg(colors.good, name);
+    case solve::CandidateState::Failed: {
       const QString text = QStringLiteral("<span style=\"color:%1\">✕ %2</span>").arg(colors.conflict, name);
-      return candidate.failedAt ? QObject::tr("%1 at step %2").arg(text, stepLink(*candidate.failedAt)) : text;
+      return candidate.failedAt ? QStringLiteral("%1 at step %2").arg(text, stepLink(*candidate.failedAt)) : text;
     }
-    case solve::Fate::Refused: return QStringLiteral("<span style=\"color:%1\">%2</span>").arg(colors.conflict, name);
+    case solve::CandidateState::Refused:
+      return QStringLiteral("<span style=\"color:%1\">%2</span>").arg(colors.conflict, name);
     default: return quiet(name, colors);
   }
 }
 
-/// `asks`: with a "why not?" link, where nothing else on the panel has one.
-QString candidateRow(const solve::CandidateFate& candidate, int ranks, bool asks, const TextColors& colors) {
-  const rules::TakenStrategy split = candidate.choice ? candidate.choice->strategy : rules::TakenStrategy();
+/// `asks`: with a "why not?" link, if the panel has no other link for it.
+QString candidateRow(const solve::CandidateEntry& candidate, int ranks, bool asks, const TextColors& colors) {
+  const rules::ChosenStrategy split = candidate.choice ? candidate.choice->strategy : rules::ChosenStrategy();
   const QString collective = split ? collectiveText(*split) : QString();
   QString why = prose(candidate.why).toHtmlEscaped();
   if (!candidate.conflict.empty())
     why += (why.isEmpty() ? QString() : QStringLiteral("<br>")) + prose(candidate.conflict).toHtmlEscaped();
-  // A copy goes by its placement: its strategy's name means what is split.
+  // A copy shows its placement, because its strategy's name describes the part that is split.
   const bool isCopied = split && solve::effectiveStrategy(*split, ranks) != split->strategy;
   const std::string demand = isCopied ? candidate.choice->results.front().text() : candidate.name;
-  const QString ask = asks && candidate.fate != solve::Fate::Chosen ? whyNotLink(demand) : QString();
-  // Two columns: what is beside the name wraps between words, however narrow the panel is.
-  QStringList facts{fateText(candidate, colors), quiet(collective, colors), ask};
+  const QString ask = asks && candidate.state != solve::CandidateState::Chosen ? whyNotLink(demand) : QString();
+  // Two columns: the text next to the name wraps between words, at any width of the panel.
+  QStringList facts{stateText(candidate, colors), quiet(collective, colors), ask};
   facts.removeAll(QString());
   QString rows = row(
       {nameCell(QStringLiteral("<b>%1</b>").arg(escaped(candidate.name))), cell(facts.join(QStringLiteral(" · ")))});
@@ -75,10 +76,10 @@ struct LayerSections {
   std::vector<PinOffer> pins, forbids;
   std::vector<WhyNotTarget> questions;
   QString strategy;
-  QString split;  ///< of the title
+  QString split;  ///< for the title
 };
 
-/// As the canvas and the table of layers call it.
+/// The name that the canvas and the table of layers use.
 QString effectiveStrategy(const DecisionSources& from, rules::Strategy strategy, ValueId weight, int ranks) {
   const MaybePlacement lies = weight.isValid() ? from.debugger.placementOf(weight) : std::nullopt;
   return strategyText(strategy, plan::layerSplit(strategy, lies.value_or(rules::Placement()), ranks));
@@ -88,11 +89,11 @@ void addDemand(std::vector<PinOffer>& offers, const DecisionSources& from, const
   offers.push_back({label, spec, hasPin(from, spec)});
 }
 
-/// One thing to demand of a layer: every strategy of an axis, or one strategy alone.
+/// A demand on a layer: any strategy of an axis, or one strategy.
 struct Demand {
   QString label;
-  std::string word;                         ///< of the axis
-  std::optional<rules::Strategy> strategy;  ///< one strategy alone
+  std::string word;                         ///< name of the axis
+  std::optional<rules::Strategy> strategy;  ///< set: only this strategy
   QString spec(const std::string& name, bool forbids) const {
     std::string text = strategy ? solve::demandFor(name, *strategy) : fmt::format("{}={}", name, word);
     if (forbids) text.insert(name.size(), "!");
@@ -100,7 +101,7 @@ struct Demand {
   }
 };
 
-/// An axis by its name where the layer has one strategy of it; else any of its strategies, and each.
+/// An axis by its name if the layer has only one strategy of it. Otherwise any strategy of the axis, and each one.
 std::vector<Demand> demandsFor(const rules::LayerStrategies& options) {
   std::vector<std::pair<std::string, std::vector<rules::Strategy>>> axes;
   for (const rules::LayerStrategy& option : options.offered) {
@@ -113,14 +114,14 @@ std::vector<Demand> demandsFor(const rules::LayerStrategies& options) {
   std::vector<Demand> demands;
   for (const auto& [axis, splits] : axes) {
     const bool isOne = splits.size() == 1;
-    demands.push_back({isOne ? toQ(axis) : QObject::tr("%1 by any strategy").arg(toQ(axis)), axis, {}});
+    demands.push_back({isOne ? toQ(axis) : QStringLiteral("%1 by any strategy").arg(toQ(axis)), axis, {}});
     if (isOne) continue;
     for (const rules::Strategy split : splits) demands.push_back({toQ(rules::toText(split)), axis, split});
   }
   return demands;
 }
 
-/// What to demand, on this layer and on all like it; strategies to ask about.
+/// Demands for this layer and for all layers like it, and strategies for why-not questions.
 void addDemands(LayerSections& sections, const DecisionSources& from, NodeId node,
                 const rules::LayerStrategies& options) {
   const graph::Graph& graph = *from.opened.graph();
@@ -134,7 +135,8 @@ void addDemands(LayerSections& sections, const DecisionSources& from, NodeId nod
   const LikeLayers alike = layersLike(graph, node);
   if (alike.count > 1)
     for (const Demand& demand : demands)
-      add(demand, QObject::tr("%1 on all %2 layers like it").arg(demand.label, countText(alike.count)), alike.pattern);
+      add(demand, QStringLiteral("%1 on all %2 layers like it").arg(demand.label, countText(alike.count)),
+          alike.pattern);
   const auto ask = [&](rules::Strategy strategy) {
     const WhyNotTarget question{strategy};
     const auto known = std::find(sections.questions.begin(), sections.questions.end(), question);
@@ -169,8 +171,8 @@ LayerSections layerSections(const DecisionSources& from, NodeId node, const grap
     QString line = QStringLiteral("%1 %2").arg(valueLink(graph, layer.weight), mono(shapeText(weight.type.shape)));
     if (chosen != options.offered.end())
       if (const auto local = chosen->weight.localShape(weight.type.shape, context.worldSize); local)
-        line += QObject::tr(" → %1 on a rank").arg(mono(shapeText(*local)));
-    sections.html += heading(QObject::tr("Weight"), colors) + line;
+        line += QStringLiteral(" → %1 per rank").arg(mono(shapeText(*local)));
+    sections.html += heading(QStringLiteral("Weight"), colors) + line;
   }
 
   addDemands(sections, from, node, options);
@@ -181,7 +183,7 @@ DecisionText moduleText(const DecisionSources& from, ScopeId scope, const TextCo
   const graph::Graph& graph = *from.opened.graph();
   const std::string& path = graph.scope(scope).path;
   DecisionText text;
-  text.title = path.empty() ? QObject::tr("the model") : shortScope(path, 3);
+  text.title = path.empty() ? QStringLiteral("the model") : shortScope(path, 3);
   int operators = 0, layers = 0;
   QStringList lines;
   for (const NodeId node : idRange<NodeId>(graph.nodes.size())) {
@@ -198,12 +200,12 @@ DecisionText moduleText(const DecisionSources& from, ScopeId scope, const TextCo
                       n.results.empty() ? QString() : chip(from.debugger.placementOf(n.results[0]), ranksOf(from)));
   }
   text.html = QStringLiteral("<p>%1</p>")
-                  .arg(QObject::tr("Module %1: %2, of them %3.")
+                  .arg(QStringLiteral("Module %1: %2, including %3.")
                            .arg(scopeLink(graph, scope), countedText(static_cast<std::uint64_t>(operators), "operator"),
                                 countedText(static_cast<std::uint64_t>(layers), "layer")));
   if (!graph.scope(scope).className.empty()) text.html += quiet(escaped(graph.scope(scope).className), colors);
-  if (!lines.isEmpty()) text.html += heading(QObject::tr("Layers"), colors) + lineList(lines);
-  if (layers > 40) text.html += quiet(QObject::tr("… and %1 more: see the layers table.").arg(layers - 40), colors);
+  if (!lines.isEmpty()) text.html += heading(QStringLiteral("Layers"), colors) + lineList(lines);
+  if (layers > 40) text.html += quiet(QStringLiteral("… and %1 more in the layers table.").arg(layers - 40), colors);
   return text;
 }
 
@@ -220,9 +222,9 @@ QString planSections(const DecisionSources& from, const TextColors& colors) {
   const auto& analysis = from.answers.analysis();
   if (!analysis || analysis->node != from.selection.focus().node) return html;
   if (!analysis->why.empty())
-    html += heading(QObject::tr("Why, in the plan"), colors) + whyChain(analysis->why, graph, colors);
+    html += heading(QStringLiteral("Why the plan places it so"), colors) + whyChain(analysis->why, graph, colors);
   if (hasRegrets(from))
-    html += heading(QObject::tr("What each choice would cost more in its best plan"), colors) +
+    html += heading(QStringLiteral("Extra cost of each choice in its best plan"), colors) +
             regretTable(*analysis->regrets, ranksOf(from), from.plans.solved()->options.cost.slackPercent, colors);
   return html;
 }
@@ -231,12 +233,12 @@ QString candidateSection(const DecisionSources& from, const TextColors& colors) 
   const auto& decision = from.debugger.decision();
   if (!decision || decision->node != from.selection.focus().node || decision->candidates.empty()) return {};
   QStringList rows;
-  for (const solve::CandidateFate& candidate : decision->candidates)
+  for (const solve::CandidateEntry& candidate : decision->candidates)
     rows << candidateRow(candidate, ranksOf(from), hasSolution(from) && !hasRegrets(from), colors);
-  return heading(QObject::tr("Candidates at this step, in order"), colors) + table(rows);
+  return heading(QStringLiteral("Candidates at this step, in order"), colors) + table(rows);
 }
 
-/// What each result can still be here, and what took the rest away.
+/// The placements still possible for each result, and the reasons why others are not.
 QString domainSection(const DecisionSources& from, const TextColors& colors) {
   constexpr std::size_t kMostShown = 24;
   const graph::Graph& graph = *from.opened.graph();
@@ -245,13 +247,13 @@ QString domainSection(const DecisionSources& from, const TextColors& colors) {
   QString html;
   for (const solve::LiveDomain& domain : found->domains) {
     const QString what = found->domains.size() == 1
-                             ? QObject::tr("Domain at this step")
-                             : QObject::tr("Domain of %1 at this step").arg(escaped(graph.value(domain.value).name));
+                             ? QStringLiteral("Domain at this step")
+                             : QStringLiteral("Domain of %1 at this step").arg(escaped(graph.value(domain.value).name));
     QStringList open;
     for (const rules::Placement& placement : domain.open) open << chip(placement, ranksOf(from));
-    const QString is = domain.isAssigned     ? QObject::tr("Placed: %1")
-                       : domain.open.empty() ? QObject::tr("Nothing is left: this is a dead end.")
-                                             : QObject::tr("Still possible: %1");
+    const QString is = domain.isAssigned     ? QStringLiteral("Placed: %1")
+                       : domain.open.empty() ? QStringLiteral("No placement is left: this is a dead end.")
+                                             : QStringLiteral("Still possible: %1");
     html += heading(what, colors) + QStringLiteral("<p>%1</p>").arg(open.isEmpty() ? is : is.arg(open.join(' ')));
     QStringList rows;
     for (const solve::GonePlacement& gone : domain.gone) {
@@ -260,13 +262,14 @@ QString domainSection(const DecisionSources& from, const TextColors& colors) {
     }
     html += table(rows);
     if (domain.gone.size() > kMostShown)
-      html += quiet(QObject::tr("… and %1 more").arg(domain.gone.size() - kMostShown), colors);
-    if (!domain.isComplete) html += quiet(QObject::tr("There are too many combinations to know all of it."), colors);
+      html += quiet(QStringLiteral("… and %1 more").arg(domain.gone.size() - kMostShown), colors);
+    if (!domain.isComplete)
+      html += quiet(QStringLiteral("There are too many combinations to list all placements."), colors);
   }
   return html;
 }
 
-/// What is of the plan and what is of the step: first what the user looks at.
+/// Sections about the plan and about the step. The one the user looks at is first.
 QString choiceSections(const DecisionSources& from, const TextColors& colors) {
   const auto& state = from.debugger.state();
   const bool isUnderWay = state && state->step < state->size;
@@ -275,7 +278,7 @@ QString choiceSections(const DecisionSources& from, const TextColors& colors) {
   return isUnderWay ? atStep + inPlan : inPlan + atStep;
 }
 
-/// Placements that a value may be asked for: whole, and split on each dimension that divides.
+/// Placements that the user may demand for a value: replicated, and split on each dimension that divides.
 QStringList placementsFor(const graph::Shape& shape, int ranks, bool onlyDividing) {
   QStringList texts{QStringLiteral("R")};
   for (std::size_t dim = 0; dim < shape.size(); ++dim) {
@@ -304,7 +307,7 @@ void addPlacementQuestions(std::vector<WhyNotTarget>& questions, const DecisionS
       questions.push_back(*question);
 }
 
-/// How the gradients of what the node makes, and of a layer's parameters, lie on the ranks.
+/// Placements of the gradients of the node's results and of a layer's parameters.
 QString gradientSection(const DecisionSources& from, NodeId id, const TextColors& colors) {
   const auto& plan = from.plans.plan();
   if (!plan || !plan->backward) return {};
@@ -319,14 +322,15 @@ QString gradientSection(const DecisionSources& from, NodeId id, const TextColors
     const std::string text = plan::gradientText(*plan, value);
     if (!text.empty()) lines << QStringLiteral("%1: %2").arg(mono(toQ(graph.value(value).name)), escaped(text));
   }
-  return lines.isEmpty() ? QString() : heading(QObject::tr("Gradient, when it is trained"), colors) + lineList(lines);
+  return lines.isEmpty() ? QString() : heading(QStringLiteral("Gradients in training"), colors) + lineList(lines);
 }
 
 QString assignedLine(const DecisionSources& from, NodeId node) {
   const auto& state = from.debugger.state();
   if (!state || node.index() >= state->assignedAt.size()) return {};
   const StepId at = state->assignedAt[node.index()];
-  return at == kNoStep ? QObject::tr("not assigned at this step") : QObject::tr("set at step %1").arg(stepLink(at + 1));
+  return at == kNoStep ? QStringLiteral("not assigned at this step")
+                       : QStringLiteral("set at step %1").arg(stepLink(at + 1));
 }
 
 }  // namespace
@@ -340,7 +344,7 @@ LikeLayers layersLike(const graph::Graph& graph, NodeId layer) {
   const auto weightOf = [&](const graph::LayerShape& other) {
     return other.weight.isValid() ? graph.shapeOf(other.weight) : graph::Shape{};
   };
-  // A pattern speaks of all it matches: with others among them it would demand what nobody asked for.
+  // A pattern covers everything it matches. If other layers match too, it would demand more than the user asked for.
   const std::vector<NodeId> matched = solve::targetsOf(*pin, graph).layers;
   for (const NodeId node : matched)
     if (const auto other = graph::layerShape(graph, node);
@@ -361,9 +365,9 @@ DecisionText decisionText(const DecisionSources& from, const TextColors& colors)
   const std::string op = graph.opName(node);
   text.html = QStringLiteral("<p><b>%1</b> %2<br>%3 %4</p>")
                   .arg(nodeKindText(graph, focus.node), quiet(op.empty() ? QString() : escaped(op), colors),
-                       quiet(QObject::tr("in"), colors), scopeLink(graph, node.scope));
+                       quiet(QStringLiteral("in"), colors), scopeLink(graph, node.scope));
   if (const std::string& source = graph.sourceOf(node); !source.empty())
-    text.html += QStringLiteral("<p>%1 %2</p>").arg(quiet(QObject::tr("Source"), colors), mono(escaped(source)));
+    text.html += QStringLiteral("<p>%1 %2</p>").arg(quiet(QStringLiteral("Source"), colors), mono(escaped(source)));
   for (const ValueId result : node.results) {
     const graph::Value& value = graph.value(result);
     const auto placement = from.debugger.placementOf(result);
@@ -400,9 +404,9 @@ DecisionText decisionText(const DecisionSources& from, const TextColors& colors)
   for (const ValueId result : node.results)
     for (const NodeId user : graph.value(result).users)
       if (!graph.node(user).results.empty()) users << valueLine(from, graph.node(user).results.front());
-  if (!inputs.isEmpty()) text.html += heading(QObject::tr("Inputs"), colors) + lineList(inputs);
-  if (!users.isEmpty()) text.html += heading(QObject::tr("Used by"), colors) + lineList(users.mid(0, 24));
-  if (users.size() > 24) text.html += quiet(QObject::tr("… and %1 more").arg(users.size() - 24), colors);
+  if (!inputs.isEmpty()) text.html += heading(QStringLiteral("Inputs"), colors) + lineList(inputs);
+  if (!users.isEmpty()) text.html += heading(QStringLiteral("Used by"), colors) + lineList(users.mid(0, 24));
+  if (users.size() > 24) text.html += quiet(QStringLiteral("… and %1 more").arg(users.size() - 24), colors);
   return text;
 }
 

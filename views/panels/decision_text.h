@@ -1,6 +1,6 @@
 #pragma once
-/// What the decision panel says, as rich text with links to places, and to questions why not. Pure functions of what
-/// the session holds: testable without a window.
+/// The decision panel's text: rich text with links to places and to why-not questions. Pure functions of the session's
+/// data, testable without a window.
 #include <QPalette>
 #include <QString>
 #include <vector>
@@ -12,7 +12,7 @@
 
 namespace cleave::views {
 
-/// Something the user may demand of the focused node with one click.
+/// A demand that the user can make on the focused node with one click.
 struct PinOffer {
   QString label;          ///< "row", "row on all 32 layers like it"
   QString spec;           ///< "model.layers.0.mlp.up_proj=row"
@@ -23,10 +23,10 @@ struct DecisionText {
   QString title;  ///< "linear_4 · column"
   QString html;
   std::vector<PinOffer> pins, forbids;
-  std::vector<WhyNotTarget> questions;  ///< what "why not …?" can be asked of, strategies first
+  std::vector<WhyNotTarget> questions;  ///< subjects of "why not …?", strategies first
 };
 
-/// What the decision panel reads.
+/// The inputs of the decision panel.
 struct DecisionSources {
   const OpenedModel& opened;
   const Settings& settings;
@@ -38,8 +38,8 @@ struct DecisionSources {
 /// About the focused node or, without one, the focused module.
 DecisionText decisionText(const DecisionSources& from, const TextColors& colors);
 
-/// The pattern of the layers that are like this one but for the numbers in their names, and how many there are;
-/// 1 or none: it stands alone, or others of another form share the pattern.
+/// The pattern of the layers that differ from this one only in the numbers of their names, and their count. A count of
+/// 0 or 1: no other layers, or layers of another form match the pattern too.
 struct LikeLayers {
   std::string pattern;  ///< "model.layers.*.mlp.up_proj"
   std::size_t count = 0;

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "solve/problem/wording.h"
+#include "views/base/target.h"
 #include "views/base/text.h"
 #include "views/widgets/chip_delegate.h"
 
@@ -96,7 +97,8 @@ QVariant DiffModel::data(const QModelIndex& index, int role) const {
     case Qt::ToolTipRole: {
       if (index.column() == Why) return row.why;
       QStringList members = row.members.mid(0, kMembersInTip);
-      if (row.members.size() > kMembersInTip) members << tr("… and %1 more").arg(row.members.size() - kMembersInTip);
+      if (row.members.size() > kMembersInTip)
+        members << QStringLiteral("… and %1 more").arg(row.members.size() - kMembersInTip);
       return members.join(QLatin1Char('\n'));
     }
     case kTargetRole: return QVariant::fromValue(Target(row.node));
@@ -115,9 +117,8 @@ QVariant DiffModel::data(const QModelIndex& index, int role) const {
 
 QVariant DiffModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Changed"), QT_TR_NOOP("Count"), QT_TR_NOOP("In A"),
-                                        QT_TR_NOOP("In B"), QT_TR_NOOP("Why so in B")};
-  if (role == Qt::DisplayRole) return tr(kTitles[section]);
+  static const char* const kTitles[] = {"Changed", "Count", "In A", "In B", "Reason in B"};
+  if (role == Qt::DisplayRole) return QString::fromUtf8(kTitles[section]);
   if (role == Qt::TextAlignmentRole && section == Count) return int(Qt::AlignRight | Qt::AlignVCenter);
   return {};
 }

@@ -1,17 +1,17 @@
 #pragma once
-/// What changed from plan A to plan B as a table: layers first, then values; equal changes of repeated layers are one
-/// row. Columns: Name, Count, Before, After, Why. Rows answer `kTargetRole` (their node), values' placements
-/// `kPlacementRole`.
+/// The changes from plan A to plan B as a table: layers first, then values. Equal changes of repeated layers are one
+/// row. Columns: Name, Count, Before, After, Reason in B. Rows answer `kTargetRole` (their node), and placements of
+/// values answer `kPlacementRole`.
 #include <QAbstractTableModel>
 #include <memory>
 
-#include "plan/diff.h"
+#include "plan/build/diff.h"
 
 namespace cleave::views {
 
-/// Equal changes of so many layers (or values).
+/// Equal changes of one or more layers (or values).
 struct DiffRow {
-  QString name;  ///< of one: its own; of several: "model.layers.*.mlp.up_proj"
+  QString name;  ///< one member: its name; several: "model.layers.*.mlp.up_proj"
   QStringList members;
   graph::NodeId node;  ///< the first one
   bool isLayer = true;
@@ -19,7 +19,7 @@ struct DiffRow {
   rules::Placement beforeLies, afterLies;  ///< values only
   QString why;
 };
-/// `graph`: of plan B; gives values the module they stand in.
+/// `graph`: the graph of plan B, which gives values their modules.
 std::vector<DiffRow> diffRows(const plan::PlanDiff& diff, const graph::Graph& graph);
 
 class DiffModel : public QAbstractTableModel {

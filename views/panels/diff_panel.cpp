@@ -7,6 +7,7 @@
 #include <QVBoxLayout>
 
 #include "plan/shares.h"
+#include "plan/text/shares_text.h"
 #include "views/base/text.h"
 #include "views/panels/diff_model.h"
 #include "views/panels/figures.h"
@@ -18,14 +19,13 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kWideEnough = 760;  ///< pixels from which figures and table stand side by side
+constexpr int kWideEnough = 760;  ///< pixels from which figures and table are side by side
 constexpr int kFiguresWidth = 360, kNameWidth = 84;
-constexpr int kLetterWidth = 7;  ///< of a button with one letter, in letters
+constexpr int kLetterWidth = 7;  ///< width of a one-letter button, in letters
 
 enum class Better { Lower, Higher, Neither };
 
-/// Breaks between a count and its bytes, or all it is a part of, alone, so that a narrow panel has room for all
-/// columns.
+/// Breaks lines only between a count and its bytes or its total, so that a narrow panel has room for all columns.
 QString breakable(const QString& text) {
   return text.toHtmlEscaped()
       .replace(QLatin1Char(' '), QStringLiteral("&nbsp;"))
@@ -35,7 +35,7 @@ QString breakable(const QString& text) {
 
 template <class Amount>
 QString verdict(Amount change, Better better, const QString& text, const TextColors& colors) {
-  if (change == 0) return quiet(QObject::tr("same"), colors);
+  if (change == 0) return quiet(QStringLiteral("same"), colors);
   const QString arrow = change > 0 ? QStringLiteral("▲") : QStringLiteral("▼");
   if (better == Better::Neither) return QStringLiteral("%1&nbsp;%2").arg(breakable(text), arrow);
   const bool isBetter = (change < 0) == (better == Better::Lower);
@@ -43,7 +43,7 @@ QString verdict(Amount change, Better better, const QString& text, const TextCol
       .arg(isBetter ? colors.good : colors.conflict, breakable(text), arrow);
 }
 
-/// As wide as its longest word, whatever room the numbers would take.
+/// As wide as its longest word, at any width of the numbers.
 QString nameCell(const QString& name) {
   return QStringLiteral("<td width=\"%1\">%2&nbsp;</td>").arg(kNameWidth).arg(name);
 }
@@ -68,33 +68,34 @@ QString trafficText(const plan::Traffic& traffic) {
 QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
   QStringList rows;
   rows << row({cell(QString()), numberCell(quiet(QStringLiteral("A"), colors)),
-               numberCell(quiet(QStringLiteral("B"), colors)), numberCell(quiet(QObject::tr("change"), colors))});
+               numberCell(quiet(QStringLiteral("B"), colors)), numberCell(quiet(QStringLiteral("change"), colors))});
   if (diff.ranksBefore != diff.ranksAfter)
-    rows << figureRow(QObject::tr("ranks"), QString::number(diff.ranksBefore), QString::number(diff.ranksAfter),
+    rows << figureRow(QStringLiteral("ranks"), QString::number(diff.ranksBefore), QString::number(diff.ranksAfter),
                       verdict(diff.ranksAfter - diff.ranksBefore, Better::Neither,
                               countChange(diff.ranksAfter - diff.ranksBefore), colors));
-  rows << figureRow(QObject::tr("layers split"),
-                    QObject::tr("%1 of %2").arg(diff.splitLayers.before).arg(diff.layerCount.before),
-                    QObject::tr("%1 of %2").arg(diff.splitLayers.after).arg(diff.layerCount.after),
+  rows << figureRow(QStringLiteral("layers split"),
+                    QStringLiteral("%1 of %2").arg(diff.splitLayers.before).arg(diff.layerCount.before),
+                    QStringLiteral("%1 of %2").arg(diff.splitLayers.after).arg(diff.layerCount.after),
                     verdict(diff.splitLayers.change(), Better::Higher, countChange(diff.splitLayers.change()), colors));
   const auto share = [&](const QString& name, const std::pair<double, double>& share) {
-    // The change is that of the figures shown, which are rounded towards what is not split.
+    // The change is the difference of the rounded figures shown.
     const double shown = plan::shownPercent(share.second) - plan::shownPercent(share.first);
     const QString points =
-        QObject::tr("%1%2 points")
+        QStringLiteral("%1%2 points")
             .arg(shown < 0 ? QStringLiteral("−") : QStringLiteral("+"), QString::number(std::abs(shown), 'f', 1));
     rows << figureRow(name, toQ(plan::percentText(share.first)), toQ(plan::percentText(share.second)),
                       verdict(shown, Better::Higher, points, colors));
   };
-  share(QObject::tr("FLOPs split"), diff.splitFlops);
-  share(QObject::tr("weights split"), diff.splitWeights);
-  rows << figureRow(QObject::tr("time per step"), timeText(diff.femtoseconds.before), timeText(diff.femtoseconds.after),
+  share(QStringLiteral("FLOPs split"), diff.splitFlops);
+  share(QStringLiteral("weights split"), diff.splitWeights);
+  rows << figureRow(QStringLiteral("time per step"), timeText(diff.femtoseconds.before),
+                    timeText(diff.femtoseconds.after),
                     verdict(diff.femtoseconds.change(), Better::Lower, timeChange(diff.femtoseconds.change()), colors));
-  rows << bytesRow(QObject::tr("bytes per rank"), diff.rankBytes, colors);
+  rows << bytesRow(QStringLiteral("bytes per rank"), diff.rankBytes, colors);
   const auto parts = solve::memoryParts({});
   for (std::size_t i = 0; i < parts.size(); ++i)
     if (diff.memoryParts[i].before != 0 || diff.memoryParts[i].after != 0)
-      rows << bytesRow(QObject::tr("– %1").arg(toQ(parts[i].name)), diff.memoryParts[i], colors);
+      rows << bytesRow(QStringLiteral("– %1").arg(toQ(parts[i].name)), diff.memoryParts[i], colors);
   for (const auto& [kind, traffic] : diff.collectives) {
     const auto& [before, after] = traffic;
     const std::int64_t bytes = after.bytes - before.bytes, count = after.count - before.count;
@@ -106,14 +107,14 @@ QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors) {
   return table(rows);
 }
 
-/// Why there is nothing to compare with; the conflict card tells of the branch that is shown.
+/// The reason why there is no diff. The conflict card covers only the branch that is shown.
 QString whyNothing(const Branch& branch, bool isShown) {
   if (!branch.solved || branch.solved->result.outcome != solve::Outcome::NoSolution)
-    return QObject::tr("The search of %1 was stopped before it found a plan.").arg(branch.name);
-  const QString text = QObject::tr("%1 for %2, so there is nothing to compare")
+    return QStringLiteral("The search of %1 was stopped before it found a plan.").arg(branch.name);
+  const QString text = QStringLiteral("%1 for %2, so there is no diff")
                            .arg(toQ(solve::noSolutionText(branch.solved->result)), branch.name);
-  return text + (isShown ? QObject::tr(": the conflict card says why.")
-                         : QObject::tr(": show %1, and the conflict card says why.").arg(branch.name));
+  return text + (isShown ? QStringLiteral(". The conflict card shows the reason.")
+                         : QStringLiteral(". Show %1 to see the reason on the conflict card.").arg(branch.name));
 }
 
 DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans, const Jobs& jobs,
@@ -128,13 +129,13 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
       m_labels(new QLabel),
       m_showA(new QPushButton(QStringLiteral("A"))),
       m_showB(new QPushButton(QStringLiteral("B"))),
-      m_keep(new QPushButton(tr("Keep B"))),
-      m_back(new QPushButton(tr("Drop B"))),
+      m_keep(new QPushButton(QStringLiteral("Keep B"))),
+      m_back(new QPushButton(QStringLiteral("Drop B"))),
       m_body(new QBoxLayout(QBoxLayout::TopToBottom)),
       m_figures(new LinkText),
       m_model(new DiffModel(this)),
-      m_table(
-          new TablePanel(m_model, tr("Filter changes"), tr("Every layer and value is placed alike in both plans."))) {
+      m_table(new TablePanel(m_model, QStringLiteral("Filter changes"),
+                             QStringLiteral("Both plans place all layers and values alike."))) {
   for (QPushButton* button : {m_showA, m_showB}) {
     button->setCheckable(true);
     button->setAutoExclusive(true);
@@ -144,9 +145,9 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
   m_labels->setMinimumWidth(1);
   m_labels->setTextFormat(Qt::RichText);
   m_labels->setContentsMargins(8, 0, 8, 2);
-  m_keep->setToolTip(tr("B becomes the plan, A is forgotten"));
-  m_back->setToolTip(tr("Drop B and its change, show A again"));
-  m_figures->setAccessibleName(tr("Figures of both plans"));
+  m_keep->setToolTip(QStringLiteral("Use B as the plan and discard A"));
+  m_back->setToolTip(QStringLiteral("Discard B and its change, and show A again"));
+  m_figures->setAccessibleName(QStringLiteral("Figures of both plans"));
   m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
   const std::pair<int, int> widths[] = {
       {DiffModel::Name, 120}, {DiffModel::Count, 58}, {DiffModel::Before, 66}, {DiffModel::After, 66}};
@@ -190,23 +191,24 @@ void DiffPanel::refresh() {
   if (!isFull) {
     m_shown.reset();
     const bool canSolve = m_opened.model() && m_jobs.activity() == Activity::Idle && m_plans.isOutdated();
-    return m_empty->say(emptyText(), canSolve ? tr("Solve with the changes") : QString());
+    return m_empty->say(emptyText(), canSolve ? QStringLiteral("Solve with the changes") : QString());
   }
   refreshHead();
   refreshDiff();
 }
 
 QString DiffPanel::emptyText() const {
-  const QString promise = tr("Two plans appear here side by side: A before a change, B after it.");
-  if (!m_opened.model()) return tr("%1 Open a model to begin.").arg(promise);
-  return tr("%1 Pin or forbid a strategy, lift a demand, or change a setting, and solve again.").arg(promise);
+  const QString promise = QStringLiteral("This panel compares two plans: A before a change, B after it.");
+  if (!m_opened.model()) return QStringLiteral("%1 Open a model to begin.").arg(promise);
+  return QStringLiteral("%1 Pin or forbid a strategy, lift a demand, or change a setting, and solve again.")
+      .arg(promise);
 }
 
 void DiffPanel::refreshHead() {
   const auto& branches = m_plans.branches();
   QStringList lines;
   const auto name = [&](QPushButton* button, const Branch& branch) {
-    button->setToolTip(tr("Show %1 in every view: %2").arg(branch.name, branch.label));
+    button->setToolTip(QStringLiteral("Show %1 in every view: %2").arg(branch.name, branch.label));
     button->setAccessibleName(button->toolTip());
     lines << QStringLiteral("<b>%1</b>&nbsp; %2").arg(branch.name, branch.label.toHtmlEscaped());
   };
@@ -230,7 +232,7 @@ void DiffPanel::refreshDiff() {
     for (std::size_t i = 0; i < branches.size(); ++i)
       if (!branches[i].plan) text = whyNothing(branches[i], i == m_plans.shownBranch());
     if (text.isEmpty()) text = m_plans.diffFailure();
-    if (text.isEmpty()) text = tr("Comparing …");
+    if (text.isEmpty()) text = QStringLiteral("Comparing …");
     return m_figures->showHtml(QStringLiteral("<p>%1</p>").arg(text.toHtmlEscaped()), false);
   }
   m_table->show();

@@ -1,6 +1,6 @@
 #pragma once
-/// Two solves side by side: A, the plan before a change, and B, the one after it. Figures with their change, the layers
-/// and values that changed, and the two ways out: keep B, or go back to A.
+/// Two solves side by side: plan A before a change, and plan B after it. Figures with their change, the layers and
+/// values that changed, and two actions: keep B, or go back to A.
 #include <QWidget>
 
 #include "views/base/rich_text.h"
@@ -18,8 +18,7 @@ class EmptyState;
 class LinkText;
 class TablePanel;
 
-/// The figures of a diff as a table: A, B, change; better and worse are told by an arrow and a word as well as by
-/// colour.
+/// The figures of a diff as a table: A, B, change. An arrow, a word and a colour show better and worse.
 QString diffFigures(const plan::PlanDiff& diff, const TextColors& colors);
 
 class DiffPanel : public QWidget {
@@ -43,7 +42,7 @@ class DiffPanel : public QWidget {
   const Jobs& m_jobs;
   EmptyState* m_empty;
   QWidget* m_full;
-  QLabel* m_labels;  ///< what A and B are, whole
+  QLabel* m_labels;  ///< full labels of A and B
   QPushButton* m_showA;
   QPushButton* m_showB;
   QPushButton* m_keep;

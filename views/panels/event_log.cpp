@@ -4,6 +4,7 @@
 #include <QPainter>
 #include <QScrollBar>
 
+#include "views/base/target.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
 #include "views/session/step_state.h"
@@ -23,7 +24,7 @@ QString kindText(solve::EventType type) {
     case solve::EventType::Conflict: return QStringLiteral("conflict");
     case solve::EventType::Backtrack: return QStringLiteral("back");
     case solve::EventType::Solution: return QStringLiteral("solution");
-    case solve::EventType::Exhausted: return QStringLiteral("no more");
+    case solve::EventType::Exhausted: return QStringLiteral("exhausted");
     case solve::EventType::Stopped: return QStringLiteral("stopped");
     case solve::EventType::Ended: return QStringLiteral("ended");
   }
@@ -46,7 +47,7 @@ void EventLogModel::grow() {
   const int rows = static_cast<int>(std::min<solve::StepId>(m_trace->size(), std::numeric_limits<int>::max()));
   if (rows <= m_rows) return;
   beginInsertRows({}, m_rows, rows - 1);
-  m_pages.remove(m_rows / kPageEvents);  // it was cut short where the trace ended
+  m_pages.remove(m_rows / kPageEvents);  // it may be incomplete at the old end of the trace
   m_rows = rows;
   endInsertRows();
 }
@@ -84,15 +85,14 @@ QVariant EventLogModel::data(const QModelIndex& index, int role) const {
 
 QVariant EventLogModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Step"), QT_TR_NOOP("Event"), QT_TR_NOOP("Node"),
-                                        QT_TR_NOOP("What")};
-  return tr(kTitles[section]);
+  static const char* const kTitles[] = {"Step", "Event", "Node", "What"};
+  return QString::fromUtf8(kTitles[section]);
 }
 
 EventLogView::EventLogView(EventLogModel& model, QWidget* parent) : QAbstractScrollArea(parent), m_model(model) {
   setFocusPolicy(Qt::StrongFocus);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  setAccessibleName(tr("Events of the search"));
+  setAccessibleName(QStringLiteral("Events of the search"));
   connect(&model, &QAbstractItemModel::modelReset, this, &EventLogView::updateScrollBar);
   connect(&model, &QAbstractItemModel::rowsInserted, this, &EventLogView::updateScrollBar);
   connect(verticalScrollBar(), &QScrollBar::valueChanged, viewport(), qOverload<>(&QWidget::update));
@@ -110,21 +110,21 @@ void EventLogView::updateScrollBar() {
 void EventLogView::resizeEvent(QResizeEvent* event) {
   QAbstractScrollArea::resizeEvent(event);
   updateScrollBar();
-  bringIntoView(m_marked >= 0 ? m_marked : m_current);
+  scrollIntoView(m_marked >= 0 ? m_marked : m_current);
 }
 
 void EventLogView::setStep(solve::StepId step) {
   m_current = step == 0 ? -1 : static_cast<int>(step - 1);
   m_marked = -1;
-  bringIntoView(std::max(0, m_current));  // before the first event: its row
+  scrollIntoView(std::max(0, m_current));  // before the first event: its row
 }
 
 void EventLogView::mark(solve::StepId event) {
   m_marked = static_cast<int>(event);
-  bringIntoView(m_marked);
+  scrollIntoView(m_marked);
 }
 
-void EventLogView::bringIntoView(int row) {
+void EventLogView::scrollIntoView(int row) {
   const int first = verticalScrollBar()->value();
   if (row >= 0 && (row < first || row >= first + visibleRows())) verticalScrollBar()->setValue(row - visibleRows() / 2);
   viewport()->update();

@@ -1,6 +1,6 @@
 #pragma once
-/// The events of a trace as a list of any length: the model reads blocks as rows come into view, the view keeps nothing
-/// a row, so that millions of events cost nothing until they are looked at.
+/// The events of a trace as a list of any length. The model reads blocks as rows scroll into view and the view stores
+/// nothing per row, so that millions of events cost nothing until they are shown.
 #include <QAbstractScrollArea>
 #include <QAbstractTableModel>
 #include <QCache>
@@ -17,7 +17,7 @@ class EventLogModel : public QAbstractTableModel {
   enum Column { Step, Kind, NodeColumn, What, ColumnCount };
   explicit EventLogModel(QObject* parent = nullptr);
   void setTrace(std::shared_ptr<const solve::Trace> trace);
-  /// Takes in what was recorded since.
+  /// Adds the events recorded since the last call.
   void grow();
   const std::shared_ptr<const solve::Trace>& trace() const { return m_trace; }
   solve::Event eventAt(int row) const;
@@ -40,8 +40,7 @@ class EventLogView : public QAbstractScrollArea {
   explicit EventLogView(EventLogModel& model, QWidget* parent = nullptr);
   /// Marks the row of the event that led to `step` and keeps it in view.
   void setStep(solve::StepId step);
-  /// Marks the event that assigned what was focused elsewhere, and brings it into view; the next step takes the mark
-  /// away.
+  /// Marks and scrolls to the event that assigned the externally focused node. The next step removes the mark.
   void mark(solve::StepId event);
 
  signals:
@@ -59,7 +58,7 @@ class EventLogView : public QAbstractScrollArea {
   void updateScrollBar();
   void choose(qint64 row);
   EventLogModel& m_model;
-  void bringIntoView(int row);
+  void scrollIntoView(int row);
   int m_current = -1, m_marked = -1;
 };
 

@@ -11,7 +11,7 @@ namespace {
 template <class Amount, class Text>
 QString changeText(Amount change, Text text) {
   if (change == 0) return QStringLiteral("±0");
-  // The smallest value has no opposite.
+  // The smallest integer has no opposite.
   const Amount magnitude = change > 0 ? change : change == Amount(INT64_MIN) ? Amount(INT64_MAX) : -change;
   return (change > 0 ? QStringLiteral("+") : QStringLiteral("−")) + text(magnitude);
 }
@@ -30,9 +30,9 @@ QString countChange(std::int64_t count) {
 }
 
 QString costChange(Femtoseconds time, std::int64_t bytes) {
-  if (time == 0 && bytes == 0) return QObject::tr("the same time and bytes");
-  if (time == 0) return QObject::tr("the same time, %1").arg(bytesChange(bytes));
-  if (bytes == 0) return QObject::tr("%1, the same bytes").arg(timeChange(time));
+  if (time == 0 && bytes == 0) return QStringLiteral("same time and bytes");
+  if (time == 0) return QStringLiteral("same time, %1").arg(bytesChange(bytes));
+  if (bytes == 0) return QStringLiteral("%1, same bytes").arg(timeChange(time));
   return QStringLiteral("%1, %2").arg(timeChange(time), bytesChange(bytes));
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-/// How predicted times and sizes, and their changes, are written in panels.
+/// Predicted times and sizes, and their changes, as text for panels.
 #include <QString>
 
 #include "base/femtoseconds.h"
@@ -13,7 +13,7 @@ QString timeText(Femtoseconds time);
 QString timeChange(Femtoseconds change);
 QString bytesChange(std::int64_t bytes);
 QString countChange(std::int64_t count);
-/// "+0.80 ms, +1.10 GiB": what another plan costs more than this one; "the same time and bytes" when nothing changes.
+/// "+0.80 ms, +1.10 GiB": the extra cost of another plan. "same time and bytes" if they are equal.
 QString costChange(Femtoseconds time, std::int64_t bytes);
 
 }  // namespace cleave::views

@@ -6,7 +6,7 @@
 
 namespace cleave::views {
 
-void followSplits(QWidget& panel, const Splits& splits, std::function<void(std::span<const NodeId>)> tell) {
+void followSplits(QWidget& panel, const Splits& splits, std::function<void(std::span<const NodeId>)> report) {
   struct Pending {
     std::shared_ptr<const SplitCounts> of;
     std::vector<NodeId> nodes;
@@ -14,8 +14,8 @@ void followSplits(QWidget& panel, const Splits& splits, std::function<void(std::
   auto pending = std::make_shared<Pending>();
   auto* timer = new RefreshTimer(
       &panel,
-      [pending, &splits, tell = std::move(tell)] {
-        if (pending->of == splits.counts()) tell(pending->nodes);
+      [pending, &splits, report = std::move(report)] {
+        if (pending->of == splits.counts()) report(pending->nodes);
         *pending = {};
       },
       RefreshTimer::kTablesMs);

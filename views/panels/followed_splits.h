@@ -1,5 +1,5 @@
 #pragma once
-/// How a table follows the splits: a burst of steps is told together, a little behind the canvas.
+/// Connects a table with the splits. A burst of steps is merged into one update, shortly after the canvas.
 #include <QWidget>
 #include <functional>
 #include <span>
@@ -8,8 +8,8 @@
 
 namespace cleave::views {
 
-/// Calls `tell` with what changed since the last call, ascending, each once. Ends with the panel; what is pending of a
-/// model that was left is forgotten.
-void followSplits(QWidget& panel, const Splits& splits, std::function<void(std::span<const NodeId>)> tell);
+/// Calls `report` with the changes since the last call, ascending, without duplicates. Ends with the panel. Pending
+/// changes are dropped when another model is opened.
+void followSplits(QWidget& panel, const Splits& splits, std::function<void(std::span<const NodeId>)> report);
 
 }  // namespace cleave::views

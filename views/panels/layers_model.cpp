@@ -1,5 +1,6 @@
 #include "views/panels/layers_model.h"
 
+#include "views/base/target.h"
 #include "views/base/text.h"
 #include "views/widgets/chip_delegate.h"
 
@@ -25,7 +26,7 @@ const program::ParameterShards* LayersModel::weightOf(const plan::LayerPlan& lay
   return found == m_parameters.end() ? nullptr : found->second;
 }
 
-/// As the canvas counts it: copies on all ranks are replicated, whatever the strategy is called.
+/// As on the canvas: copies on all ranks count as replicated, whatever the strategy's name.
 LayerSplit LayersModel::effectiveStrategy(const plan::LayerPlan& layer) const {
   const program::ParameterShards* weight = weightOf(layer);
   return plan::layerSplit(layer.strategy, weight ? weight->placement : rules::Placement(), m_plan->ranks);
@@ -37,16 +38,16 @@ QString LayersModel::text(const plan::LayerPlan& layer, int column) const {
     case Name: return toQ(layer.name);
     case Kind:
       switch (layer.kind) {
-        case graph::LayerKind::Linear: return tr("linear");
-        case graph::LayerKind::Embedding: return tr("embedding");
-        case graph::LayerKind::CrossEntropy: return tr("cross entropy");
-        case graph::LayerKind::Experts: return tr("experts");
+        case graph::LayerKind::Linear: return QStringLiteral("linear");
+        case graph::LayerKind::Embedding: return QStringLiteral("embedding");
+        case graph::LayerKind::CrossEntropy: return QStringLiteral("cross entropy");
+        case graph::LayerKind::Experts: return QStringLiteral("experts");
       }
       return {};
     case StrategyColumn: return strategyText(layer.strategy, effectiveStrategy(layer));
-    case Gather: return layer.gatherOutput ? tr("yes") : QString();
-    case InputParallel: return layer.inputIsParallel ? tr("yes") : QString();
-    case SequenceParallelColumn: return layer.sequenceParallel ? tr("yes") : QString();
+    case Gather: return layer.gatherOutput ? QStringLiteral("yes") : QString();
+    case InputParallel: return layer.inputIsParallel ? QStringLiteral("yes") : QString();
+    case SequenceParallelColumn: return layer.sequenceParallel ? QStringLiteral("yes") : QString();
     case Weight: return weight ? shapeText(weight->type.shape) : QString();
     case Local: return weight ? shapeText(weight->localShape) : QString();
     case Reason: return prose(layer.reason);
@@ -79,21 +80,19 @@ QVariant LayersModel::data(const QModelIndex& index, int role) const {
 
 QVariant LayersModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Layer"),  QT_TR_NOOP("Kind"),     QT_TR_NOOP("Strategy"),
-                                        QT_TR_NOOP("Gather"), QT_TR_NOOP("Split in"), QT_TR_NOOP("SP"),
-                                        QT_TR_NOOP("Weight"), QT_TR_NOOP("Per rank"), QT_TR_NOOP("Why")};
-  static const char* const kTips[] = {
-      "",
-      "",
-      "",
-      QT_TR_NOOP("The output is gathered at once"),
-      QT_TR_NOOP("The input arrives split (input_is_parallel)"),
-      QT_TR_NOOP("Sequence parallel: activations are split on the sequence around this layer"),
-      QT_TR_NOOP("Shape of the entire weight"),
-      QT_TR_NOOP("Shape of the part that one rank holds"),
-      ""};
-  if (role == Qt::DisplayRole) return tr(kTitles[section]);
-  if (role == Qt::ToolTipRole && *kTips[section]) return tr(kTips[section]);
+  static const char* const kTitles[] = {"Layer", "Kind",   "Strategy", "Gather", "Split in",
+                                        "SP",    "Weight", "Per rank", "Why"};
+  static const char* const kTips[] = {"",
+                                      "",
+                                      "",
+                                      "The output is all-gathered after the layer",
+                                      "The input arrives split (input_is_parallel)",
+                                      "Sequence parallel: activations are split on the sequence around this layer",
+                                      "Shape of the whole weight",
+                                      "Shape of the shard per rank",
+                                      ""};
+  if (role == Qt::DisplayRole) return QString::fromUtf8(kTitles[section]);
+  if (role == Qt::ToolTipRole && *kTips[section]) return QString::fromUtf8(kTips[section]);
   if (role == Qt::TextAlignmentRole && (section == Weight || section == Local))
     return int(Qt::AlignRight | Qt::AlignVCenter);
   return {};

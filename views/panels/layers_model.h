@@ -1,9 +1,10 @@
 #pragma once
-/// The plan's layers: what each became and what of its weight a rank holds. Rows answer `kTargetRole` (their node).
+/// The plan's layers: each layer's strategy and the shard of its weight per rank. Rows answer `kTargetRole` (their
+/// node).
 #include <QAbstractTableModel>
 #include <unordered_map>
 
-#include "plan/work.h"
+#include "plan/text/work.h"
 
 namespace cleave::views {
 

@@ -14,10 +14,12 @@ LayersPanel::LayersPanel(const OpenedModel& opened, const Plans& plans, const Jo
 
 LayersPanel::LayersPanel(LayersModel* model, const OpenedModel& opened, const Plans& plans, const Jobs& jobs,
                          Selection& selection, QWidget* parent)
-    : TablePanel(new ChangeMarks(opened, plans, model, nullptr), tr("Filter layers"),
-                 tr("The plan's layers appear here once the model is solved: which are split on columns, rows or the "
-                    "vocabulary, and what a rank holds."),
-                 parent),
+    : TablePanel(
+          new ChangeMarks(opened, plans, model, nullptr), QStringLiteral("Filter layers"),
+          QStringLiteral(
+              "Solve the model to list the plan's layers: their split on columns, rows or the vocabulary, and the "
+              "shard per rank."),
+          parent),
       m_plans(plans),
       m_model(model) {
   proxy()->sourceModel()->setParent(this);
@@ -29,7 +31,7 @@ LayersPanel::LayersPanel(LayersModel* model, const OpenedModel& opened, const Pl
   for (const auto& [column, width] : widths) table()->setColumnWidth(column, width);
   connect(&jobs, &Jobs::activityChanged, this, [this, &jobs] {
     if (jobs.activity() == Activity::Solving)
-      setEmptyText(tr("The search is under way: the plan's layers appear here when it ends."));
+      setEmptyText(QStringLiteral("The search is running. The plan's layers appear here when it ends."));
   });
   connect(&plans, &Plans::planChanged, this, &LayersPanel::showPlan);
   followFocusedRow(*this, selection).follow(plans, {&Plans::planChanged});
@@ -38,14 +40,14 @@ LayersPanel::LayersPanel(LayersModel* model, const OpenedModel& opened, const Pl
 void LayersPanel::showPlan() {
   const auto& solved = m_plans.solved();
   if (solved && solved->result.outcome == solve::Outcome::NoSolution)
-    setEmptyText(
-        tr("%1, so there is no plan: the conflict card says why.").arg(toQ(solve::noSolutionText(solved->result))));
+    setEmptyText(QStringLiteral("%1, so there is no plan. The conflict card shows the reason.")
+                     .arg(toQ(solve::noSolutionText(solved->result))));
   else if (solved && solved->result.outcome == solve::Outcome::Stopped)
-    setEmptyText(tr("The search was stopped before it found a solution: there is no plan."));
+    setEmptyText(QStringLiteral("No plan: the search was stopped before it found one."));
   else if (m_plans.plan() && m_plans.plan()->layers.empty())
-    setEmptyText(tr("No parameter of this model is a layer's weight, so the plan has no layers."));
+    setEmptyText(QStringLiteral("The plan has no layers: no parameter of this model is a layer's weight."));
   m_model->setPlan(m_plans.plan());
-  // Shapes are read to their last digit; the sentences at the end have the room that is left.
+  // Shapes must be readable in full. The sentences in the last column get the remaining room.
   for (const int column : {LayersModel::StrategyColumn, LayersModel::Weight, LayersModel::Local})
     table()->resizeColumnToContents(column);
 }

@@ -11,8 +11,8 @@ constexpr int kMostLines = 5000;
 LogPanel::LogPanel(const Notices& notices, QWidget* parent) : QPlainTextEdit(parent) {
   setReadOnly(true);
   setMaximumBlockCount(kMostLines);
-  setPlaceholderText(tr("What Cleave did, with times."));
-  setAccessibleName(tr("Log"));
+  setPlaceholderText(QStringLiteral("Cleave's actions, with times."));
+  setAccessibleName(QStringLiteral("Log"));
   connect(&notices, &Notices::logged, this, [this](const QString& line) {
     appendPlainText(QTime::currentTime().toString(QStringLiteral("HH:mm:ss  ")) + line);
   });

@@ -1,5 +1,5 @@
 #pragma once
-/// The dock of the log: what Cleave did, with times.
+/// The dock of the log: Cleave's actions, with times.
 #include <QPlainTextEdit>
 
 #include "views/session/notices.h"

@@ -2,7 +2,9 @@
 
 #include <vector>
 
+#include "views/base/target.h"
 #include "views/base/text.h"
+#include "views/graph/model/module_path.h"
 
 namespace cleave::views {
 
@@ -12,7 +14,7 @@ void ModulesModel::setSplits(std::shared_ptr<const SplitCounts> splits) {
   endResetModel();
 }
 
-void ModulesModel::tellChanges(std::span<const NodeId> nodes) {
+void ModulesModel::reportChanges(std::span<const NodeId> nodes) {
   if (!m_splits) return;
   const ModuleTree& tree = m_splits->tree();
   std::vector<bool> isTold(tree.size(), false);
@@ -67,7 +69,7 @@ QString ModulesModel::nameOf(const TreeItem& item) const {
   };
   if (!item.parent.isValid()) {
     const std::string& className = tree.graph().scope(item.scope).className;
-    return className.empty() ? tr("model") : toQ(className);
+    return className.empty() ? QStringLiteral("model") : toQ(className);
   }
   if (item.stackSize == 0) return nameOf(item.scope);
   const ScopeId last = tree.item(item.children.back()).scope;
@@ -84,7 +86,7 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
     case Name:
       if (role == Qt::DisplayRole) return nameOf(item);
       if (role == Qt::ToolTipRole) {
-        if (item.stackSize) return tr("%1 of equal structure").arg(countedText(item.stackSize, "module"));
+        if (item.stackSize) return QStringLiteral("%1 of equal structure").arg(countedText(item.stackSize, "module"));
         return scope.className.empty() ? toQ(scope.path)
                                        : QStringLiteral("%1\n%2").arg(toQ(scope.path), toQ(scope.className));
       }
@@ -103,8 +105,8 @@ QVariant ModulesModel::data(const QModelIndex& index, int role) const {
 
 QVariant ModulesModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Module"), QT_TR_NOOP("Split"), QT_TR_NOOP("Ops")};
-  if (role == Qt::DisplayRole) return tr(kTitles[section]);
+  static const char* const kTitles[] = {"Module", "Split", "Ops"};
+  if (role == Qt::DisplayRole) return QString::fromUtf8(kTitles[section]);
   if (role == Qt::TextAlignmentRole && section == Operators) return int(Qt::AlignRight | Qt::AlignVCenter);
   return {};
 }

@@ -1,5 +1,5 @@
 #pragma once
-/// The module tree for a tree view, each item with the bar that the canvas has for it. A stack of equal neighbours
+/// The module tree for a tree view, each item with the same bar as on the canvas. A stack of equal neighbours
 /// ("layers.0" to "layers.31") is one row "0 – 31  ×32" above them.
 ///
 /// Columns: Module, Split, Operators. Rows answer `kTargetRole` (their module).
@@ -19,7 +19,7 @@ class ModulesModel : public QAbstractItemModel {
 
   /// Null: no model.
   void setSplits(std::shared_ptr<const SplitCounts> splits);
-  void tellChanges(std::span<const NodeId> nodes);  ///< what became otherwise in the counts
+  void reportChanges(std::span<const NodeId> nodes);  ///< the nodes whose counts changed
   QModelIndex indexOf(ScopeId scope) const;
 
   QModelIndex index(int row, int column, const QModelIndex& parent = {}) const override;

@@ -36,7 +36,7 @@ ModulesPanel::ModulesPanel(const OpenedModel& opened, const Plans& plans, const 
     if (!m_isShowing && m_tree->hasFocus() && current.isValid()) follow(current);
   });
   connect(m_tree, &QTreeView::clicked, this, &ModulesPanel::follow);
-  followSplits(*this, splits, [this](std::span<const NodeId> nodes) { m_model->tellChanges(nodes); });
+  followSplits(*this, splits, [this](std::span<const NodeId> nodes) { m_model->reportChanges(nodes); });
   auto* focus = new RefreshTimer(
       this, [this] { showFocus(); }, RefreshTimer::kTablesMs);
   focus->follow(selection, {&Selection::focusChanged});
@@ -46,7 +46,7 @@ void ModulesPanel::makeLayout() {
   m_tree->setModel(m_proxy);
   m_tree->setItemDelegate(new ChipDelegate(m_tree));
   m_tree->setUniformRowHeights(true);
-  m_tree->setAccessibleName(tr("Modules"));
+  m_tree->setAccessibleName(QStringLiteral("Modules"));
   m_tree->setIndentation(10);
   QHeaderView& header = *m_tree->header();
   header.setStretchLastSection(false);
@@ -55,7 +55,7 @@ void ModulesPanel::makeLayout() {
   header.setSectionResizeMode(ModulesModel::Operators, QHeaderView::Fixed);
   header.resizeSection(ModulesModel::Split, 58);
   header.resizeSection(ModulesModel::Operators, 42);
-  m_filter->setPlaceholderText(tr("Filter modules"));
+  m_filter->setPlaceholderText(QStringLiteral("Filter modules"));
   m_filter->setAccessibleName(m_filter->placeholderText());
   m_filter->setClearButtonEnabled(true);
   auto* layout = new QVBoxLayout(this);
@@ -73,7 +73,7 @@ void ModulesPanel::showModel() {
   m_tree->expandToDepth(1);
 }
 
-/// No row is marked where the filter hides the one in focus.
+/// No row is marked if the filter hides the focused one.
 void ModulesPanel::showFocus() {
   const QModelIndex module = m_model->indexOf(m_selection.focus().scope);
   const QModelIndex index = m_proxy->mapFromSource(m_marks->mapFromSource(module));

@@ -1,5 +1,6 @@
 #pragma once
-/// The dock of modules: the tree with its bars and a filter. Follows the step and the focus a little behind the canvas.
+/// The dock of modules: the tree with its bars and a filter. It follows the step and the focus shortly after the
+/// canvas.
 #include <QWidget>
 
 #include "views/session/plans.h"
@@ -33,7 +34,7 @@ class ModulesPanel : public QWidget {
   WordFilterModel* m_proxy;
   QTreeView* m_tree;
   QLineEdit* m_filter;
-  bool m_isShowing = false;  ///< the tree follows the focus: not the user's choice
+  bool m_isShowing = false;  ///< the selection follows the focus; the user did not choose it
 };
 
 }  // namespace cleave::views

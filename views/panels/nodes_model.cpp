@@ -1,11 +1,12 @@
 #include "views/panels/nodes_model.h"
 
+#include "views/base/target.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
 
 namespace {
-constexpr std::size_t kMostAnnounced = 64;  ///< rows told one by one; more are a jump, and told as one range
+constexpr std::size_t kMostAnnounced = 64;  ///< rows reported one by one; a larger change is reported as one range
 }
 
 void NodesModel::setSplits(std::shared_ptr<const SplitCounts> splits) {
@@ -14,7 +15,7 @@ void NodesModel::setSplits(std::shared_ptr<const SplitCounts> splits) {
   endResetModel();
 }
 
-void NodesModel::tellChanges(std::span<const NodeId> nodes) {
+void NodesModel::reportChanges(std::span<const NodeId> nodes) {
   if (!m_splits || nodes.empty()) return;
   const auto announce = [this](NodeId first, NodeId last) {
     emit dataChanged(index(static_cast<int>(first.index()), PlacementColumn),
@@ -65,7 +66,7 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
     case kPlacementRole: return index.column() == PlacementColumn ? QVariant::fromValue(placementOf(node)) : QVariant();
     case kRanksRole: return m_splits->ranks();
     case kSortRole:
-      // Names end in a running number: graph order is what their order means.
+      // Names end in a running number, so sorting them must give graph order.
       if (index.column() == Name) return index.row();
       return text(node, index.column());
     case kTargetRole: return QVariant::fromValue(Target(node));
@@ -79,9 +80,8 @@ QVariant NodesModel::data(const QModelIndex& index, int role) const {
 
 QVariant NodesModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (orientation != Qt::Horizontal || role != Qt::DisplayRole) return {};
-  static const char* const kTitles[] = {QT_TR_NOOP("Name"),  QT_TR_NOOP("Operator"),  QT_TR_NOOP("Module"),
-                                        QT_TR_NOOP("Shape"), QT_TR_NOOP("Placement"), QT_TR_NOOP("Strategy")};
-  return tr(kTitles[section]);
+  static const char* const kTitles[] = {"Name", "Operator", "Module", "Shape", "Placement", "Strategy"};
+  return QString::fromUtf8(kTitles[section]);
 }
 
 }  // namespace cleave::views

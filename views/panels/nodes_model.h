@@ -1,5 +1,5 @@
 #pragma once
-/// Every operator of the graph as a row: the same data as the canvas, for keyboards and screen readers.
+/// Every operator of the graph as a row: the canvas's data for keyboards and screen readers.
 /// Columns: Name, Operator, Module, Shape, Placement, Strategy. Rows answer `kTargetRole` (their node).
 #include <QAbstractTableModel>
 #include <span>
@@ -16,7 +16,7 @@ class NodesModel : public QAbstractTableModel {
   explicit NodesModel(QObject* parent = nullptr) : QAbstractTableModel(parent) {}
   /// Null: no model.
   void setSplits(std::shared_ptr<const SplitCounts> splits);
-  void tellChanges(std::span<const NodeId> nodes);  ///< what became otherwise in the counts, ascending
+  void reportChanges(std::span<const NodeId> nodes);  ///< the nodes whose counts changed, ascending
 
   int rowCount(const QModelIndex& parent = {}) const override;
   int columnCount(const QModelIndex& parent = {}) const override;

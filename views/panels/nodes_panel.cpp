@@ -14,8 +14,8 @@ NodesPanel::NodesPanel(const OpenedModel& opened, const Plans& plans, const Spli
 
 NodesPanel::NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans& plans, const Splits& splits,
                        Selection& selection, QWidget* parent)
-    : TablePanel(new ChangeMarks(opened, plans, model, nullptr), tr("Filter operators"),
-                 tr("Every operator of the graph as a row. Open a model to fill it."), parent) {
+    : TablePanel(new ChangeMarks(opened, plans, model, nullptr), QStringLiteral("Filter operators"),
+                 QStringLiteral("Every operator of the graph as a row. Open a model to fill it."), parent) {
   proxy()->sourceModel()->setParent(this);
   model->setParent(this);
   const std::pair<int, int> widths[] = {{NodesModel::Name, 170},
@@ -25,7 +25,7 @@ NodesPanel::NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans
                                         {NodesModel::PlacementColumn, 80}};
   for (const auto& [column, width] : widths) table()->setColumnWidth(column, width);
   connect(&opened, &OpenedModel::changed, model, [model, &splits] { model->setSplits(splits.counts()); });
-  followSplits(*this, splits, [model](std::span<const NodeId> nodes) { model->tellChanges(nodes); });
+  followSplits(*this, splits, [model](std::span<const NodeId> nodes) { model->reportChanges(nodes); });
   followFocusedRow(*this, selection);
 }
 

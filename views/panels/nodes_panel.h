@@ -1,5 +1,5 @@
 #pragma once
-/// The dock of all operators, as a table: what the canvas draws, for keyboards and screen readers.
+/// The dock of all operators, as a table: the canvas's content for keyboards and screen readers.
 #include "views/session/plans.h"
 #include "views/session/selection.h"
 #include "views/session/splits.h"

@@ -6,6 +6,7 @@
 #include <QPushButton>
 #include <QVBoxLayout>
 
+#include "plan/text/choice_text.h"
 #include "views/base/text.h"
 #include "views/panels/pareto_plot.h"
 #include "views/widgets/flow_layout.h"
@@ -26,16 +27,17 @@ ParetoPanel::ParetoPanel(const OpenedModel& opened, Settings& settings, Plans& p
       m_plot(new ParetoPlot),
       m_readout(new QLabel),
       m_summary(new QLabel),
-      m_use(new QPushButton(tr("Use this plan"))) {
+      m_use(new QPushButton(QStringLiteral("Use this plan"))) {
   for (QLabel* label : {m_readout, m_summary}) {
     label->setTextFormat(Qt::PlainText);
     label->setWordWrap(true);
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
   }
   m_summary->setForegroundRole(QPalette::PlaceholderText);
-  m_use->setToolTip(tr("Set the memory budget to what this plan needs, without slack, and solve again (Enter)"));
-  auto* copy = new QPushButton(tr("Copy"));
-  copy->setToolTip(tr("All plans of the front as a table"));
+  m_use->setToolTip(
+      QStringLiteral("Set the memory budget to what this plan needs, without slack, and solve again (Enter)"));
+  auto* copy = new QPushButton(QStringLiteral("Copy"));
+  copy->setToolTip(QStringLiteral("All plans of the front as a table"));
   auto* buttons = new FlowLayout(0);
   buttons->addWidget(m_use);
   buttons->addWidget(copy);
@@ -93,24 +95,26 @@ void ParetoPanel::showPlot() {
   const auto& plan = m_plans.plan();
   const std::string chosen = plan ? plan::choiceInWords(*plan) : std::string();
   m_summary->setText(chosen.empty() ? m_plot->summary()
-                                    : tr("%1 The plan shown: %2.").arg(m_plot->summary(), toQ(chosen)));
+                                    : QStringLiteral("%1 The plan shown: %2.").arg(m_plot->summary(), toQ(chosen)));
 }
 
 void ParetoPanel::showEmpty() {
   const QString promise =
-      tr("The trade of time against memory appears here: every plan that no other beats in both, to pick one from.");
+      QStringLiteral("This panel plots time against memory: each plan that no other plan beats in both.");
   const auto& solved = m_plans.solved();
-  if (m_answers.isPending(AnswerKind::Front)) return m_empty->work(tr("Looking for every plan worth having …"));
-  if (!m_opened.model()) return m_empty->say(tr("%1 Open a model to begin.").arg(promise));
-  if (m_jobs.activity() == Activity::Solving) return m_empty->say(tr("%1 The search goes on.").arg(promise));
+  if (m_answers.isPending(AnswerKind::Front)) return m_empty->work(QStringLiteral("Computing the Pareto front …"));
+  if (!m_opened.model()) return m_empty->say(QStringLiteral("%1 Open a model to begin.").arg(promise));
+  if (m_jobs.activity() == Activity::Solving)
+    return m_empty->say(QStringLiteral("%1 The search is still running.").arg(promise));
   if (solved && solved->result.outcome == solve::Outcome::NoSolution)
-    return m_empty->say(tr("%1, so there is nothing to trade. The conflict card says what stands in the way.")
+    return m_empty->say(QStringLiteral("%1, so there is no front. The conflict card shows the reason.")
                             .arg(toQ(solve::noSolutionText(solved->result))));
   if (!solved || !solved->result.optimum)
-    return m_empty->say(tr("%1 Only the optimal engine knows them all.").arg(promise), tr("Solve with optimal"));
+    return m_empty->say(QStringLiteral("%1 Only the engine optimal computes them.").arg(promise),
+                        QStringLiteral("Solve with optimal"));
   const auto& front = m_answers.front();
-  if (front && !front->failure.isEmpty()) return m_empty->say(front->failure, tr("Try again"));
-  m_empty->say(promise, tr("Compute the front"));
+  if (front && !front->failure.isEmpty()) return m_empty->say(front->failure, QStringLiteral("Try again"));
+  m_empty->say(promise, QStringLiteral("Compute the front"));
 }
 
 void ParetoPanel::fill() {
@@ -121,7 +125,7 @@ void ParetoPanel::fill() {
 }
 
 void ParetoPanel::copyTable() const {
-  QStringList lines{tr("femtoseconds per step\tbytes per rank\tof these, at most for a moment")};
+  QStringList lines{QStringLiteral("femtoseconds per step\tbytes per rank\ttransient bytes of these")};
   for (int i = 0; i < m_plot->count(); ++i)
     lines << QStringLiteral("%1\t%2\t%3")
                  .arg(toQ(cleave::toText(m_plot->point(i).femtoseconds)))

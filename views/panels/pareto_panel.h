@@ -1,5 +1,5 @@
 #pragma once
-/// The dock of time against memory: the plot with its readout and buttons, or what has to be done to fill it.
+/// The dock of time against memory: the plot with its readout and buttons, or the action that computes it.
 #include <QWidget>
 
 #include "views/session/answers.h"

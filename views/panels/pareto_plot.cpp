@@ -13,9 +13,10 @@
 namespace cleave::views {
 
 namespace {
-constexpr double kReach = 14;         ///< pixels from a point within which the pointer takes it
+constexpr double kReach = 14;         ///< pixels around a point within which the pointer selects it
 constexpr int kPixelsPerTick = 74;    ///< at least, so that labels do not touch
-constexpr double kBudgetReach = 0.6;  ///< how far beyond the front, in its range, the budget still widens the axis
+constexpr double kBudgetReach = 0.6;  ///< distance beyond the front, relative to its range, at which the budget still
+                                      ///< widens the axis
 constexpr double kTitleLeft = 4;
 
 QFont smallFont(const QFont& font) {
@@ -29,7 +30,7 @@ ParetoPlot::ParetoPlot(QWidget* parent) : QWidget(parent) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Expanding);
-  setAccessibleName(tr("Time against bytes per rank"));
+  setAccessibleName(QStringLiteral("Time against bytes per rank"));
 }
 
 void ParetoPlot::setData(ParetoData data) {
@@ -64,7 +65,7 @@ void ParetoPlot::makeAxes() {
   for (const solve::ParetoPoint& p : m_data.front.points) take(p);
   if (m_data.present) take(*m_data.present);
   if (m_data.budgetBytes) {
-    // A budget far away would press the front into a corner; an arrow at the edge tells of it instead.
+    // A distant budget would squeeze the front into a corner. An arrow at the edge marks it instead.
     const double range = static_cast<double>(std::max(highBytes - lowBytes, highBytes / 8));
     const auto budget = static_cast<double>(*m_data.budgetBytes);
     if (budget <= static_cast<double>(highBytes) + kBudgetReach * range &&
@@ -78,7 +79,7 @@ void ParetoPlot::makeAxes() {
   m_time = PlotAxis::ofTime(lowFs, highFs, std::max(1, static_cast<int>(plot.height()) / (2 * line)));
 }
 
-QString ParetoPlot::timeTitle() const { return tr("time per step, %1").arg(m_time.unit()); }
+QString ParetoPlot::timeTitle() const { return QStringLiteral("time per step, %1").arg(m_time.unit()); }
 
 QRectF ParetoPlot::plotRect() const {
   const QFontMetrics metrics(smallFont(font()));
@@ -122,17 +123,17 @@ void ParetoPlot::hover(int index) {
 
 QString ParetoPlot::readout() const {
   const int index = shownPoint();
-  if (index < 0) return tr("Point at a plan, or walk with the arrow keys.");
+  if (index < 0) return QStringLiteral("Point at a plan, or move with the arrow keys.");
   const solve::ParetoPoint& p = point(index);
-  QString text = tr("%1 per step · %2 per rank").arg(timeText(p.femtoseconds), bytesText(p.bytes));
+  QString text = QStringLiteral("%1 per step · %2 per rank").arg(timeText(p.femtoseconds), bytesText(p.bytes));
   if (m_data.present) {
     const Femtoseconds fs = p.femtoseconds - m_data.present->femtoseconds;
     const std::int64_t bytes = p.bytes - m_data.present->bytes;
-    text += fs == 0 && bytes == 0 ? tr(" · the plan shown now")
-                                  : tr(" · %1 against the plan shown now").arg(costChange(fs, bytes));
+    text += fs == 0 && bytes == 0 ? QStringLiteral(" · the plan shown now")
+                                  : QStringLiteral(" · %1 compared with the plan shown now").arg(costChange(fs, bytes));
   }
   if (m_data.budgetBytes && p.bytes > *m_data.budgetBytes)
-    text += tr(" · over the budget by %1").arg(bytesText(p.bytes - *m_data.budgetBytes));
+    text += QStringLiteral(" · over the budget by %1").arg(bytesText(p.bytes - *m_data.budgetBytes));
   return text;
 }
 
@@ -182,9 +183,9 @@ void ParetoPlot::paintAreas(QPainter& painter) const {
   }
   painter.restore();
 
-  // Named where the corner has room for the words.
+  // The region is named if the corner has room for the text.
   painter.setFont(smallFont(font()));
-  const QString name = m_data.front.isExact ? tr("no plan") : tr("none found");
+  const QString name = m_data.front.isExact ? QStringLiteral("no plan") : QStringLiteral("none found");
   const QRectF words = painter.fontMetrics().boundingRect(name).adjusted(-4, -2, 4, 2);
   const QRectF corner(plot.left() + 6, plot.bottom() - words.height() - 4, words.width(), words.height());
   if (!below.containsPoint(corner.topRight(), Qt::WindingFill)) return;
@@ -222,7 +223,7 @@ void ParetoPlot::paintAxes(QPainter& painter) const {
   painter.setPen(theme.text);
   painter.drawText(QRectF(kTitleLeft, 4, plot.right(), line), Qt::AlignLeft | Qt::AlignTop, timeTitle());
   painter.drawText(QRectF(0, plot.bottom() + 5 + line, plot.right(), line), Qt::AlignRight | Qt::AlignTop,
-                   tr("bytes per rank, %1").arg(m_bytes.unit()));
+                   QStringLiteral("bytes per rank, %1").arg(m_bytes.unit()));
 }
 
 void ParetoPlot::paintBudget(QPainter& painter) const {
@@ -231,7 +232,7 @@ void ParetoPlot::paintBudget(QPainter& painter) const {
   const QRectF plot = plotRect();
   painter.setFont(smallFont(font()));
   const auto budget = static_cast<double>(*m_data.budgetBytes);
-  QString text = tr("budget %1").arg(bytesText(*m_data.budgetBytes));
+  QString text = QStringLiteral("budget %1").arg(bytesText(*m_data.budgetBytes));
   double x = positionOf({0, *m_data.budgetBytes}).x();
   if (budget > m_bytes.high())
     text += QStringLiteral(" →"), x = plot.right();
@@ -290,10 +291,10 @@ void ParetoPlot::paintPresent(QPainter& painter) const {
   const double r = 6;
   painter.drawPolygon(QPolygonF({at + QPointF(0, -r), at + QPointF(r, 0), at + QPointF(0, r), at + QPointF(-r, 0)}));
   painter.setFont(smallFont(font()));
-  const QString name = tr("shown now");
+  const QString name = QStringLiteral("shown now");
   const double width = painter.fontMetrics().horizontalAdvance(name);
   const double height = painter.fontMetrics().height();
-  // Above and to the right there is no line of the front.
+  // The front has no line above and to the right of this point.
   const double x = std::min(at.x() + 9, plot.right() - width);
   QPainterPath halo;
   halo.addText(QPointF(x, at.y() - 7), painter.font(), name);

@@ -1,10 +1,9 @@
 #pragma once
-/// Time against memory: every plan that no other beats in both, as steps over bytes a rank. The plot is painted by hand
-/// and knows no session.
+/// Time against memory: every plan that no other plan beats in both, as steps over bytes per rank. The plot is painted
+/// by hand and does not depend on the session.
 ///
-/// Readable without colour: the front is a line with discs, the present plan a diamond, the budget a dashed line, and
-/// what lies beyond the budget is hatched. Keys: arrows, Home and End walk the points, Enter uses one; a double click
-/// too.
+/// Readable without colour: the front is a line with discs, the current plan a diamond, the budget a dashed line, and
+/// the area beyond the budget is hatched. Arrows, Home and End move between points; Enter or a double click uses one.
 #include <QWidget>
 #include <optional>
 #include <vector>
@@ -24,7 +23,7 @@ class ParetoPlot : public QWidget {
   Q_OBJECT
  public:
   explicit ParetoPlot(QWidget* parent = nullptr);
-  /// Keeps the current point where the new front has it; else the present plan's point becomes current.
+  /// Keeps the current point if the new front has it. Otherwise the shown plan's point becomes current.
   void setData(ParetoData data);
 
   int count() const { return static_cast<int>(m_data.front.points.size()); }
@@ -33,10 +32,10 @@ class ParetoPlot : public QWidget {
   int current() const { return m_current; }  ///< -1: none
   void setCurrent(int index);
   QPointF positionOf(const solve::ParetoPoint& point) const;
-  int pointAt(const QPointF& position) const;  ///< the nearest within a finger's breadth; -1: none
-  /// The hovered or else the current point in words: "3.42 ms · 1.10 GiB per rank · …".
+  int pointAt(const QPointF& position) const;  ///< the nearest one within reach; -1: no point is near
+  /// The hovered point, else the current one, in words: "3.42 ms · 1.10 GiB per rank · …".
   QString readout() const;
-  /// How many plans there are, and what was left out.
+  /// The number of plans, and what was left out.
   QString summary() const;
 
   QSize sizeHint() const override { return {420, 300}; }

@@ -16,7 +16,7 @@ namespace cleave::views {
 
 namespace {
 constexpr int kWorldSizes = 64;
-constexpr int kWideEnough = 760;  ///< pixels from which the text and the numbers of ranks stand side by side
+constexpr int kWideEnough = 760;  ///< pixels from which the text and the rank counts are side by side
 
 QString times(std::size_t count) { return count > 1 ? QStringLiteral("×%1").arg(countText(count)) : QString(); }
 
@@ -24,7 +24,7 @@ QString nodeNamed(const graph::Graph& graph, NodeId node, const QString& text) {
   return node.isValid() && node.index() < graph.nodes.size() ? link(node, text) : text.toHtmlEscaped();
 }
 
-/// A group: its name and count, its bytes, and under them what follows.
+/// A group: its name, count and bytes, with `words` below.
 void addGroup(QStringList& rows, const QString& name, std::size_t count, std::optional<std::int64_t> bytes,
               const QString& words, const TextColors& colors) {
   const QString wide =
@@ -39,43 +39,41 @@ QString preflightText(const plan::Preflight& preflight, const graph::Graph& grap
                       const TextColors& colors) {
   QString html;
   QStringList well;
-  for (const std::string& clause : plan::whatIsWell(preflight, ranks)) well << toQ(clause);
+  for (const std::string& clause : plan::passedChecks(preflight, ranks)) well << toQ(clause);
   if (!well.isEmpty())
     html += QStringLiteral("<p><b style=\"color:%1\">✓</b> %2.</p>")
-                .arg(colors.good, capitalized(well.join(QObject::tr(", and "))));
+                .arg(colors.good, capitalized(well.join(QStringLiteral(", and "))));
   QStringList rows;
   for (const plan::IndivisibleHeads& attention : preflight.heads)
     addGroup(rows,
              nodeNamed(graph, attention.first,
-                       attention.pattern.empty() ? QObject::tr("outside of modules") : toQ(attention.pattern)),
+                       attention.pattern.empty() ? QStringLiteral("outside of modules") : toQ(attention.pattern)),
              attention.count, std::nullopt, proseHtml(attention.text, graph), colors);
   if (!rows.isEmpty())
-    html += heading(QObject::tr("Heads that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
+    html += heading(QStringLiteral("Heads that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
   rows.clear();
   for (const plan::UnknownOperator& op : preflight.unknownOperators) {
-    const QString verdict =
-        op.matters ? QStringLiteral("<b style=\"color:%1\">%2</b> ").arg(colors.conflict, QObject::tr("It matters."))
-                   : QObject::tr("It does not matter here. ");
+    const QString verdict = op.matters ? QStringLiteral("<b style=\"color:%1\">%2</b> ")
+                                             .arg(colors.conflict, QStringLiteral("This affects the plan."))
+                                       : QStringLiteral("This does not affect the plan. ");
     addGroup(rows, nodeNamed(graph, op.first, toQ(op.op)), op.count, std::nullopt, verdict + proseHtml(op.text, graph),
              colors);
   }
-  if (!rows.isEmpty()) html += heading(QObject::tr("Operators without a rule"), colors) + table(rows);
+  if (!rows.isEmpty()) html += heading(QStringLiteral("Operators without a rule"), colors) + table(rows);
   rows.clear();
   for (const plan::IndivisibleLayers& layers : preflight.indivisible)
     addGroup(rows, nodeNamed(graph, layers.first, toQ(layers.pattern)), layers.count, layers.bytes,
              proseHtml(layers.reason, graph), colors);
   if (!rows.isEmpty())
-    html += heading(QObject::tr("Sizes that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
+    html += heading(QStringLiteral("Sizes that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
   rows.clear();
   for (const plan::ReplicatedWeights& weights : preflight.whole)
     addGroup(rows, nodeNamed(graph, weights.first, toQ(weights.pattern)), weights.count, weights.bytes,
              proseHtml(weights.why, graph), colors);
   if (!rows.isEmpty())
-    html +=
-        heading(
-            QObject::tr("Replicated on every rank, whatever the plan: %1").arg(bytesText(preflight.replicatedBytes)),
-            colors) +
-        table(rows);
+    html += heading(QStringLiteral("Replicated in every plan: %1 per rank").arg(bytesText(preflight.replicatedBytes)),
+                    colors) +
+            table(rows);
   return html;
 }
 
@@ -92,18 +90,17 @@ PreflightPanel::PreflightPanel(const OpenedModel& opened, Settings& settings, An
       m_scroll(new QScrollArea),
       m_strip(new WorldSizeStrip),
       m_detail(new QLabel),
-      m_again(new QPushButton(tr("Try again"))) {
-  m_text->setEmptyText(
-      tr("Before any search, this says which operators have no rule, which sizes do not divide, and what stays "
-         "replicated. "
-         "Open a model to fill it."));
-  m_text->setAccessibleName(tr("Pre-flight"));
+      m_again(new QPushButton(QStringLiteral("Try again"))) {
+  m_text->setEmptyText(QStringLiteral(
+      "Without any search, this lists operators without a rule, sizes that do not divide, and replicated weights. "
+      "Open a model to fill it."));
+  m_text->setAccessibleName(QStringLiteral("Pre-flight"));
   m_detail->setWordWrap(true);
   m_detail->setTextFormat(Qt::PlainText);
   m_detail->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_detail->setAlignment(Qt::AlignLeft | Qt::AlignTop);
-  m_detail->setMinimumHeight(fontMetrics().height() * 2);  // a longer reason moves nothing
-  m_again->setToolTip(tr("Solve for every number of ranks with the present settings"));
+  m_detail->setMinimumHeight(fontMetrics().height() * 2);  // a longer reason does not move the layout
+  m_again->setToolTip(QStringLiteral("Solve for every number of ranks with the current settings"));
   auto* under = new QHBoxLayout;
   under->addWidget(m_detail, 1);
   under->addWidget(m_again, 0, Qt::AlignTop);
@@ -125,7 +122,7 @@ PreflightPanel::PreflightPanel(const OpenedModel& opened, Settings& settings, An
 
   connect(m_strip, &WorldSizeStrip::detailChanged, this, [this] {
     m_detail->setText(m_strip->detail());
-    m_detail->setToolTip(m_strip->reason(m_strip->told()));
+    m_detail->setToolTip(m_strip->reason(m_strip->shownRanks()));
   });
   connect(m_text, &LinkText::followed, &selection, &Selection::follow);
   connect(m_strip, &WorldSizeStrip::chosen, &settings, &Settings::setRanks);
@@ -156,10 +153,10 @@ void PreflightPanel::refreshSizes() {
   m_empty->setVisible(!sizes && m_opened.model());
   m_scroll->setVisible(sizes != nullptr);
   if (m_answers.isPending(AnswerKind::WorldSizes))
-    m_empty->work(tr("Solving for 1 to %1 ranks …").arg(kWorldSizes));
+    m_empty->work(QStringLiteral("Solving for 1 to %1 ranks …").arg(kWorldSizes));
   else
-    m_empty->say(tr("Here you will see which numbers of ranks work, from 1 to %1.").arg(kWorldSizes),
-                 tr("Try them all"));
+    m_empty->say(QStringLiteral("This shows which numbers of ranks work, from 1 to %1.").arg(kWorldSizes),
+                 QStringLiteral("Try all rank counts"));
   if (!sizes) return;
   m_strip->setSizes(sizes->rows, kWorldSizes);
 }
@@ -168,7 +165,7 @@ void PreflightPanel::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
   const bool isWide = width() >= kWideEnough;
   m_layout->setDirection(isWide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
-  m_layout->setStretchFactor(m_scroll, isWide ? 0 : 2);  // beneath each other the tiles are the taller
+  m_layout->setStretchFactor(m_scroll, isWide ? 0 : 2);  // when stacked, the tiles are taller
 }
 
 void PreflightPanel::changeEvent(QEvent* event) {

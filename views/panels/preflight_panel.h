@@ -1,6 +1,6 @@
 #pragma once
-/// What can be said before any search: operators without a rule, sizes that do not divide, what stays replicated, and
-/// on which numbers of ranks the model works. A click on a number of ranks takes it for the next solve.
+/// Checks that need no search: operators without a rule, sizes that do not divide, replicated weights, and the rank
+/// counts that work. A click on a rank count uses it for the next solve.
 #include <QWidget>
 
 #include "views/base/rich_text.h"
@@ -41,7 +41,7 @@ class PreflightPanel : public QWidget {
   LinkText* m_text;
   EmptyState* m_empty;
   QWidget* m_sizes;
-  QScrollArea* m_scroll;  ///< around m_sizes: large fonts, small docks
+  QScrollArea* m_scroll;  ///< around m_sizes, for large fonts and small docks
   WorldSizeStrip* m_strip;
   QLabel* m_detail;
   QPushButton* m_again;

@@ -15,7 +15,7 @@ SearchPanel::SearchPanel(Debugger& debugger, const Plans& plans, const Selection
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
   layout->setSpacing(0);
-  // In a low window both give way before the graph does.
+  // In a low window both shrink before the graph does.
   m_timeline->setMinimumHeight(m_timeline->sizeHint().height() / 2);
   m_timeline->setMaximumHeight(m_timeline->sizeHint().height());
   m_log->setMinimumHeight(2 * fontMetrics().height());
@@ -25,7 +25,7 @@ SearchPanel::SearchPanel(Debugger& debugger, const Plans& plans, const Selection
     const bool hasTrace = m_debugger.trace() != nullptr;
     m_model->setTrace(m_debugger.trace());
     m_log->setVisible(hasTrace);
-    // Without a search its words have the whole panel.
+    // Without a search the empty text gets the whole panel.
     m_timeline->setMaximumHeight(hasTrace ? m_timeline->sizeHint().height() : QWIDGETSIZE_MAX);
   });
   connect(&debugger, &Debugger::traceGrew, m_model, &EventLogModel::grow);

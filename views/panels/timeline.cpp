@@ -27,7 +27,7 @@ Timeline::Timeline(Debugger& debugger, const Plans& plans, QWidget* parent)
     : QWidget(parent), m_debugger(debugger), m_plans(plans) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
-  setAccessibleName(tr("Timeline of the search"));
+  setAccessibleName(QStringLiteral("Timeline of the search"));
   m_requestTimer.setSingleShot(true);
   m_requestTimer.setInterval(kRequestDelayMs);
   connect(&m_requestTimer, &QTimer::timeout, this, &Timeline::requestBuckets);
@@ -39,7 +39,7 @@ Timeline::Timeline(Debugger& debugger, const Plans& plans, QWidget* parent)
   connect(&debugger, &Debugger::stepChanged, this, &Timeline::showStep);
 }
 
-/// The step is what a screen reader says of the strip, and always on it.
+/// The step number, which a screen reader reads for the strip and which is always drawn.
 void Timeline::showStep() {
   const StepId step = m_debugger.wantedStep(), length = m_last - m_first;
   if (!m_showsAll && (step < m_first || step > m_last)) {
@@ -47,7 +47,7 @@ void Timeline::showStep() {
     const StepId first = std::min(most, step - std::min(step, length / 2));
     showRange(first, first + length);
   }
-  setAccessibleDescription(tr("step %1 of %2").arg(countText(step), countText(m_debugger.stepCount())));
+  setAccessibleDescription(QStringLiteral("step %1 of %2").arg(countText(step), countText(m_debugger.stepCount())));
   update();
 }
 
@@ -129,7 +129,7 @@ void Timeline::paintEvent(QPaintEvent*) {
   painter.drawRect(rect().adjusted(0, 0, -1, -1));
 }
 
-/// All but the step: it stays the same while one steps.
+/// Everything except the step. It does not change while the user steps.
 void Timeline::paintSearch() {
   QPainter painter(&m_picture);
   painter.setRenderHint(QPainter::Antialiasing);
@@ -140,8 +140,8 @@ void Timeline::paintSearch() {
   if (!m_debugger.trace() || m_debugger.stepCount() == 0) {
     painter.setPen(theme.textQuiet);
     const QString text = m_plans.plan()
-                             ? tr("This plan was opened without the search that led to it: solve to record one.")
-                             : tr("The search appears here once a model is solved: drag to travel through it.");
+                             ? QStringLiteral("This plan was opened without its search. Solve to record a search.")
+                             : QStringLiteral("Solve a model to see its search here. Drag to move through the steps.");
     painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, text);
     return;
   }
@@ -193,7 +193,7 @@ void Timeline::paintDepth(QPainter& painter, const QRect& plot) const {
   const auto yOf = [&](std::uint32_t depth) { return plot.bottom() - plot.height() * (depth / double(deepest)); };
   const auto xAt = [&](std::size_t i) {
     const double share = static_cast<double>(i) / static_cast<double>(m_buckets.size());
-    // The first event of all is step 1: before it there is nothing.
+    // The first event is step 1. Step 0 is before it.
     const double step =
         static_cast<double>(m_bucketFirst) + 1 + share * static_cast<double>(m_bucketLast - m_bucketFirst);
     return plot.left() + (step - static_cast<double>(m_first)) / static_cast<double>(m_last - m_first) * plot.width();
@@ -234,7 +234,7 @@ void Timeline::paintMarks(QPainter& painter, const QRect& plot) const {
   int lastCross = -100, lastDrop = -100;
   for (std::size_t i = 0; i < m_buckets.size(); ++i) {
     const auto& bucket = m_buckets[i];
-    // The middle of the steps that these events are: of one event that step itself.
+    // The middle of the steps of these events. For one event, its own step.
     const int x = xOf(m_bucketFirst + static_cast<StepId>(std::llround((static_cast<double>(i) + 0.5) * bucketEvents)));
     const int y = plot.top() + kMarkRow / 2;
     if (bucket.conflicts && x - lastCross >= 7) {
@@ -299,7 +299,7 @@ void Timeline::wheelEvent(QWheelEvent* event) {
   event->accept();
 }
 
-/// `factor` below 1 looks closer; the pivot stays where it is.
+/// `factor` below 1 zooms in. The pivot keeps its position.
 void Timeline::zoomAbout(StepId step, double factor) {
   const StepId total = m_debugger.stepCount();
   if (total == 0) return;
@@ -322,7 +322,7 @@ bool Timeline::event(QEvent* event) {
     const auto& bucket = m_buckets[std::min(at, m_buckets.size() - 1)];
     QToolTip::showText(
         help->globalPos(),
-        tr("step %1 · here: %2, %3, %4, up to %5 assigned")
+        QStringLiteral("step %1 · here: %2, %3, %4, up to %5 assigned")
             .arg(countText(step), countedText(bucket.tries, "try", "tries"), countedText(bucket.conflicts, "conflict"),
                  countedText(bucket.backtracks, "backtrack"), countedText(bucket.maxDepth, "node")),
         this);

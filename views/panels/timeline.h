@@ -1,10 +1,9 @@
 #pragma once
 /// The whole search in one strip: depth as a curve, conflicts as crosses, backtracks as drops, solutions as diamonds,
-/// the present step as a line. Dragging it scrubs; the wheel zooms about the pointer, a double click shows everything
-/// again. With the keyboard: arrows step, Page Up and Down go by a tenth, plus and minus zoom about the step, 0 shows
-/// everything.
+/// the current step as a line. Dragging scrubs, the wheel zooms at the pointer, and a double click shows everything
+/// again. Keyboard: arrows step, Page Up and Down move by a tenth, plus and minus zoom at the step, 0 shows everything.
 ///
-/// The buckets are computed on the reads worker and asked for again when the range, the width or the trace changes.
+/// The reads worker computes the buckets, again for each new range, width or trace.
 #include <QPixmap>
 #include <QTimer>
 #include <QWidget>
@@ -56,7 +55,7 @@ class Timeline : public QWidget {
   StepId m_first = 0, m_last = 0;              ///< range shown, in events
   StepId m_bucketFirst = 0, m_bucketLast = 0;  ///< range the buckets are for
   bool m_showsAll = true;
-  QPixmap m_picture;  ///< all but the step; another size: paint anew
+  QPixmap m_picture;  ///< everything except the step; painted again at another size
   QTimer m_requestTimer;
 };
 

@@ -1,5 +1,4 @@
-// The parts of the decision panel that speak of the plan: why a value is placed as it is, and what every other choice
-// costs.
+// The decision panel's sections about the plan: why a value has its placement, and the cost of every other choice.
 #include "views/panels/why_text.h"
 #include "views/base/text.h"
 #include "views/panels/figures.h"
@@ -12,7 +11,7 @@ QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& g
     QString line = sentenceHtml(step.sentence, graph);
     for (const std::string& alternative : step.alternatives)
       line += QStringLiteral("<br>&nbsp;&nbsp;%1")
-                  .arg(quiet(QObject::tr("or %1").arg(proseHtml(alternative, graph)), colors));
+                  .arg(quiet(QStringLiteral("or %1").arg(proseHtml(alternative, graph)), colors));
     lines << line;
   }
   QStringList rows;
@@ -21,12 +20,13 @@ QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& g
   return table(rows);
 }
 
-/// With slack the plan that answers a demand is not the fastest that meets it, whose time the heat of the canvas shows.
+/// With slack, the plan for a demand may differ from the fastest plan that meets it. The canvas's heat shows the
+/// fastest one's time.
 bool isFastestPassedOver(const solve::Regret& regret) {
   return regret.extraFs && regret.fastestExtraFs && regret.fastestExtraFs != regret.extraFs;
 }
 
-/// What its signs and words mean, where they are in the table.
+/// Explains the signs and words that the table contains.
 QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPercent, const TextColors& colors) {
   bool isFaster = false, isPassedOver = false, isOverBudget = false, isNotKnown = false, isNotProved = false;
   for (const solve::Regret& regret : regrets) {
@@ -39,20 +39,20 @@ QString regretNotes(const std::vector<solve::Regret>& regrets, double slackPerce
   }
   QStringList notes;
   if (isFaster && slackPercent == 0)
-    notes << QObject::tr(
-        "− time: a faster plan, which the search for the plan did not find before it ended at its limit.");
+    notes << QStringLiteral("− time: a faster plan. The plan's search stopped at its limit before it found that one.");
   else if (isFaster)
-    notes << QObject::tr("− time: a faster plan, given up because a rank holds more; the slack of %1 allows that.")
+    notes << QStringLiteral("− time: a faster plan that needs more memory per rank; rejected within the slack of %1.")
                  .arg(toQ(solve::slackText(slackPercent)));
   if (isPassedOver)
-    notes << QObject::tr(
-                 "(fastest …): the fastest plan with it, passed over for one that holds less; the slack of %1 allows "
-                 "that.")
+    notes << QStringLiteral(
+                 "(fastest …): the fastest plan with this choice; another one needs less memory, within the slack of "
+                 "%1.")
                  .arg(toQ(solve::slackText(slackPercent)));
-  if (isNotProved) notes << QObject::tr("≤: the search for the best plan with it ended at its limit.");
-  if (isOverBudget) notes << QObject::tr("over budget: every plan with it needs more than the memory budget.");
+  if (isNotProved)
+    notes << QStringLiteral("≤: an upper bound, because the search for this choice stopped at its limit.");
+  if (isOverBudget) notes << QStringLiteral("over budget: every plan with this choice exceeds the memory budget.");
   if (isNotKnown)
-    notes << QObject::tr("not known: the search ended at its limit before it found a plan within the budget.");
+    notes << QStringLiteral("unknown: the search stopped at its limit before it found a plan within the budget.");
   QString html;
   for (const QString& note : notes) html += QStringLiteral("<p>%1</p>").arg(quiet(note, colors));
   return html;
@@ -68,19 +68,20 @@ QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double
         nameCell(regret.strategy ? chip(regret.placement, ranks) : QString())};
     if (regret.isChosen) {
       rows << row(
-          cells << cell(QStringLiteral("<b style=\"color:%1\">✓ %2</b>").arg(colors.good, QObject::tr("in the plan")),
-                        3));
+          cells << cell(
+              QStringLiteral("<b style=\"color:%1\">✓ %2</b>").arg(colors.good, QStringLiteral("in the plan")), 3));
       continue;
     }
     if (regret.extraFs)
-      cells << numberCell((regret.isProved ? QString() : QStringLiteral("≤ ")) + timeChange(*regret.extraFs) +
-                          (isFastestPassedOver(regret)
-                               ? QStringLiteral("<br>") +
-                                     quiet(QObject::tr("(fastest %1)").arg(timeChange(*regret.fastestExtraFs)), colors)
-                               : QString()))
+      cells << numberCell(
+                   (regret.isProved ? QString() : QStringLiteral("≤ ")) + timeChange(*regret.extraFs) +
+                   (isFastestPassedOver(regret)
+                        ? QStringLiteral("<br>") +
+                              quiet(QStringLiteral("(fastest %1)").arg(timeChange(*regret.fastestExtraFs)), colors)
+                        : QString()))
             << numberCell(bytesChange(regret.extraBytes.value_or(0)));
     else
-      cells << numberCell(quiet(regret.isProved ? QObject::tr("over budget") : QObject::tr("not known"), colors))
+      cells << numberCell(quiet(regret.isProved ? QStringLiteral("over budget") : QStringLiteral("unknown"), colors))
             << numberCell({});
     rows << row(cells << cell(whyNotLink(regret.demand())));
   }

@@ -1,5 +1,6 @@
 #pragma once
-/// Why a value is placed as it is in the plan, and what its other choices cost more: rich text for the decision panel.
+/// Why a value has its placement in the plan, and the extra cost of its other choices: rich text for the decision
+/// panel.
 #include "solve/explain/explain.h"
 #include "views/base/rich_text.h"
 
@@ -7,7 +8,7 @@ namespace cleave::views {
 
 /// The chain from a value back to the choice that decided it.
 QString whyChain(const std::vector<solve::WhyLink>& chain, const graph::Graph& graph, const TextColors& colors);
-/// Every choice with what the best plan with it costs more, each with a "why not?" link.
+/// Every choice with the extra cost of its best plan, each with a "why not?" link.
 QString regretTable(const std::vector<solve::Regret>& regrets, int ranks, double slackPercent,
                     const TextColors& colors);
 

@@ -56,7 +56,7 @@ void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdic
       painter.drawLine(at(-4, 2), at(4, 2));
       break;
     case WorldSizeVerdict::NotAskedFor: painter.drawEllipse(centre, 4, 4); break;
-    case WorldSizeVerdict::OverBudget:  // a vessel that is full
+    case WorldSizeVerdict::OverBudget:  // a full vessel
       painter.drawRect(QRectF(at(-4, -4), QSizeF(8, 8)));
       painter.fillRect(QRectF(at(-4, -4), QSizeF(8, 8)), ink);
       break;
@@ -69,13 +69,13 @@ void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdic
 }  // namespace
 
 QString worldSizeText(const plan::WorldSize& size) {
-  const QString name = size.ranks == 1 ? QObject::tr("1 rank") : QObject::tr("%1 ranks").arg(size.ranks);
+  const QString name = size.ranks == 1 ? QStringLiteral("1 rank") : QStringLiteral("%1 ranks").arg(size.ranks);
   QString text = prose(plan::toText(size));
   if (size.hasPlan)
-    text += QObject::tr(" · %1 per rank · %2 per step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
+    text += QStringLiteral(" · %1 per rank · %2 per step").arg(bytesText(size.rankBytes), timeText(size.femtoseconds));
   if (size.hasPlan && !size.fitsBudget())
-    text += QObject::tr(" · over the memory budget by %1").arg(bytesText(size.overBytes));
-  return QObject::tr("%1 – %2").arg(name, text);
+    text += QStringLiteral(" · over the memory budget by %1").arg(bytesText(size.overBytes));
+  return QStringLiteral("%1 – %2").arg(name, text);
 }
 
 QString worldSizeReason(const plan::WorldSize& size) {
@@ -90,7 +90,7 @@ WorldSizeStrip::WorldSizeStrip(QWidget* parent) : QWidget(parent) {
   QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Fixed);
   policy.setHeightForWidth(true);
   setSizePolicy(policy);
-  setAccessibleName(tr("Numbers of ranks"));
+  setAccessibleName(QStringLiteral("Numbers of ranks"));
 }
 
 void WorldSizeStrip::setSizes(std::vector<plan::WorldSize> sizes, int count) {
@@ -135,11 +135,11 @@ const plan::WorldSize* WorldSizeStrip::sizeOf(int ranks) const {
   return found == m_sizes.end() ? nullptr : &*found;
 }
 
-QString WorldSizeStrip::notTried(int ranks) { return tr("%1 – not tried").arg(ranksText(ranks)); }
+QString WorldSizeStrip::notTried(int ranks) { return QStringLiteral("%1 – not tried").arg(ranksText(ranks)); }
 
 QString WorldSizeStrip::detail() const {
-  const plan::WorldSize* size = sizeOf(told());
-  return size ? worldSizeText(*size) : notTried(told());
+  const plan::WorldSize* size = sizeOf(shownRanks());
+  return size ? worldSizeText(*size) : notTried(shownRanks());
 }
 
 QString WorldSizeStrip::reason(int ranks) const {
@@ -154,7 +154,7 @@ QSize WorldSizeStrip::cellSize() const {
 
 int WorldSizeStrip::columns(int width) const {
   const int fit = std::max(1, (width + kGap) / (cellSize().width() + kGap));
-  for (const int even : {64, 32, 16, 8, 4})  // powers of two stand under each other
+  for (const int even : {64, 32, 16, 8, 4})  // powers of two are aligned below each other
     if (fit >= even) return even;
   return fit;
 }
@@ -223,14 +223,13 @@ void WorldSizeStrip::paintCell(QPainter& painter, int ranks) const {
 
 void WorldSizeStrip::paintLegend(QPainter& painter) const {
   const Theme theme = Theme::of(palette());
-  static const std::pair<WorldSizeVerdict, const char*> kNames[] = {
-      {WorldSizeVerdict::Works, QT_TR_NOOP("works")},
-      {WorldSizeVerdict::Partly, QT_TR_NOOP("in part")},
-      {WorldSizeVerdict::Nothing, QT_TR_NOOP("nothing splits")},
-      {WorldSizeVerdict::DoesNotPay, QT_TR_NOOP("does not pay")},
-      {WorldSizeVerdict::NotAskedFor, QT_TR_NOOP("not asked for")},
-      {WorldSizeVerdict::NoSolution, QT_TR_NOOP("no solution")},
-      {WorldSizeVerdict::OverBudget, QT_TR_NOOP("over the budget")}};
+  static const std::pair<WorldSizeVerdict, const char*> kNames[] = {{WorldSizeVerdict::Works, "works"},
+                                                                    {WorldSizeVerdict::Partly, "in part"},
+                                                                    {WorldSizeVerdict::Nothing, "nothing splits"},
+                                                                    {WorldSizeVerdict::DoesNotPay, "no gain"},
+                                                                    {WorldSizeVerdict::NotAskedFor, "needs a setting"},
+                                                                    {WorldSizeVerdict::NoSolution, "no solution"},
+                                                                    {WorldSizeVerdict::OverBudget, "over the budget"}};
   QFont small = font();
   small.setPointSizeF(small.pointSizeF() * 0.88);
   painter.setFont(small);
@@ -243,12 +242,12 @@ void WorldSizeStrip::paintLegend(QPainter& painter) const {
     x += width + 14;
   };
   for (const auto& [verdict, text] : kNames) {
-    // The usual ones always, the others where there is one.
+    // The usual verdicts are always shown, the others only if they occur.
     const bool isUsual = verdict == WorldSizeVerdict::Works || verdict == WorldSizeVerdict::Partly;
     const auto isIt = [verdict = verdict](const auto& size) { return size.verdict == verdict; };
     if (!isUsual && std::none_of(m_sizes.begin(), m_sizes.end(), isIt)) continue;
     paintSign(painter, QPointF(x + 6, top + height / 2.0), verdict, theme.text);
-    name(tr(text));
+    name(QString::fromUtf8(text));
   }
 }
 

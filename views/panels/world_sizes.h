@@ -1,38 +1,38 @@
 #pragma once
-/// How a model does on 1 to 64 ranks, a cell each, and what that means in words. Painted by hand; a verdict is told by
-/// its sign as much as by its colour: ✓ works, ◐ partly, – nothing splits, = does not pay, ○ not asked for, ✕ no
-/// solution, ■ over the budget, and a corner where an engine that does not look at the budget goes beyond it.
+/// A model's verdicts on 1 to 64 ranks, one cell each, with an explanation. Painted by hand. Each verdict has a sign as
+/// well as a colour: ✓ works, ◐ partly, – nothing splits, = no gain, ○ needs a setting, ✕ no solution, ■ over the
+/// budget. A cell's corner marks an engine that ignores the budget and exceeds it.
 #include <QWidget>
 #include <optional>
 #include <vector>
 
-#include "plan/world_sizes.h"
+#include "plan/build/world_sizes.h"
 
 namespace cleave::views {
 
 /// "4 ranks: every layer that can be split is split, 30 of 33; 1.20 GiB per rank, 3.10 ms per step."
 QString worldSizeText(const plan::WorldSize& size);
-/// The same, and for a number of ranks that is over the budget all that its ranks hold.
+/// The same text, and for a rank count over the budget also the details of memory per rank.
 QString worldSizeReason(const plan::WorldSize& size);
 
 class WorldSizeStrip : public QWidget {
   Q_OBJECT
  public:
   explicit WorldSizeStrip(QWidget* parent = nullptr);
-  /// `count`: cells to draw, whether they were tried or not.
+  /// `count`: number of cells, tried or not.
   void setSizes(std::vector<plan::WorldSize> sizes, int count);
-  /// The number of ranks of the next solve, outlined.
+  /// The rank count of the next solve, outlined.
   void setChosen(int ranks);
 
-  int current() const { return m_current; }  ///< the rank count whose cell has the keyboard; 1 at first
+  int current() const { return m_current; }  ///< rank count of the cell with the keyboard focus; 1 at first
   void setCurrent(int ranks);
   QRect cellOf(int ranks) const;
   int ranksAt(const QPoint& position) const;  ///< 0: none
-  /// The hovered cell, else the current one.
-  int told() const { return m_hovered ? m_hovered : m_current; }
-  /// What that cell says.
+  /// The rank count of the hovered cell, else of the current one.
+  int shownRanks() const { return m_hovered ? m_hovered : m_current; }
+  /// The text for that cell.
   QString detail() const;
-  /// What a cell's tooltip says: worldSizeReason.
+  /// The text of a cell's tooltip: worldSizeReason.
   QString reason(int ranks) const;
   const plan::WorldSize* sizeOf(int ranks) const;
 
@@ -47,7 +47,7 @@ class WorldSizeStrip : public QWidget {
 
  protected:
   void paintEvent(QPaintEvent* event) override;
-  /// A nested layout does not ask for heightForWidth: the strip demands all its rows itself.
+  /// A nested layout does not use heightForWidth, so the strip reserves the height of all its rows.
   void resizeEvent(QResizeEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;

@@ -13,7 +13,7 @@
 #include <QSpinBox>
 #include <QVBoxLayout>
 
-#include "pipeline/cluster.h"
+#include "pipeline/run/cluster.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -24,12 +24,12 @@ constexpr int kWidth = 760;
 
 struct Commands {
   bool isThere = false;
-  QString text;  ///< or why there are none
+  QString text;  ///< commands, or the reason for their absence
 };
 
 Commands commandsFor(const std::shared_ptr<const plan::Plan>& plan, Runs& runs, pipeline::Elsewhere elsewhere,
                      const QString& host) {
-  if (!plan) return {false, QObject::tr("There is no plan yet: solve first.")};
+  if (!plan) return {false, QStringLiteral("There is no plan yet. Solve first.")};
   if (!host.isEmpty()) {
     const auto at = protocol::parseHostPort(toStd(host), "Node 0", launch::kMasterPort);
     if (!at) return {false, toQ(at.error().message)};
@@ -44,7 +44,7 @@ Commands commandsFor(const std::shared_ptr<const plan::Plan>& plan, Runs& runs, 
   request.backend = ofNode.backend;
   if (request.backend == launch::Backend::Auto) {
     const auto choice = runs.backendFor(ofNode);
-    if (!choice) return {false, QObject::tr("Asking CUDA for its GPUs …")};
+    if (!choice) return {false, QStringLiteral("Asking CUDA for its GPUs …")};
     if (!*choice) return {false, toQ(choice->error().message)};
     request.backend = (*choice)->backend;
   }
@@ -63,30 +63,31 @@ ClusterDialog::ClusterDialog(const Plans& plans, Runs& runs, QWidget* parent)
       m_planFile(new QLineEdit(QStringLiteral("plan.json"))),
       m_text(new QPlainTextEdit),
       m_copy(nullptr) {
-  setWindowTitle(tr("Run on a cluster"));
+  setWindowTitle(QStringLiteral("Run on a cluster"));
   setMinimumWidth(kWidth);
-  m_launcher->addItem(tr("torchrun (PyTorch): a command on each node"), int(launch::ClusterLauncher::Torchrun));
-  m_launcher->addItem(tr("srun (Slurm): one command in an allocation"), int(launch::ClusterLauncher::Srun));
+  m_launcher->addItem(QStringLiteral("torchrun (PyTorch): one command per node"),
+                      int(launch::ClusterLauncher::Torchrun));
+  m_launcher->addItem(QStringLiteral("srun (Slurm): one command in an allocation"), int(launch::ClusterLauncher::Srun));
   m_nodes->setRange(1, kMaxNodes);
   m_nodes->setValue(2);
-  m_host->setToolTip(tr("HOST or HOST:PORT where the ranks meet; Slurm finds it by itself where this is empty"));
-  m_planFile->setToolTip(tr("Where each node finds the plan: File › Export Plan writes it"));
+  m_host->setToolTip(QStringLiteral("HOST or HOST:PORT of the rendezvous. Empty with Slurm: found automatically."));
+  m_planFile->setToolTip(QStringLiteral("Path of the plan on each node. File › Export Plan writes it."));
   m_text->setReadOnly(true);
   m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   m_text->setLineWrapMode(QPlainTextEdit::WidgetWidth);
-  m_text->setAccessibleName(tr("Commands"));
+  m_text->setAccessibleName(QStringLiteral("Commands"));
   auto* form = new QFormLayout;
   form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
-  form->addRow(tr("&Launcher"), m_launcher);
-  form->addRow(tr("&Nodes"), m_nodes);
-  form->addRow(tr("N&ode 0 is"), m_host);
-  form->addRow(tr("&Plan file"), m_planFile);
-  auto* listening =
-      new QLabel(tr("To follow the ranks from here and compare what they compute, start them with what "
-                    "“cleave-cli run PLAN --listen ADDRESS” says."));
+  form->addRow(QStringLiteral("&Launcher"), m_launcher);
+  form->addRow(QStringLiteral("&Nodes"), m_nodes);
+  form->addRow(QStringLiteral("N&ode 0"), m_host);
+  form->addRow(QStringLiteral("&Plan file"), m_planFile);
+  auto* listening = new QLabel(
+      QStringLiteral("To follow the ranks from here and check their results, run “cleave-cli run PLAN --listen "
+                     "ADDRESS” and start the ranks as it prints."));
   listening->setWordWrap(true);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
-  m_copy = buttons->addButton(tr("&Copy"), QDialogButtonBox::ActionRole);
+  m_copy = buttons->addButton(QStringLiteral("&Copy"), QDialogButtonBox::ActionRole);
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(m_text, 1);
@@ -110,7 +111,7 @@ void ClusterDialog::refresh() {
   elsewhere.launcher = static_cast<launch::ClusterLauncher>(m_launcher->currentData().toInt());
   elsewhere.nodes = m_nodes->value();
   elsewhere.planFile = toStd(m_planFile->text());
-  // Slurm's first node is not this one, and a lone node needs no name.
+  // Slurm's first node may be another machine, and a single node needs no name.
   const bool needsHost = elsewhere.launcher == launch::ClusterLauncher::Torchrun && elsewhere.nodes > 1;
   m_host->setEnabled(needsHost);
   const Commands commands =

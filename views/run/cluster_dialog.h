@@ -1,7 +1,7 @@
 #pragma once
-/// The commands that run the plan on several machines, to copy: launcher, nodes, where node 0 is and where the plan
-/// lies. Stays open and follows the plan that is shown. The text is core's (pipeline/cluster.h), the command line
-/// prints the same.
+/// The commands that run the plan on several machines, for copying. Inputs: launcher, nodes, node 0, and the path of
+/// the plan. The dialog stays open and follows the shown plan. The text comes from core (pipeline/cluster.h); the
+/// command line prints the same.
 #include <QDialog>
 
 #include "views/session/plans.h"
@@ -19,7 +19,7 @@ class ClusterDialog : public QDialog {
   Q_OBJECT
  public:
   ClusterDialog(const Plans& plans, Runs& runs, QWidget* parent = nullptr);
-  /// What is shown: the commands, or a sentence why there are none.
+  /// The text shown: the commands, or one sentence with the reason for their absence.
   QString text() const;
 
  private:

@@ -54,7 +54,8 @@ QVariant HistoryModel::data(const QModelIndex& index, int role) const {
 
 QVariant HistoryModel::headerData(int section, Qt::Orientation orientation, int role) const {
   if (role != Qt::DisplayRole || orientation != Qt::Horizontal) return {};
-  const QString names[ColumnCount] = {tr("Ended"), tr("Model"), tr("Plan"), tr("Verdict"), tr("Loss"), tr("Step")};
+  const QString names[ColumnCount] = {QStringLiteral("Ended"),   QStringLiteral("Model"), QStringLiteral("Plan"),
+                                      QStringLiteral("Verdict"), QStringLiteral("Loss"),  QStringLiteral("Step")};
   return section < ColumnCount ? names[section] : QVariant();
 }
 
@@ -63,9 +64,9 @@ HistoryPage::HistoryPage(RunHistory& history, QWidget* parent)
       m_history(history),
       m_model(new HistoryModel(history, this)),
       m_table(new QTableView),
-      m_empty(makeEmptyLabel(tr("Runs that have ended are kept here, to be looked at again and compared."))),
+      m_empty(makeEmptyLabel(QStringLiteral("Runs that have ended are listed here. Open one again, or compare two."))),
       m_trouble(new ElidedLabel),
-      m_forget(new QPushButton(tr("Forget"))),
+      m_forget(new QPushButton(QStringLiteral("Forget"))),
       m_losses(new LineChart),
       m_text(new LinkText),
       m_details(new QWidget) {
@@ -79,9 +80,9 @@ HistoryPage::HistoryPage(RunHistory& history, QWidget* parent)
   m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
   m_table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   m_table->horizontalHeader()->setSectionResizeMode(HistoryModel::Plan, QHeaderView::Stretch);
-  m_table->setAccessibleName(tr("Runs that were kept"));
+  m_table->setAccessibleName(QStringLiteral("Saved runs"));
   m_trouble->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  m_forget->setToolTip(tr("Removes those that are chosen, and their files (Delete)"));
+  m_forget->setToolTip(QStringLiteral("Delete the selected runs and their files (Delete)"));
   m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   auto* below = new QHBoxLayout;
   below->addWidget(m_trouble, 1);
@@ -97,7 +98,7 @@ HistoryPage::HistoryPage(RunHistory& history, QWidget* parent)
   m_beside->setContentsMargins(0, 0, 0, 0);
   m_beside->addWidget(m_text, 1);
   m_beside->addWidget(m_losses, 1);
-  m_text->setEmptyText(tr("Choose a run to look at it, or two to compare them (Ctrl and click)."));
+  m_text->setEmptyText(QStringLiteral("Select one run to see it, or two to compare them (Ctrl+click)."));
   auto* split = new QSplitter(Qt::Vertical);
   split->addWidget(list);
   split->addWidget(m_details);
@@ -114,7 +115,7 @@ HistoryPage::HistoryPage(RunHistory& history, QWidget* parent)
   refresh();
 }
 
-/// Losses beside the words where there is room for both, else under them.
+/// Losses are next to the text if there is room for both, else below it.
 void HistoryPage::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
   constexpr int kBothWide = 760;

@@ -1,5 +1,5 @@
 #pragma once
-/// The page of runs that were kept: a table of them; of one what is known of it, of two what differs.
+/// The page of saved runs: a table, details of one selected run, or the differences between two.
 #include <QAbstractTableModel>
 #include <QWidget>
 
@@ -15,7 +15,7 @@ namespace cleave::views {
 class LineChart;
 class LinkText;
 
-/// Columns: Ended, Model, Plan, Verdict, Loss, Step; a row each, newest first.
+/// Columns: Ended, Model, Plan, Verdict, Loss, Step. One row per run, newest first.
 class HistoryModel : public QAbstractTableModel {
   Q_OBJECT
  public:
@@ -34,10 +34,10 @@ class HistoryPage : public QWidget {
   Q_OBJECT
  public:
   explicit HistoryPage(RunHistory& history, QWidget* parent = nullptr);
-  /// The run of this number, from 1 (the newest) on; false: there is none.
+  /// Selects the run of this number, counted from 1 (the newest). False: no such run.
   bool showRun(int number);
   bool compare(int number, int other);
-  /// What is said of those that are chosen; for tests.
+  /// The text about the selected runs; for tests.
   QString text() const;
 
  protected:
@@ -46,7 +46,7 @@ class HistoryPage : public QWidget {
   void resizeEvent(QResizeEvent* event) override;
 
  private:
-  std::vector<std::shared_ptr<const KeptRun>> chosen() const;  ///< two at most
+  std::vector<std::shared_ptr<const KeptRun>> chosen() const;  ///< at most two
   void choose(std::initializer_list<int> numbers);
   void refresh();
   void showChosen();
@@ -60,7 +60,7 @@ class HistoryPage : public QWidget {
   LineChart* m_losses;
   LinkText* m_text;
   QWidget* m_details;
-  QBoxLayout* m_beside;  ///< what is in there
+  QBoxLayout* m_beside;  ///< layout of text and losses
 };
 
 }  // namespace cleave::views

@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "pipeline/node_names.h"
+#include "pipeline/report/node_names.h"
+#include "plan/build/node_costs.h"
 #include "solve/cost/cost_model.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
@@ -23,7 +24,7 @@ using protocol::SpanKind;
 
 namespace {
 constexpr int kLeastLane = 15, kMostLane = 56, kLaneGap = 3;
-constexpr int kScrollSteps = 10'000;  // of the horizontal bar: the whole step
+constexpr int kScrollSteps = 10'000;  // range of the horizontal scroll bar: the whole step
 constexpr double kLeastVisibleNs = 100;
 constexpr double kZoomOfWheel = 1.25, kFsPerNs = 1e6;
 constexpr int kDragDistance = 4;
@@ -32,13 +33,13 @@ QString nanosecondsText(double nanoseconds) { return toQ(solve::timeText(Femtose
 
 QString kindName(LaneKind kind) {
   switch (kind) {
-    case LaneKind::Forward: return LaneView::tr("compute, forward");
-    case LaneKind::Backward: return LaneView::tr("compute, backward");
-    case LaneKind::Optimizer: return LaneView::tr("optimizer");
-    case LaneKind::Collective: return LaneView::tr("collective");
+    case LaneKind::Forward: return QStringLiteral("compute, forward");
+    case LaneKind::Backward: return QStringLiteral("compute, backward");
+    case LaneKind::Optimizer: return QStringLiteral("optimizer");
+    case LaneKind::Collective: return QStringLiteral("collective");
     case LaneKind::Waiting: break;
   }
-  return LaneView::tr("waiting for others");
+  return QStringLiteral("waiting for other ranks");
 }
 
 QColor kindColor(const Theme& theme, LaneKind kind) {
@@ -52,7 +53,7 @@ QColor kindColor(const Theme& theme, LaneKind kind) {
   return theme.groundSunken;
 }
 
-/// Never by colour alone: collectives are crossed, waiting is hatched on the ground.
+/// Kinds differ by pattern as well as colour: collectives are crossed, waiting is hatched on the ground.
 void fillKind(QPainter& painter, const QRectF& rect, const Theme& theme, LaneKind kind) {
   painter.fillRect(rect, kindColor(theme, kind));
   if (rect.width() < 3) return;
@@ -77,7 +78,7 @@ LaneKind laneKindOf(const Stretch& stretch) {
 
 LaneView::LaneView(QWidget* parent) : QAbstractScrollArea(parent) {
   setFocusPolicy(Qt::StrongFocus);
-  setAccessibleName(tr("Lanes: what each rank did when"));
+  setAccessibleName(QStringLiteral("Lanes: timeline of each rank"));
   setMinimumSize(200, 120);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOn);
   viewport()->setMouseTracking(true);
@@ -100,7 +101,7 @@ void LaneView::setFocusNode(graph::NodeId node) {
   viewport()->update();
 }
 
-/// Once a font: each stretch asks for it.
+/// Computed once per font, because every stretch uses it.
 void LaneView::measureGutter() { m_gutter = fontMetrics().horizontalAdvance(QStringLiteral("rank 00  100 %")) + 14; }
 void LaneView::changeEvent(QEvent* event) {
   QAbstractScrollArea::changeEvent(event);
@@ -168,7 +169,7 @@ std::optional<LaneView::Place> LaneView::placeAt(const QPoint& position) const {
   const int rank = y / laneHeight();
   const double from = timeAt(position.x() - 1), to = timeAt(position.x() + 1), at = timeAt(position.x());
   const Lane& all = lane(rank);
-  // What is under the pointer, else what is shorter than a pixel beside it.
+  // The stretch under the pointer, else a nearby stretch narrower than a pixel.
   auto found = std::lower_bound(all.begin(), all.end(), from, [](const Stretch& stretch, double time) {
     return static_cast<double>(stretch.endNs) < time;
   });
@@ -316,21 +317,21 @@ QString LaneView::textOf(const Place& place) const {
   const Stretch& stretch = at(place);
   QStringList lines;
   const graph::NodeId node = pipeline::originOf(stretch, *m_plan);
-  lines
-      << toQ(pipeline::titleOf(stretch, *m_plan)) +
-             (node.isValid()
-                  ? tr(" of %1 (%2)").arg(nodeName(*m_plan->graph, node), toQ(pipeline::nodeName(*m_plan->graph, node)))
-                  : QString());
-  lines << tr("rank %1: %2, %3 after the step began")
+  lines << toQ(pipeline::titleOf(stretch, *m_plan)) +
+               (node.isValid() ? QStringLiteral(" of %1 (%2)")
+                                     .arg(nodeName(*m_plan->graph, node), toQ(pipeline::nodeName(*m_plan->graph, node)))
+                               : QString());
+  lines << QStringLiteral("rank %1: %2, starting %3 into the step")
                .arg(place.rank)
                .arg(nanosecondsText(static_cast<double>(stretch.length())),
                     nanosecondsText(static_cast<double>(stretch.beginNs)));
   if (stretch.doing == Doing::Collective)
-    lines << tr("%1 over %2").arg(bytesText(stretch.bytes), ranksText(stretch.ranks));
+    lines << QStringLiteral("%1 over %2").arg(bytesText(stretch.bytes), ranksText(stretch.ranks));
   if (const auto seconds = pipeline::predictedSeconds(stretch, *m_plan, m_costs)) {
     const QString device = toQ(m_plan->costSettings.profile.name);
     const bool isWholeStep = stretch.doing == Doing::Compute && m_plan->costSettings.isTraining;
-    lines << (isWholeStep ? tr("predicted on %1: %2, forward and backward") : tr("predicted on %1: %2"))
+    lines << (isWholeStep ? QStringLiteral("predicted on %1: %2, forward and backward")
+                          : QStringLiteral("predicted on %1: %2"))
                  .arg(device, nanosecondsText(*seconds * 1e9));
   }
   return lines.join(QLatin1Char('\n'));
@@ -387,7 +388,7 @@ void LaneView::paintLane(QPainter& painter, int rank) const {
   const pipeline::LaneSum& sum = m_timeline->sums[static_cast<std::size_t>(rank)];
   painter.setPen(theme.text);
   const QRect label(6, top, gutter() - 12, laneHeight() - kLaneGap);
-  painter.drawText(label, Qt::AlignLeft | Qt::AlignVCenter, tr("rank %1").arg(rank));
+  painter.drawText(label, Qt::AlignLeft | Qt::AlignVCenter, QStringLiteral("rank %1").arg(rank));
   painter.setPen(theme.textQuiet);
   if (sum.total > 0)
     painter.drawText(label, Qt::AlignRight | Qt::AlignVCenter,
@@ -398,7 +399,7 @@ void LaneView::paintLane(QPainter& painter, int rank) const {
                                   [](const Stretch& s, double time) { return static_cast<double>(s.endNs) < time; });
   painter.save();
   painter.setClipRect(row);
-  double painted = row.left() - 1;  // stretches that end in a pixel which is painted already are not seen
+  double painted = row.left() - 1;  // stretches that end in an already painted pixel are invisible
   for (; stretch != all.end() && static_cast<double>(stretch->beginNs) <= m_to; ++stretch) {
     const double left = std::max(xOf(static_cast<double>(stretch->beginNs)), row.left());
     const double right = std::min(std::max(xOf(static_cast<double>(stretch->endNs)), left + 0.7), row.right() + 1);
@@ -431,7 +432,7 @@ void LaneView::paintStretch(QPainter& painter, const QRectF& rect, const Stretch
 // ---- legend
 
 LaneLegend::LaneLegend(QWidget* parent) : QWidget(parent) {
-  setAccessibleName(tr("Legend of the lanes"));
+  setAccessibleName(QStringLiteral("Legend of the lanes"));
   QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Fixed);
   policy.setHeightForWidth(true);
   setSizePolicy(policy);

@@ -1,17 +1,17 @@
 #pragma once
-/// The time line of a step that ranks recorded: a lane a rank, what it computed, its collectives, and where it waited
-/// for others. The wheel zooms at the pointer, dragging pans; arrow keys walk from stretch to stretch and from rank to
-/// rank, + and - zoom, 0 shows all.
+/// The timeline of a recorded step, with one lane per rank: compute, collectives, and waiting for other ranks. The
+/// wheel zooms at the pointer, and dragging pans. Arrow keys move between stretches and ranks, + and - zoom, 0 shows
+/// all.
 #include <QAbstractScrollArea>
 #include <memory>
 #include <optional>
 
-#include "pipeline/timeline.h"
+#include "pipeline/report/timeline.h"
 #include "views/widgets/plot_axis.h"
 
 namespace cleave::views {
 
-/// What a stretch is told apart by in the picture.
+/// The kinds of stretches that the picture distinguishes.
 enum class LaneKind : std::uint8_t { Forward, Backward, Optimizer, Collective, Waiting };
 inline constexpr int kLaneKinds = 5;
 LaneKind laneKindOf(const pipeline::Stretch& stretch);
@@ -20,26 +20,26 @@ class LaneView : public QAbstractScrollArea {
   Q_OBJECT
  public:
   explicit LaneView(QWidget* parent = nullptr);
-  /// Both are kept; an empty timeline clears the picture.
+  /// Keeps both. An empty timeline clears the picture.
   void setTimeline(std::shared_ptr<const pipeline::Timeline> timeline, std::shared_ptr<const plan::Plan> plan);
   /// Marks all stretches of this node of the ATen graph.
   void setFocusNode(graph::NodeId node);
 
-  /// A stretch: the rank, and its number in the rank's lane.
+  /// A stretch: the rank, and its index in the rank's lane.
   struct Place {
     int rank = 0;
     std::size_t stretch = 0;
     bool operator==(const Place&) const = default;
   };
   std::optional<Place> placeAt(const QPoint& position) const;  ///< in the viewport
-  QRect rectOf(const Place& place) const;                      ///< at least a pixel wide, in the viewport
+  QRect rectOf(const Place& place) const;                      ///< at least one pixel wide, in the viewport
   const std::optional<Place>& chosen() const { return m_chosen; }
   void choose(const Place& place);
   /// "linear in model.layers.0.mlp.up_proj, rank 1: 12.3 µs from 1.25 ms on; predicted 3.1 µs".
   QString textOf(const Place& place) const;
-  void zoomBy(double factor, double atShare = 0.5);  ///< `atShare`: of the visible width, stays where it is
+  void zoomBy(double factor, double atShare = 0.5);  ///< `atShare`: fixed point, as a fraction of the visible width
   void showAll();
-  /// Nanoseconds that are visible; for tests.
+  /// Visible nanoseconds; for tests.
   double visibleFrom() const { return m_from; }
   double visibleTo() const { return m_to; }
   QSize sizeHint() const override { return {600, 260}; }
@@ -67,7 +67,7 @@ class LaneView : public QAbstractScrollArea {
   int ranks() const { return m_timeline ? static_cast<int>(m_timeline->lanes.size()) : 0; }
   const Lane& lane(int rank) const { return m_timeline->lanes[static_cast<std::size_t>(rank)]; }
   const pipeline::Stretch& at(const Place& place) const { return lane(place.rank)[place.stretch]; }
-  int gutter() const { return m_gutter; }  ///< where ranks have their names
+  int gutter() const { return m_gutter; }  ///< width of the column with rank names
   void measureGutter();
   int axisHeight() const;
   int laneHeight() const;
@@ -94,7 +94,7 @@ class LaneView : public QAbstractScrollArea {
   bool m_isDragged = false;
 };
 
-/// What the colours and patterns say, for those kinds that occur.
+/// The legend of the colours and patterns that occur.
 class LaneLegend : public QWidget {
   Q_OBJECT
  public:
@@ -108,7 +108,7 @@ class LaneLegend : public QWidget {
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  /// Where each kind has its place, in as many rows as they need.
+  /// Positions of the kinds, in as many rows as they need.
   std::vector<QRect> places(int width) const;
   std::vector<LaneKind> m_kinds;
 };

@@ -11,6 +11,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "plan/build/node_costs.h"
 #include "solve/cost/cost_model.h"
 #include "views/base/rich_text.h"
 #include "views/base/text.h"
@@ -30,10 +31,10 @@ QString summary(const RunState& run) {
   const auto text = [](std::int64_t nanoseconds) {
     return toQ(solve::timeText(Femtoseconds::ofSeconds(static_cast<double>(nanoseconds) / 1e9)));
   };
-  // A plan for training predicts a training step, whatever it is run for.
+  // A training plan predicts a training step, also when a forward pass is run.
   const bool isOfAnother = plan.costSettings.isTraining && !run.settings.training.isAsked();
-  QString sentence = (isOfAnother ? QObject::tr("The step took %1; a training step is predicted to take %3 on %2.")
-                                  : QObject::tr("The step took %1; predicted on %2: %3."))
+  QString sentence = (isOfAnother ? QStringLiteral("The step took %1; a training step is predicted to take %3 on %2.")
+                                  : QStringLiteral("The step took %1; predicted on %2: %3."))
                          .arg(text(timeline.totalNs), toQ(plan.costSettings.profile.name),
                               toQ(solve::timeText(plan.cost.femtoseconds())));
   const QString waited = toQ(pipeline::waitedText(timeline, plan)).simplified();
@@ -44,8 +45,8 @@ QString summary(const RunState& run) {
 
 QTableWidget* makeOperatorTable() {
   auto* table = new QTableWidget(0, 5);
-  table->setHorizontalHeaderLabels({QObject::tr("Longest"), QObject::tr("Operator"), QObject::tr("Module"),
-                                    QObject::tr("Measured"), QObject::tr("Predicted")});
+  table->setHorizontalHeaderLabels({QStringLiteral("Longest"), QStringLiteral("Operator"), QStringLiteral("Module"),
+                                    QStringLiteral("Measured"), QStringLiteral("Predicted")});
   table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table->horizontalHeader()->setSectionResizeMode(2, QHeaderView::Stretch);
@@ -57,7 +58,7 @@ QTableWidget* makeOperatorTable() {
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->setSelectionBehavior(QAbstractItemView::SelectRows);
   table->setSelectionMode(QAbstractItemView::SingleSelection);
-  table->setAccessibleName(QObject::tr("Operators that took longest"));
+  table->setAccessibleName(QStringLiteral("Slowest operators"));
   return table;
 }
 }  // namespace
@@ -72,15 +73,16 @@ LanesPage::LanesPage(const Runs& runs, Selection& selection, Files& files, QWidg
       m_operators(makeOperatorTable()),
       m_waited(new QLabel),
       m_chosen(new ElidedLabel),
-      m_save(new QPushButton(tr("Export Trace…"))),
-      m_empty(makeEmptyLabel(tr("After a run, what each rank did when: computing, collectives, waiting for others."))),
+      m_save(new QPushButton(QStringLiteral("Export Trace…"))),
+      m_empty(makeEmptyLabel(QStringLiteral(
+          "After a run, this shows each rank's timeline: compute, collectives, and waiting for other ranks."))),
       m_content(new QWidget),
       m_stack(new QStackedLayout(this)) {
   m_waited->setWordWrap(true);
   m_waited->setMinimumWidth(1);
   m_waited->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_chosen->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  m_save->setToolTip(tr("A file for chrome://tracing and ui.perfetto.dev"));
+  m_save->setToolTip(QStringLiteral("Write a file for chrome://tracing and ui.perfetto.dev"));
   auto* head = new QHBoxLayout;
   head->addWidget(m_waited, 1);
   const auto addZoom = [&](const QString& text, const QString& tip, std::function<void()> act) {
@@ -90,9 +92,9 @@ LanesPage::LanesPage(const Runs& runs, Selection& selection, Files& files, QWidg
     connect(button, &QToolButton::clicked, this, [act = std::move(act)] { act(); });
     head->addWidget(button);
   };
-  addZoom(QStringLiteral("+"), tr("Zoom in (+, or the wheel)"), [this] { m_lanes->zoomBy(kZoomOfButton); });
-  addZoom(QStringLiteral("−"), tr("Zoom out (-)"), [this] { m_lanes->zoomBy(1 / kZoomOfButton); });
-  addZoom(tr("All"), tr("The whole step (0)"), [this] { m_lanes->showAll(); });
+  addZoom(QStringLiteral("+"), QStringLiteral("Zoom in (+, or the wheel)"), [this] { m_lanes->zoomBy(kZoomOfButton); });
+  addZoom(QStringLiteral("−"), QStringLiteral("Zoom out (-)"), [this] { m_lanes->zoomBy(1 / kZoomOfButton); });
+  addZoom(QStringLiteral("All"), QStringLiteral("The whole step (0)"), [this] { m_lanes->showAll(); });
   head->addWidget(m_save);
   auto* layout = new QVBoxLayout(m_content);
   layout->setContentsMargins(8, 4, 8, 6);
@@ -128,9 +130,11 @@ void LanesPage::showRun() {
   if (!hasLanes) {
     m_lanes->setTimeline(nullptr, nullptr);
     const bool hasFailed = run && run->report;
-    m_empty->setText(hasFailed
-                         ? tr("No rank recorded when it did what: a run that failed has no lanes.")
-                         : tr("After a run, what each rank did when: computing, collectives, waiting for others."));
+    m_empty->setText(
+        hasFailed
+            ? QStringLiteral("The run failed before a rank recorded a timeline.")
+            : QStringLiteral(
+                  "After a run, this shows each rank's timeline: compute, collectives, and waiting for other ranks."));
     return;
   }
   m_lanes->setTimeline(std::shared_ptr<const pipeline::Timeline>(run->report, &run->report->timeline), run->plan);
@@ -140,7 +144,7 @@ void LanesPage::showRun() {
   showOperators(*run);
 }
 
-/// Forward and backward, on the rank where that was longest.
+/// Forward and backward, on the slowest rank of each operator.
 void LanesPage::showOperators(const RunState& run) {
   const auto text = [](double seconds) { return toQ(solve::timeText(Femtoseconds::ofSeconds(seconds))); };
   const graph::Graph& graph = *run.plan->graph;
@@ -165,15 +169,16 @@ void LanesPage::showOperators(const RunState& run) {
 
 void LanesPage::showChosen() {
   const auto& chosen = m_lanes->chosen();
-  m_chosen->setText(chosen
-                        ? m_lanes->textOf(*chosen).replace(QLatin1Char('\n'), QStringLiteral("  ·  "))
-                        : tr("Point at a stretch, or walk with the arrow keys; a click selects its node in the graph, "
-                             "a double click goes there."));
+  m_chosen->setText(
+      chosen ? m_lanes->textOf(*chosen).replace(QLatin1Char('\n'), QStringLiteral("  ·  "))
+             : QStringLiteral("Point at a stretch, or move with the arrow keys. A click selects its node in the graph, "
+                              "a double click shows it."));
 }
 
 void LanesPage::askForFile() {
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export the time line"), QStringLiteral("run.trace.json"),
-                                                    tr("Chrome trace (*.json)"));
+  const QString path =
+      QFileDialog::getSaveFileName(this, QStringLiteral("Export the timeline"), QStringLiteral("run.trace.json"),
+                                   QStringLiteral("Chrome trace (*.json)"));
   if (!path.isEmpty()) saveTrace(path);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-/// The page of the lanes: the time line of the step that was recorded, who waited for whom, what is chosen in it, and
-/// the operators that took longest beside what was predicted of them.
+/// The page of lanes: the timeline of the recorded step, waiting times between ranks, the selected stretch, and the
+/// slowest operators with their predictions.
 #include <QWidget>
 
 #include "views/session/files.h"
@@ -22,11 +22,11 @@ class LanesPage : public QWidget {
  public:
   LanesPage(const Runs& runs, Selection& selection, Files& files, QWidget* parent = nullptr);
   void showRun();
-  /// Of the last run, as the command line's --timeline writes it.
+  /// The last run's timeline, in the format of the command line's --timeline.
   void saveTrace(const QString& file);
 
  signals:
-  void graphWanted();  ///< what was chosen is to be seen in the graph
+  void graphWanted();  ///< show the selection in the graph
 
  private:
   void showChosen();
@@ -37,7 +37,7 @@ class LanesPage : public QWidget {
   Files& m_files;
   LaneView* m_lanes;
   LaneLegend* m_legend;
-  QTableWidget* m_operators;  ///< longest first
+  QTableWidget* m_operators;  ///< slowest first
   QLabel* m_waited;
   QLabel* m_chosen;
   QPushButton* m_save;

@@ -16,7 +16,7 @@ namespace {
 constexpr int kPixelsPerXTick = 78;
 constexpr int kEdge = 8;
 constexpr double kFsPerMs = 1e12;
-constexpr std::size_t kMostNamed = 4;  ///< lines with a name in the head; more have colours of one hue
+constexpr std::size_t kMostNamed = 4;  ///< lines named in the head; with more lines, all have shades of one hue
 
 QFont chartFont(const QFont& font) {
   QFont small = font;
@@ -36,7 +36,7 @@ PlotAxis axisOf(ChartUnit unit, double low, double high, int most) {
   return PlotAxis::ofNumbers(low, high, most);
 }
 
-/// What the axis counts in.
+/// The unit of an axis.
 double onAxis(ChartUnit unit, double value) { return unit == ChartUnit::Milliseconds ? value * kFsPerMs : value; }
 }  // namespace
 
@@ -77,15 +77,15 @@ std::optional<LineChart::Axes> LineChart::axes() const {
   }
   if (left > right) return std::nullopt;
   for (const ChartMark& mark : m_data.marks) low = std::min(low, mark.at), high = std::max(high, mark.at);
-  if (m_data.y == ChartUnit::Bytes) low = 0;          // memory is looked at from nothing on
-  if (m_data.x == ChartUnit::Milliseconds) left = 0;  // and time from the beginning
+  if (m_data.y == ChartUnit::Bytes) low = 0;          // memory starts at zero
+  if (m_data.x == ChartUnit::Milliseconds) left = 0;  // time starts at zero
   const QFontMetrics metrics(chartFont(font()));
   const double below = 2.0 * metrics.height() + 6 + (m_data.sections.empty() ? 0 : metrics.height() + 4);
   Axes axes;
   const double leftRoom = metrics.horizontalAdvance(QStringLiteral("000.00")) + 10;
   axes.plot = QRectF(rect()).adjusted(leftRoom, metrics.height() + 10, -kEdge, -below);
   if (axes.plot.width() < 20 || axes.plot.height() < 20) return std::nullopt;
-  // The highest mark's name stands above it.
+  // Room for the name above the highest mark.
   const double nameHeight = metrics.height() + 2;
   if (!m_data.marks.empty() && axes.plot.height() > 2 * nameHeight)
     high += (high - low) * nameHeight / (axes.plot.height() - nameHeight);
@@ -125,7 +125,7 @@ void LineChart::paintEvent(QPaintEvent*) {
   for (const ChartMark& mark : m_data.marks) paintMark(painter, *drawn, mark);
   std::vector<QRectF> taken;
   for (const ChartMark& mark : m_data.marks)
-    taken.push_back(paintName(painter, *drawn, mark, taken));  // over all lines
+    taken.push_back(paintName(painter, *drawn, mark, taken));  // above all lines
   if (const auto x = nearest(*drawn)) {
     painter.setPen(QPen(theme.borderStrong, 1, Qt::DotLine));
     const double at = drawn->at({onAxis(m_data.x, *x), 0}).x();
@@ -133,7 +133,7 @@ void LineChart::paintEvent(QPaintEvent*) {
   }
 }
 
-/// The title, and at the right what the lines are, or what stands at the pointer.
+/// The title, and at the right the names of the lines, or the readout at the pointer.
 void LineChart::paintHead(QPainter& painter, const QRectF& head) const {
   const Theme theme = Theme::of(palette());
   QFont strong = painter.font();
@@ -193,7 +193,7 @@ void LineChart::paintAxes(QPainter& painter, const Axes& axes) const {
                    named(m_data.xName, axes.x.unit()));
   if (!axes.y.unit().isEmpty())
     painter.drawText(QRectF(2, height() - line - 2, plot.left() + 40, line), Qt::AlignLeft | Qt::AlignBottom,
-                     tr("in %1").arg(axes.y.unit()));
+                     QStringLiteral("in %1").arg(axes.y.unit()));
 }
 
 void LineChart::paintSections(QPainter& painter, const Axes& axes) const {
@@ -267,8 +267,8 @@ bool LineChart::coversLine(const Axes& axes, const QRectF& plate) const {
   return false;
 }
 
-/// Above the mark, or else below it, where neither a line nor another mark or name is covered, if there is such a
-/// place: a name on another mark's line would be read as that one's.
+/// Places the name above the mark, or else below it, where it covers no line, mark or name if possible: a name on
+/// another mark's line would be read as that mark's name.
 QRectF LineChart::placeForName(const Axes& axes, const ChartMark& mark, QRectF plate,
                                std::span<const QRectF> taken) const {
   constexpr int kPlaces = 12;
@@ -277,7 +277,7 @@ QRectF LineChart::placeForName(const Axes& axes, const ChartMark& mark, QRectF p
     return place.top() >= axes.plot.top() && place.bottom() <= axes.plot.bottom() && !coversLine(axes, place) &&
            std::ranges::none_of(taken, [&](const QRectF& other) { return other.intersects(place); });
   };
-  // Marks that lie close to each other have their names at different places.
+  // Marks close to each other have their names at different places.
   const double first = static_cast<double>(&mark - m_data.marks.data()) / static_cast<double>(m_data.marks.size());
   const double room = axes.plot.width() - plate.width();
   for (int i = 0; i < kPlaces; ++i) {

@@ -1,8 +1,9 @@
 #pragma once
-/// Lines over an axis: memory over time, losses over steps. Follows the pointer with what stands there.
+/// Lines over an axis: memory over time, losses over steps. A readout shows the values at the pointer.
 ///
-///     chart->setData({.x = ChartUnit::Milliseconds, .y = ChartUnit::Bytes, .lines = {{tr("rank 0"), points}},
-///                     .marks = {{tr("predicted"), 4096}}});
+///     chart->setData({.x = ChartUnit::Milliseconds, .y = ChartUnit::Bytes, .lines = {{QStringLiteral("rank 0"),
+///     points}},
+///                     .marks = {{QStringLiteral("predicted"), 4096}}});
 #include <QPointF>
 #include <QWidget>
 #include <optional>
@@ -16,15 +17,15 @@ enum class ChartUnit : std::uint8_t { Bytes, Milliseconds, Whole, Number };
 
 struct ChartLine {
   QString name;
-  std::vector<QPointF> points;  ///< by x, ascending; what is no number leaves a gap
-  bool isChosen = false;        ///< drawn strong, over the others
+  std::vector<QPointF> points;  ///< by x, ascending; NaN leaves a gap
+  bool isChosen = false;        ///< drawn bold, over the others
 };
 /// A horizontal line across the chart.
 struct ChartMark {
   QString name;
   double at = 0;
 };
-/// A stretch of the x axis with a name, in a strip under it, until the next one begins.
+/// A named section of the x axis, in a strip below it, up to the next section.
 struct ChartSection {
   double from = 0;
   QString name;
@@ -32,7 +33,7 @@ struct ChartSection {
 
 struct ChartData {
   QString title;  ///< "loss", "memory of the program"
-  QString empty;  ///< in place of lines while there are none
+  QString empty;  ///< text without lines
   ChartUnit x = ChartUnit::Number, y = ChartUnit::Number;
   QString xName;  ///< "step"
   std::vector<ChartLine> lines;
@@ -46,7 +47,7 @@ class LineChart : public QWidget {
   explicit LineChart(QWidget* parent = nullptr);
   void setData(ChartData data);
   const ChartData& data() const { return m_data; }
-  /// What stands at the pointer, or last: "step 3 · rank 0: 4.2".
+  /// The latest readout: "step 3 · rank 0: 4.2".
   QString readout() const;
   QSize sizeHint() const override { return {360, 220}; }
   QSize minimumSizeHint() const override { return {180, 120}; }
@@ -70,12 +71,12 @@ class LineChart : public QWidget {
   void paintSections(QPainter& painter, const Axes& axes) const;
   void paintLine(QPainter& painter, const Axes& axes, std::size_t number) const;
   void paintMark(QPainter& painter, const Axes& axes, const ChartMark& mark) const;
-  /// Answers where it stands; not on `taken`, if there is room beside.
+  /// Returns the name's rectangle. It avoids `taken` if there is room next to it.
   QRectF paintName(QPainter& painter, const Axes& axes, const ChartMark& mark, std::span<const QRectF> taken) const;
   QRectF placeForName(const Axes& axes, const ChartMark& mark, QRectF plate, std::span<const QRectF> taken) const;
   static double heightOf(const Axes& axes, const ChartMark& mark);  ///< y in pixels
   bool coversLine(const Axes& axes, const QRectF& plate) const;
-  std::optional<double> nearest(const Axes& axes) const;  ///< x of the point that is nearest to the pointer
+  std::optional<double> nearest(const Axes& axes) const;  ///< x of the point nearest to the pointer
   ChartData m_data;
   std::optional<QPointF> m_pointer;
 };

@@ -12,11 +12,11 @@ namespace cleave::views {
 
 LogPage::LogPage(const Runs& runs, QWidget* parent)
     : QWidget(parent), m_runs(runs), m_rank(new QComboBox), m_text(new QPlainTextEdit) {
-  m_rank->setAccessibleName(tr("Whose log"));
+  m_rank->setAccessibleName(QStringLiteral("Rank of the log"));
   m_text->setReadOnly(true);
   m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  m_text->setPlaceholderText(tr("What the ranks of a run write to their standard error stands here."));
-  m_text->setAccessibleName(tr("Log of the ranks"));
+  m_text->setPlaceholderText(QStringLiteral("The standard error of a run's ranks appears here."));
+  m_text->setAccessibleName(QStringLiteral("Log of the ranks"));
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(8, 6, 8, 6);
   layout->addWidget(m_rank, 0, Qt::AlignLeft);
@@ -32,8 +32,8 @@ void LogPage::showRun() {
   if (m_rank->count() != (ranks > 0 ? ranks + 1 : 0)) {
     const QSignalBlocker blocker(m_rank);
     m_rank->clear();
-    if (ranks > 0) m_rank->addItem(tr("all ranks"));
-    for (int rank = 0; rank < ranks; ++rank) m_rank->addItem(tr("rank %1").arg(rank));
+    if (ranks > 0) m_rank->addItem(QStringLiteral("all ranks"));
+    for (int rank = 0; rank < ranks; ++rank) m_rank->addItem(QStringLiteral("rank %1").arg(rank));
   }
   showText();
 }
@@ -49,11 +49,11 @@ void LogPage::showText() {
     const int wanted = m_rank->currentIndex() - 1;
     for (const RankView& rank : run->monitor->snapshot()) {
       if (wanted >= 0 && rank.rank != wanted) continue;
-      const QString prefix = wanted >= 0 ? QString() : tr("rank %1: ").arg(rank.rank);
+      const QString prefix = wanted >= 0 ? QString() : QStringLiteral("rank %1: ").arg(rank.rank);
       for (const QString& line : rank.log) lines << prefix + line;
       if (!rank.error.isEmpty()) lines << prefix + rank.error;
     }
-    if (lines.isEmpty() && !run->isActive) lines << tr("Nothing was written.");
+    if (lines.isEmpty() && !run->isActive) lines << QStringLiteral("The ranks wrote no output.");
   }
   const QString text = lines.join(QLatin1Char('\n'));
   if (text != m_text->toPlainText()) m_text->setPlainText(text);

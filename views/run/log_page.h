@@ -1,5 +1,5 @@
 #pragma once
-/// The page of the ranks' own words: what each wrote to its standard error, and what it said where it failed.
+/// The page of logs: each rank's standard error, and its error message if it failed.
 #include <QWidget>
 
 #include "views/session/runs.h"

@@ -12,7 +12,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "pipeline/node_names.h"
+#include "pipeline/report/node_names.h"
 #include "views/base/rich_text.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
@@ -27,8 +27,8 @@ using pipeline::MemoryLine;
 namespace {
 constexpr int kSide = 8, kBar = 9;
 
-/// The parts of the program, which is what is predicted, in the order of the bars: neither the process's context nor
-/// buffers of communication.
+/// The parts of the program's memory, which the prediction covers, in the order of the bars. The process's context and
+/// communication buffers are not included.
 constexpr protocol::MemoryKind kKinds[] = {protocol::MemoryKind::Parameters, protocol::MemoryKind::Fixed,
                                            protocol::MemoryKind::Gradients,  protocol::MemoryKind::Optimizer,
                                            protocol::MemoryKind::Saved,      protocol::MemoryKind::Transient};
@@ -65,7 +65,7 @@ QString tailText(const MemoryComparison& memory) {
 }  // namespace
 
 MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent) {
-  setAccessibleName(tr("Memory by category"));
+  setAccessibleName(QStringLiteral("Memory by category"));
   setFocusPolicy(Qt::StrongFocus);
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
 }
@@ -160,7 +160,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
       painter.fillRect(QRect(0, row.top(), 3, row.height()), theme.accent);
     }
     painter.setPen(theme.text);
-    painter.drawText(row.adjusted(kSide, 0, 0, 0), Qt::AlignVCenter, tr("rank %1").arg(rank));
+    painter.drawText(row.adjusted(kSide, 0, 0, 0), Qt::AlignVCenter, QStringLiteral("rank %1").arg(rank));
     painter.drawText(row.adjusted(0, 0, -kSide, 0), Qt::AlignVCenter | Qt::AlignRight, tailText(memory));
     const QRectF bars(kSide + name, row.top() + (row.height() - 2 * kBar - 2) / 2.0,
                       std::max(10, width() - 2 * kSide - name - tail), kBar);
@@ -169,7 +169,7 @@ void MemoryBars::paintEvent(QPaintEvent*) {
   }
 }
 
-/// The prediction is lighter and above, what was measured full and below.
+/// The upper, lighter bar is the prediction; the lower, solid one is the measurement.
 void MemoryBars::paintBar(QPainter& painter, const QRectF& bar, const MemoryComparison& memory,
                           bool isPrediction) const {
   const Theme theme = Theme::of(palette());
@@ -207,7 +207,7 @@ bool MemoryBars::event(QEvent* event) {
   const auto* help = static_cast<QHelpEvent*>(event);
   const int rank = rankAt(help->pos());
   if (rank < 0) return QWidget::event(event);
-  QStringList lines{tr("rank %1: measured, predicted").arg(rank)};
+  QStringList lines{QStringLiteral("rank %1: measured, predicted").arg(rank)};
   for (const auto& [number, memory] : m_ranks) {
     if (number != rank) continue;
     for (const MemoryLine& line : memory.lines)
@@ -233,7 +233,7 @@ MemoryPage::MemoryPage(const Runs& runs, Selection& selection, QWidget* parent)
   m_scroll->setWidgetResizable(true);
   m_scroll->setFrameShape(QFrame::NoFrame);
   m_scroll->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  // Nothing of a number is cut off.
+  // Numbers must never be truncated.
   const QFontMetrics metrics(font());
   constexpr int kGaps = 90;
   m_numbers->setMinimumSize(metrics.horizontalAdvance(QStringLiteral("communication buffers")) +
@@ -266,11 +266,13 @@ void MemoryPage::showRun() {
     m_scroll->setMinimumWidth(m_bars->minimumSizeHint().width() + m_scroll->verticalScrollBar()->sizeHint().width());
     return;
   }
-  m_empty->setText(run && run->report ? tr("No rank told what its memory was for: a run that failed has no account.")
-                                      : tr("After a run, what each rank's memory was for, beside the prediction."));
+  m_empty->setText(
+      run && run->report
+          ? QStringLiteral("The run failed before a rank reported its memory by category.")
+          : QStringLiteral("After a run, this shows each rank's memory by category, with the prediction."));
 }
 
-/// Beside the bars where there is room for both, else under them.
+/// Numbers are next to the bars if there is room for both, else below them.
 void MemoryPage::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
   constexpr int kBothWide = 760;
@@ -289,28 +291,30 @@ void MemoryPage::showRank() {
   };
   std::vector<MemoryLine> lines = memory.lines;
   lines.push_back(memory.peak);
-  QStringList rows{head({tr("part"), tr("predicted"), tr("measured"), tr("off")})};
+  QStringList rows{
+      head({QStringLiteral("part"), QStringLiteral("predicted"), QStringLiteral("measured"), QStringLiteral("off")})};
   for (const MemoryLine& line : lines)
     rows << row({nameCell(toQ(line.name)),
                  numberCell(line.predicted ? bytesText(*line.predicted) : QStringLiteral("–")),
                  numberCell(bytesText(line.measured)), numberCell(offText(line))});
   QString html = richTextStyle(palette()) +
-                 (run->settings.training.isAsked() ? tr("<b>rank %1</b>, the most at once in the last step")
-                                                   : tr("<b>rank %1</b>, the most at once in the last pass"))
+                 (run->settings.training.isAsked() ? QStringLiteral("<b>rank %1</b>, peak of the last step")
+                                                   : QStringLiteral("<b>rank %1</b>, peak of the last forward pass"))
                      .arg(m_bars->chosen()) +
                  table(rows);
   if (!memory.largest.empty()) {
-    QStringList nodes{head({tr("node"), tr("predicted"), tr("measured")})};
+    QStringList nodes{head({QStringLiteral("node"), QStringLiteral("predicted"), QStringLiteral("measured")})};
     for (const pipeline::NodeDifference& node : memory.largest)
       nodes << row({nameCell(nodeLink(*run->plan->graph, node.node)), numberCell(bytesText(node.predicted)),
                     numberCell(bytesText(node.measured))});
-    html += heading(tr("Saved activations that are farthest off"), colors) + table(nodes);
+    html += heading(QStringLiteral("Saved activations with the largest deviation"), colors) + table(nodes);
   } else {
     html +=
         QStringLiteral("<p>%1</p>")
             .arg(quiet(run->settings.training.isAsked()
-                           ? tr("Every node keeps as many bytes for the backward pass as predicted.")
-                           : tr("A forward pass keeps nothing for later: what nodes keep is compared when training."),
+                           ? QStringLiteral("Every node saves as many bytes for the backward pass as predicted.")
+                           : QStringLiteral(
+                                 "A forward pass saves no activations. Train to compare saved activations per node."),
                        colors));
   }
   m_numbers->showHtml(html, false);

@@ -1,6 +1,6 @@
 #pragma once
-/// The page of memory: for what each rank's memory was in the recorded step, beside what was predicted; a rank's parts
-/// in numbers, and the nodes that are farthest off.
+/// The page of memory: each rank's memory by category in the recorded step, with the prediction; the numbers of one
+/// rank; and the nodes with the largest deviations.
 #include <QScrollArea>
 #include <QWidget>
 
@@ -15,8 +15,7 @@ namespace cleave::views {
 
 class LinkText;
 
-/// Two bars a rank, of what was predicted and what was measured, one part behind the other. A click or the arrow keys
-/// choose a rank.
+/// Two bars per rank, predicted and measured, with their parts in sequence. A click or the arrow keys select a rank.
 class MemoryBars : public QWidget {
   Q_OBJECT
  public:
@@ -66,7 +65,7 @@ class MemoryPage : public QWidget {
   void showRank();
   const Runs& m_runs;
   MemoryBars* m_bars;
-  QScrollArea* m_scroll;  ///< around them
+  QScrollArea* m_scroll;  ///< around the numbers
   LinkText* m_numbers;
   QSplitter* m_split;
   QLabel* m_empty;

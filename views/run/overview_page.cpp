@@ -24,17 +24,17 @@ QLabel* makeText() {
   label->setWordWrap(true);
   label->setTextFormat(Qt::RichText);
   label->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  label->setMinimumWidth(1);  // a path that cannot be broken does not widen the view
+  label->setMinimumWidth(1);  // an unbreakable path must not widen the view
   return label;
 }
 
 ChartData memoryChart(const RunState& run, const std::vector<RankView>& ranks, int chosen) {
-  ChartData data{.title = QObject::tr("Memory of the program"),
-                 .empty = QObject::tr("No rank has told of its memory yet."),
+  ChartData data{.title = QStringLiteral("Memory of the program"),
+                 .empty = QStringLiteral("No rank has reported its memory yet."),
                  .x = ChartUnit::Milliseconds,
                  .y = ChartUnit::Bytes};
   for (const RankView& rank : ranks) {
-    ChartLine line{QObject::tr("rank %1").arg(rank.rank), {}, rank.rank == chosen};
+    ChartLine line{QStringLiteral("rank %1").arg(rank.rank), {}, rank.rank == chosen};
     for (const MemoryPoint& point : rank.history) {
       const auto bytes = static_cast<double>(point.program);
       line.points.emplace_back(static_cast<double>(point.atMs), bytes);
@@ -43,11 +43,11 @@ ChartData memoryChart(const RunState& run, const std::vector<RankView>& ranks, i
   }
   if (run.plan)
     data.marks.push_back(
-        {QObject::tr("predicted"), static_cast<double>(predictedBytes(*run.plan, run.settings.training))});
-  // Samples are taken ten times a second, and seldom at the fullest moment.
+        {QStringLiteral("predicted"), static_cast<double>(predictedBytes(*run.plan, run.settings.training))});
+  // Samples are taken ten times a second and usually miss the peak.
   if (static_cast<std::size_t>(chosen) < ranks.size())
     if (const std::int64_t peak = ranks[static_cast<std::size_t>(chosen)].memory.peak.program; peak > 0)
-      data.marks.push_back({QObject::tr("peak of rank %1:").arg(chosen), static_cast<double>(peak)});
+      data.marks.push_back({QStringLiteral("peak of rank %1:").arg(chosen), static_cast<double>(peak)});
   if (static_cast<std::size_t>(chosen) < ranks.size())
     for (const PhaseBegin& phase : ranks[static_cast<std::size_t>(chosen)].phases)
       data.sections.push_back({static_cast<double>(phase.atMs), toQ(protocol::toText(phase.phase))});
@@ -55,11 +55,11 @@ ChartData memoryChart(const RunState& run, const std::vector<RankView>& ranks, i
 }
 
 ChartData lossChart(const RunState& run) {
-  ChartData data{.title = QObject::tr("Loss"),
-                 .empty = QObject::tr("No training step is through yet."),
+  ChartData data{.title = QStringLiteral("Loss"),
+                 .empty = QStringLiteral("No training step has finished yet."),
                  .x = ChartUnit::Whole,
                  .y = ChartUnit::Number,
-                 .xName = QObject::tr("step")};
+                 .xName = QStringLiteral("step")};
   ChartLine line;
   for (const protocol::TrainingStep& step : run.report ? run.report->steps : run.monitor->steps())
     line.points.emplace_back(static_cast<double>(step.step), step.loss);
@@ -72,15 +72,15 @@ QString rankResultText(const RunState& run) {
   if (results.empty() || !results[0]) return {};
   const protocol::RankResult& first = *results[0];
   const QString executed = countsText({first.allReduce, first.allGather, first.reduceScatter});
-  if (run.settings.training.isAsked()) return QObject::tr("Executed: %1.").arg(executed);
-  return QObject::tr("Executed: %1; planned: %2.").arg(executed, countsText(plannedCollectives(*run.plan)));
+  if (run.settings.training.isAsked()) return QStringLiteral("Executed: %1.").arg(executed);
+  return QStringLiteral("Executed: %1; planned: %2.").arg(executed, countsText(plannedCollectives(*run.plan)));
 }
 }  // namespace
 
 QString deviationText(const pipeline::OutputDifference& output) {
   QStringList parts;
-  if (output.outside > 0) parts << QObject::tr("%1 outside").arg(output.outside);
-  if (output.notANumber > 0) parts << QObject::tr("%1 not a number").arg(output.notANumber);
+  if (output.outside > 0) parts << QStringLiteral("%1 outside").arg(output.outside);
+  if (output.notANumber > 0) parts << QStringLiteral("%1 NaN").arg(output.notANumber);
   return parts.join(QStringLiteral(", "));
 }
 
@@ -89,7 +89,7 @@ OverviewPage::OverviewPage(const Runs& runs, QWidget* parent)
       m_runs(runs),
       m_content(new QWidget),
       m_checks(makeText()),
-      m_insist(new QCheckBox(tr("Run although memory does not suffice"))),
+      m_startAnyway(new QCheckBox(QStringLiteral("Run even if memory is predicted to be too small"))),
       m_command(makeText()),
       m_charts(new QWidget),
       m_memory(new LineChart),
@@ -97,9 +97,10 @@ OverviewPage::OverviewPage(const Runs& runs, QWidget* parent)
       m_bars(new RankBars),
       m_outcome(makeText()),
       m_outputs(new QTableWidget(0, 4)) {
-  m_insist->setObjectName(QStringLiteral("insist"));
+  m_startAnyway->setObjectName(QStringLiteral("start-anyway"));
   m_command->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
-  m_outputs->setHorizontalHeaderLabels({tr("Output"), tr("Max difference"), tr("Of the tolerance"), tr("Within")});
+  m_outputs->setHorizontalHeaderLabels({QStringLiteral("Output"), QStringLiteral("Max difference"),
+                                        QStringLiteral("Share of tolerance"), QStringLiteral("Within")});
   m_outputs->verticalHeader()->hide();
   m_outputs->setShowGrid(false);
   m_outputs->setEditTriggers(QAbstractItemView::NoEditTriggers);
@@ -116,14 +117,14 @@ OverviewPage::OverviewPage(const Runs& runs, QWidget* parent)
   layout->setContentsMargins(8, 8, 8, 8);
   layout->setSpacing(6);
   for (QWidget* widget :
-       std::initializer_list<QWidget*>{m_checks, m_insist, m_command, m_charts, m_bars, m_outcome, m_outputs})
+       std::initializer_list<QWidget*>{m_checks, m_startAnyway, m_command, m_charts, m_bars, m_outcome, m_outputs})
     layout->addWidget(widget);
   layout->addStretch();
   setWidget(m_content);
   setWidgetResizable(true);
   setFrameShape(QFrame::NoFrame);
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  connect(m_insist, &QCheckBox::toggled, this, &OverviewPage::insistChanged);
+  connect(m_startAnyway, &QCheckBox::toggled, this, &OverviewPage::startAnywayChanged);
   connect(m_bars, &RankBars::rankChosen, this, [this](int rank) {
     if (const RunState* run = m_runs.state()) showCharts(*run);
     emit rankChosen(rank);
@@ -149,14 +150,14 @@ void OverviewPage::showEmpty(const QString& sentence) {
   m_command->hide();
 }
 
-void OverviewPage::askToInsist(const QString& why) {
-  m_insist->setVisible(!why.isEmpty());
-  m_insist->setToolTip(why);
-  if (why.isEmpty()) m_insist->setChecked(false);  // said of this plan, not of the next
+void OverviewPage::offerStartAnyway(const QString& why) {
+  m_startAnyway->setVisible(!why.isEmpty());
+  m_startAnyway->setToolTip(why);
+  if (why.isEmpty()) m_startAnyway->setChecked(false);  // valid for this plan only
 }
 
-bool OverviewPage::insists() const { return m_insist->isVisibleTo(this) && m_insist->isChecked(); }
-QString OverviewPage::insistText() const { return m_insist->text(); }
+bool OverviewPage::wantsStartAnyway() const { return m_startAnyway->isVisibleTo(this) && m_startAnyway->isChecked(); }
+QString OverviewPage::startAnywayText() const { return m_startAnyway->text(); }
 
 void OverviewPage::showRun() {
   const RunState* run = m_runs.state();
@@ -183,7 +184,7 @@ void OverviewPage::showCharts(const RunState& run) {
   const bool trains = run.settings.training.isAsked();
   m_losses->setVisible(trains);
   if (trains) m_losses->setData(lossChart(run));
-  // Side by side where there is room for two.
+  // Side by side if there is room for two.
   auto* grid = static_cast<QGridLayout*>(m_charts->layout());
   const bool isWide = viewport()->width() >= kSideBySide;
   grid->addWidget(m_losses, 0, 0);
@@ -201,18 +202,19 @@ QStringList OverviewPage::outcomeLines(const RunState& run) {
   const pipeline::RunReport& report = *run.report;
   QStringList lines;
   if (const auto& failure = report.outcome.firstFailure)
-    lines << tr("Rank %1 was the first to fail: it %2. %3")
+    lines << QStringLiteral("Rank %1 failed first: it %2. %3")
                  .arg(failure->rank)
-                 .arg(toQ(failure->what), toQ(failure->lastWords));
+                 .arg(toQ(failure->what), toQ(failure->lastMessage));
   else if (!report.comparedWith.empty())
-    lines << tr("Compared with %1, %2.").arg(toQ(report.comparedWith), toQ(pipeline::toleranceText(report)));
+    lines
+        << QStringLiteral("Compared with %1, %2.").arg(toQ(report.comparedWith), toQ(pipeline::toleranceText(report)));
   if (const QString executed = rankResultText(run); !executed.isEmpty()) lines << executed;
   for (const auto* sentences : {&report.violations, &report.notes})
     for (const std::string& sentence : *sentences) lines << toQ(sentence);
   return lines;
 }
 
-/// What is farthest off stands first: of training these are all parameters.
+/// The largest deviation is first. For training these are all parameters.
 void OverviewPage::showOutputs(const pipeline::RunReport& report) {
   std::vector<const pipeline::OutputDifference*> outputs;
   for (const auto& output : report.outputs) outputs.push_back(&output);
@@ -223,10 +225,10 @@ void OverviewPage::showOutputs(const pipeline::RunReport& report) {
   for (int row = 0; row < m_outputs->rowCount(); ++row) {
     const pipeline::OutputDifference& output = *outputs[static_cast<std::size_t>(row)];
     const QString name =
-        output.rank > 0 ? tr("%1 of rank %2").arg(toQ(output.name)).arg(output.rank) : toQ(output.name);
-    const QString cells[] = {name, QString::number(output.maxAbs, 'e', 2),
-                             tr("%1 %").arg(100 * output.ofTolerance, 0, 'g', 3),
-                             output.within() ? tr("yes") : tr("no: %1").arg(deviationText(output))};
+        output.rank > 0 ? QStringLiteral("%1 of rank %2").arg(toQ(output.name)).arg(output.rank) : toQ(output.name);
+    const QString cells[] = {
+        name, QString::number(output.maxAbs, 'e', 2), QStringLiteral("%1 %").arg(100 * output.ofTolerance, 0, 'g', 3),
+        output.within() ? QStringLiteral("yes") : QStringLiteral("no: %1").arg(deviationText(output))};
     for (int column = 0; column < 4; ++column) {
       auto* item = new QTableWidgetItem(cells[column]);
       if (column == 1 || column == 2) item->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);

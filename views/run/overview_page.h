@@ -1,6 +1,6 @@
 #pragma once
-/// The first page of the run view: before a run what speaks for and against it; then each rank's memory over time
-/// against the prediction, its phases, the losses of training, and what was compared.
+/// The first page of the run view. Before a run: the checks. Then: each rank's memory over time with the prediction,
+/// its phases, the training losses, and the compared outputs.
 #include <QScrollArea>
 
 #include "views/run/run_checks.h"
@@ -14,26 +14,26 @@ namespace cleave::views {
 class LineChart;
 class RankBars;
 
-/// "1 outside, 2 not a number"; empty: neither.
+/// "1 outside, 2 NaN". Empty: all elements are within the tolerance.
 QString deviationText(const pipeline::OutputDifference& output);
 
 class OverviewPage : public QScrollArea {
   Q_OBJECT
  public:
   explicit OverviewPage(const Runs& runs, QWidget* parent = nullptr);
-  /// What is known before a run; `command`: the command line that does the same.
+  /// The checks before a run. `command`: the equivalent command line.
   void showChecks(const std::vector<RunCheck>& checks, const QString& command);
-  /// In place of checks while nothing is open.
+  /// The text in place of the checks while no model is open.
   void showEmpty(const QString& sentence);
-  /// A checkbox under the checks: shown where the ranks do not fit into memory, for `why`; empty: they fit.
-  void askToInsist(const QString& why);
-  bool insists() const;
-  QString insistText() const;
-  /// The run that there is, or none.
+  /// A checkbox below the checks, shown if the ranks do not fit into memory. `why`: the reason; empty: they fit.
+  void offerStartAnyway(const QString& why);
+  bool wantsStartAnyway() const;
+  QString startAnywayText() const;
+  /// The current or last run, if any.
   void showRun();
 
  signals:
-  void insistChanged();
+  void startAnywayChanged();
   void rankChosen(int rank);
 
  protected:
@@ -46,7 +46,7 @@ class OverviewPage : public QScrollArea {
   const Runs& m_runs;
   QWidget* m_content;
   QLabel* m_checks;
-  QCheckBox* m_insist;
+  QCheckBox* m_startAnyway;
   QLabel* m_command;
   QWidget* m_charts;
   LineChart* m_memory;

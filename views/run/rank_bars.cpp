@@ -24,13 +24,13 @@ struct Part {
   const char* name;
   std::int64_t RankMemory::*bytes;
 };
-constexpr Part kParts[] = {{QT_TRANSLATE_NOOP("RankBars", "weights"), &RankMemory::weights},
-                           {QT_TRANSLATE_NOOP("RankBars", "activations"), &RankMemory::activations},
-                           {QT_TRANSLATE_NOOP("RankBars", "gradients, states, work space"), &RankMemory::kept},
-                           {QT_TRANSLATE_NOOP("RankBars", "communication"), &RankMemory::communication},
-                           {QT_TRANSLATE_NOOP("RankBars", "others"), &RankMemory::other}};
+constexpr Part kParts[] = {{"weights", &RankMemory::weights},
+                           {"activations", &RankMemory::activations},
+                           {"gradients, states, workspace", &RankMemory::kept},
+                           {"communication", &RankMemory::communication},
+                           {"others", &RankMemory::other}};
 
-constexpr int kOfProgram = 3, kOfProcess = 5;  // of the parts
+constexpr int kOfProgram = 3, kOfProcess = 5;  // indexes into the parts
 
 QColor partColor(const Theme& theme, int part) {
   switch (part) {
@@ -42,7 +42,7 @@ QColor partColor(const Theme& theme, int part) {
   }
 }
 
-/// The next "round" number of bytes above, so that bars do not rescale at every sample.
+/// The next round number of bytes above, so that bars do not rescale at every sample.
 std::int64_t roundedUp(std::int64_t bytes) {
   std::int64_t step = 1 << 10;
   while (step * 8 < bytes) step *= 2;
@@ -51,7 +51,7 @@ std::int64_t roundedUp(std::int64_t bytes) {
 }  // namespace
 
 RankBars::RankBars(QWidget* parent) : QWidget(parent) {
-  setAccessibleName(tr("Memory of the ranks"));
+  setAccessibleName(QStringLiteral("Memory of the ranks"));
   setFocusPolicy(Qt::StrongFocus);
   QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   policy.setHeightForWidth(true);
@@ -68,8 +68,8 @@ void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes
     process = std::max({process, rank.memory.process(), rank.memory.peak.process});
     deviceTotal = std::max(deviceTotal, rank.memory.total);
   }
-  // On a GPU the bars are the device. Of a small model the process itself, or the machine's memory, would leave an
-  // invisible sliver: then only the program has a bar.
+  // On a GPU the bars are the device's memory. For a small model the bar of the process or of the machine would be an
+  // invisible sliver, so only the program has a bar then.
   m_showsProcess = most * 5 >= process && isInFull();
   if (m_showsProcess) most = std::max(most, process);
   m_scale = deviceTotal > 0 && most * 20 > deviceTotal ? deviceTotal : roundedUp(most + most / 8);
@@ -90,7 +90,7 @@ void RankBars::choose(int rank) {
   emit rankChosen(rank);
 }
 
-/// What a screen reader says: the chosen rank, as its tool tip.
+/// The text for screen readers: the tooltip of the selected rank.
 void RankBars::describeChosen() {
   if (!m_ranks.empty()) setAccessibleDescription(textOf(m_ranks[static_cast<std::size_t>(m_chosen)]));
 }
@@ -156,7 +156,7 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
   for (int part = 0; part < (m_showsProcess ? kOfProcess : kOfProgram); ++part) {
     const auto hasSome = [&](const RankView& rank) { return rank.memory.*kParts[part].bytes > 0; };
     if (std::none_of(m_ranks.begin(), m_ranks.end(), hasSome)) continue;
-    const QString name = tr(kParts[part].name);
+    const QString name = QString::fromUtf8(kParts[part].name);
     const int width = painter.fontMetrics().horizontalAdvance(name) + 26;
     if (x + width > row.width()) break;
     painter.fillRect(QRect(x, row.center().y() - 4, 9, 9), partColor(theme, part));
@@ -173,8 +173,8 @@ void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
     painter.drawText(QRect(x + 13, row.top(), width, row.height()), Qt::AlignLeft | Qt::AlignVCenter, name);
     x += width;
   };
-  if (m_predicted > 0) mark(tr("predicted"), QPen(theme.text, 1.5, Qt::DashLine));
-  mark(tr("peak"), QPen(theme.conflict, 1.5));
+  if (m_predicted > 0) mark(QStringLiteral("predicted"), QPen(theme.text, 1.5, Qt::DashLine));
+  mark(QStringLiteral("peak"), QPen(theme.conflict, 1.5));
   painter.setFont(font());
 }
 
@@ -193,11 +193,12 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
 
   painter.setPen(theme.text);
   painter.drawText(QRect(row.left() + kMargin, program.center().y() - 10, kNameWidth, 20),
-                   Qt::AlignLeft | Qt::AlignVCenter, tr("rank %1").arg(rank.rank));
+                   Qt::AlignLeft | Qt::AlignVCenter, QStringLiteral("rank %1").arg(rank.rank));
   const bool hasFigures = memory.process() > 0;
-  const QString sizes = hasFigures
-                            ? tr("program %1, peak %2").arg(bytesText(memory.program()), bytesText(memory.peak.program))
-                            : QString();
+  const QString sizes =
+      hasFigures
+          ? QStringLiteral("program %1, peak %2").arg(bytesText(memory.program()), bytesText(memory.peak.program))
+          : QString();
   painter.drawText(above, Qt::AlignRight | Qt::AlignVCenter, sizes);
   painter.setPen(hasFailed ? theme.conflict : theme.textQuiet);
   const QString state = hasFailed && !rank.error.isEmpty() ? rank.error : rank.state();
@@ -206,8 +207,9 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
                    painter.fontMetrics().elidedText(state, Qt::ElideRight, std::max(0, stateLine.width())));
   painter.setPen(theme.textQuiet);
   if (hasFigures)
-    painter.drawText(below, Qt::AlignRight | Qt::AlignVCenter,
-                     tr("process %1, peak %2").arg(bytesText(memory.process()), bytesText(memory.peak.process)));
+    painter.drawText(
+        below, Qt::AlignRight | Qt::AlignVCenter,
+        QStringLiteral("process %1, peak %2").arg(bytesText(memory.process()), bytesText(memory.peak.process)));
 
   paintBar(painter, program, memory, kOfProgram, memory.peak.program);
   if (m_showsProcess) paintBar(painter, process, memory, kOfProcess, memory.peak.process);
@@ -215,12 +217,12 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
   if (hasSpark) paintSpark(painter, QRect(right + 10, row.top() + 4, kSparkWidth, row.height() - 8), rank);
 }
 
-/// In one line: its number, its state where that is not the usual end, what its program holds at most.
+/// One line: the rank, its state unless it ended normally, and its program's peak memory.
 void RankBars::paintShort(QPainter& painter, const QRect& cell, const RankView& rank) const {
   const Theme theme = Theme::of(palette());
   const QFontMetrics metrics = painter.fontMetrics();
   const QRect line(cell.left() + kMargin, cell.top() + 4, cell.width() - 2 * kMargin, metrics.height());
-  const QString name = tr("rank %1").arg(rank.rank);
+  const QString name = QStringLiteral("rank %1").arg(rank.rank);
   const QString peak = rank.memory.peak.program > 0 ? bytesText(rank.memory.peak.program) : QString();
   painter.setPen(theme.text);
   painter.drawText(line, Qt::AlignLeft | Qt::AlignVCenter, name);
@@ -246,7 +248,7 @@ double RankBars::xOf(const QRect& bar, std::int64_t bytes) const {
   return bar.left() + static_cast<double>(bytes) / static_cast<double>(m_scale) * bar.width();
 }
 
-/// The first `parts` categories one after the other, and a line at their peak.
+/// The first `parts` categories in sequence, with a line at their peak.
 void RankBars::paintBar(QPainter& painter, const QRect& bar, const RankMemory& memory, int parts,
                         std::int64_t peak) const {
   const Theme theme = Theme::of(palette());
@@ -299,13 +301,13 @@ bool RankBars::event(QEvent* event) {
 }
 
 QString RankBars::textOf(const RankView& rank) const {
-  QStringList lines{tr("rank %1, process %2, %3").arg(rank.rank).arg(rank.pid).arg(rank.device)};
+  QStringList lines{QStringLiteral("rank %1, process %2, %3").arg(rank.rank).arg(rank.pid).arg(rank.device)};
   for (const Part& part : kParts)
-    lines << QStringLiteral("%1: %2").arg(tr(part.name), bytesText(rank.memory.*part.bytes));
-  lines << tr("peak of the program: %1").arg(bytesText(rank.memory.peak.program))
-        << tr("peak of the process: %1").arg(bytesText(rank.memory.peak.process));
-  if (rank.memory.total > 0) lines << tr("device: %1").arg(bytesText(rank.memory.total));
-  if (m_predicted > 0) lines << tr("predicted of the program: %1").arg(bytesText(m_predicted));
+    lines << QStringLiteral("%1: %2").arg(QString::fromUtf8(part.name), bytesText(rank.memory.*part.bytes));
+  lines << QStringLiteral("peak of the program: %1").arg(bytesText(rank.memory.peak.program))
+        << QStringLiteral("peak of the process: %1").arg(bytesText(rank.memory.peak.process));
+  if (rank.memory.total > 0) lines << QStringLiteral("device: %1").arg(bytesText(rank.memory.total));
+  if (m_predicted > 0) lines << QStringLiteral("predicted for the program: %1").arg(bytesText(m_predicted));
   if (rank.collectives > 0) lines << countedText(static_cast<std::uint64_t>(rank.collectives), "collective");
   return lines.join(QLatin1Char('\n'));
 }

@@ -1,7 +1,7 @@
 #pragma once
-/// A strip per rank: its state; a bar of the program's memory with the prediction dashed and the peak; under it one of
-/// all that the process takes, with its peak; 60 s sparkline of that. More than a few ranks stand side by side, each
-/// with a line of words and the program's bar. A click or the arrow keys choose a rank.
+/// One strip per rank: its state, a bar of the program's memory with the dashed prediction and the peak, below it a bar
+/// of the whole process with its peak, and a 60 s sparkline of the process. With many ranks the strips are side by
+/// side, each with one line of text and the program's bar. A click or the arrow keys select a rank.
 #include <QWidget>
 #include <vector>
 
@@ -13,14 +13,14 @@ class RankBars : public QWidget {
   Q_OBJECT
  public:
   explicit RankBars(QWidget* parent = nullptr);
-  /// `predictedBytes`: of the program.
+  /// `predictedBytes`: for the program.
   void setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes);
   QSize sizeHint() const override { return {320, heightForWidth(std::max(320, width()))}; }
   QSize minimumSizeHint() const override { return {200, heightForWidth(std::max(200, width()))}; }
   bool hasHeightForWidth() const override { return true; }
   int heightForWidth(int width) const override;
   int rankAt(const QPoint& pos) const;   ///< -1: none
-  QRect cellOf(std::size_t rank) const;  ///< where a rank stands
+  QRect cellOf(std::size_t rank) const;  ///< the rank's rectangle
   int chosen() const { return m_chosen; }
 
  signals:
@@ -36,7 +36,7 @@ class RankBars : public QWidget {
   void choose(int rank);
   void describeChosen();
   QString textOf(const RankView& rank) const;
-  bool isInFull() const;  ///< few enough for all that is known of each
+  bool isInFull() const;  ///< few enough ranks for full strips
   int columns(int width) const;
   int rowHeight() const;
   int legendHeight() const;
@@ -52,7 +52,7 @@ class RankBars : public QWidget {
   std::int64_t m_scale = 1;  ///< bytes at the right end of all bars
   std::int64_t m_sparkTop = 1;
   int m_chosen = 0;
-  bool m_showsProcess = true;  ///< the bars are long enough for what the process takes
+  bool m_showsProcess = true;  ///< the scale fits the memory of the process
 };
 
 }  // namespace cleave::views

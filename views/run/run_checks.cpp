@@ -1,8 +1,10 @@
 #include "views/run/run_checks.h"
 
-#include "base/shell_word.h"
-#include "pipeline/unsplit_place.h"
-#include "plan/headline.h"
+#include "launch/shell_word.h"
+#include "pipeline/memory/memory_check.h"
+#include "pipeline/memory/predicted_memory.h"
+#include "pipeline/run/unsplit_place.h"
+#include "plan/text/headline.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -21,7 +23,7 @@ CollectiveCounts plannedCollectives(const plan::Plan& plan) {
 }
 
 QString countsText(const CollectiveCounts& counts) {
-  return QObject::tr("%1 all-reduce, %2 all-gather, %3 reduce-scatter")
+  return QStringLiteral("%1 all-reduce, %2 all-gather, %3 reduce-scatter")
       .arg(counts.allReduce)
       .arg(counts.allGather)
       .arg(counts.reduceScatter);
@@ -44,39 +46,39 @@ std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, const
 
 namespace {
 QString weightsText(const plan::Plan& plan) {
-  if (plan.model.hasWeights) return QObject::tr("Weights are here: each rank reads only its own part.");
+  if (plan.model.hasWeights) return QStringLiteral("The weights are available. Each rank reads only its own shard.");
   return plan.model.isExported
-             ? QObject::tr(
-                   "No weights in this archive that can be read: random ones from seed %1. Model › Capture "
-                   "Options takes a file with its own.")
+             ? QStringLiteral(
+                   "This archive has no readable weights. Random ones from seed %1 are used. Model › Capture "
+                   "Options accepts a weights file.")
                    .arg(plan.seed)
-             : QObject::tr("No weights in this folder: random ones from seed %1.").arg(plan.seed);
+             : QStringLiteral("This folder has no weights. Random ones from seed %1 are used.").arg(plan.seed);
 }
 
 QString whereText(const BackendAnswer& backend, bool& isOk) {
   isOk = !backend || backend->has_value();
-  if (!backend) return QObject::tr("Asking CUDA for the GPUs of this machine…");
+  if (!backend) return QStringLiteral("Asking CUDA for the GPUs of this machine…");
   return toQ(isOk ? (*backend)->why : backend->error().message);
 }
 
 QString solvedFirstText(const plan::Plan& plan, const RunSettings& settings) {
-  const QString training = QObject::tr("training with %1").arg(toQ(program::toText(settings.training.optimizer)));
+  const QString training = QStringLiteral("training with %1").arg(toQ(program::toText(settings.training.optimizer)));
   if (plan.ranks == settings.ranks)
-    return QObject::tr("The plan is not for %1: it is solved again for that first.").arg(training);
-  return QObject::tr("The plan is for %1: it is solved again for %2%3 first.")
+    return QStringLiteral("The plan is not for %1. It will be solved again first.").arg(training);
+  return QStringLiteral("The plan is for %1. It will be solved again for %2%3 first.")
       .arg(ranksText(plan.ranks))
       .arg(settings.ranks)
-      .arg(settings.training.isAsked() ? QObject::tr(" and %1").arg(training) : QString());
+      .arg(settings.training.isAsked() ? QStringLiteral(" and %1").arg(training) : QString());
 }
 
 QString needText(const plan::Plan& plan, const program::Training& training) {
   if (training.isAsked())
-    return QObject::tr(
-               "A training step needs %1 per rank, of it %2 parameters, %3 gradients, %4 optimizer states and %5 saved "
+    return QStringLiteral(
+               "A training step needs %1 per rank: %2 parameters, %3 gradients, %4 optimizer states and %5 saved "
                "activations.")
         .arg(bytesText(plan.cost.bytes()), bytesText(plan.cost.sum.parameters), bytesText(plan.cost.sum.gradients),
              bytesText(plan.cost.sum.optimizer), bytesText(plan.cost.sum.activations));
-  return QObject::tr("The program of a forward pass needs %1 per rank, of it %2 parameters and %3 activations.")
+  return QStringLiteral("A forward pass needs %1 per rank: %2 parameters and %3 activations.")
       .arg(bytesText(plan.memory.total()), bytesText(plan.memory.parameters), bytesText(plan.memory.peakActivations));
 }
 }  // namespace
@@ -91,7 +93,7 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings&
     return checks;
   }
   if (!plan) {
-    add(true, QObject::tr("No plan yet: the model is solved first."));
+    add(true, QStringLiteral("No plan yet. The model will be solved first."));
     return checks;
   }
   const bool isAsItIs = isFor(*plan, settings);
@@ -102,11 +104,11 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings&
   if (const std::string notKept = plan::notKeptText(*plan); !notKept.empty() && !settings.training.isAsked())
     add(true, toQ(notKept));
   if (settings.training.isAsked() && !plan::dropoutOffText(*plan).empty())
-    add(true, QObject::tr("Dropout is off: config.json has %1, which Solve › Settings › Dropout trains with.")
+    add(true, QStringLiteral("Dropout is off. config.json has %1. Turn on Solve › Settings › Dropout to train with it.")
                   .arg(toQ(plan->model.dropouts)));
   for (const pipeline::MemoryCheck& memory : memoryBeforeRun(plan, settings, backend))
     add(memory.fits(), toQ(memory.text));
-  add(true, QObject::tr("Planned: %1.").arg(countsText(plannedCollectives(*plan))));
+  add(true, QStringLiteral("Planned: %1.").arg(countsText(plannedCollectives(*plan))));
   for (const std::string& warning : plan->warnings) add(false, prose(warning));
   return checks;
 }
@@ -114,7 +116,8 @@ std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings&
 QString runCommand(const Runs& runs, const RunSettings& settings) {
   QStringList words = runs.arguments(settings);
   if (words.isEmpty()) return {};
-  words.prepend(QStringLiteral("run"));
+  const bool isTraining = settings.training.isAsked();
+  words.prepend(isTraining ? QStringLiteral("train") : QStringLiteral("run"));
   words.prepend(QStringLiteral("cleave-cli"));
   if (settings.backend != launch::Backend::Auto)
     words << QStringLiteral("--backend") << toQ(launch::toText(settings.backend));

@@ -1,7 +1,6 @@
 #pragma once
-/// What is said before a run: what speaks for it and against it, whether memory suffices, and the command line that
-/// does the same.
-#include "pipeline/run.h"
+/// The checks before a run, including memory, and the equivalent command line.
+#include "pipeline/memory/memory_check.h"
 #include "views/session/runs.h"
 
 namespace cleave::views {
@@ -11,16 +10,16 @@ struct RunCheck {
   bool isOk = true;
   QString text;
 };
-/// What Runs::backendFor answers.
+/// The answer of Runs::backendFor.
 using BackendAnswer = std::optional<Result<launch::BackendChoice>>;
-/// What speaks for and against running this plan so, in words. `whyNot`: what Runs::whyNot says.
+/// The checks for running this plan with these settings, in words. `whyNot`: the answer of Runs::whyNot.
 std::vector<RunCheck> checksBeforeRun(const plan::Plan* plan, const RunSettings& settings, const BackendAnswer& backend,
                                       const QString& whyNot = {});
-/// Whether the ranks fit into memory, and after them the unsplit run they are compared with; empty while there is no
-/// plan for this, or no such backend here.
+/// Whether memory suffices for the ranks and, after them, for the unsplit run they are compared with. Empty without a
+/// plan for these settings, or without this backend here.
 std::vector<pipeline::MemoryCheck> memoryBeforeRun(const plan::Plan* plan, const RunSettings& settings,
                                                    const BackendAnswer& backend);
-/// The command line that does the same, quoted for a shell; empty when there is none.
+/// The equivalent command line, quoted for a shell. Empty if no command line can do it.
 QString runCommand(const Runs& runs, const RunSettings& settings);
 
 /// Collectives of a run, by kind.
@@ -30,7 +29,7 @@ struct CollectiveCounts {
 CollectiveCounts plannedCollectives(const plan::Plan& plan);  ///< of a forward pass
 QString countsText(const CollectiveCounts& counts);           ///< "8 all-reduce, 1 all-gather, 0 reduce-scatter"
 
-/// Bytes that a rank of such a run is predicted to hold at most.
+/// Predicted peak memory per rank of such a run, in bytes.
 std::int64_t predictedBytes(const plan::Plan& plan, const program::Training& training);
 
 }  // namespace cleave::views

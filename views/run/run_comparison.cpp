@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "pipeline/hub_model.h"
+#include "pipeline/source/hub_model.h"
 #include "solve/cost/cost_model.h"
 #include "views/base/text.h"
 #include "views/run/run_verdict.h"
@@ -23,7 +23,7 @@ QString microsecondsText(double microseconds) {
   return toQ(solve::timeText(Femtoseconds::ofSeconds(microseconds / 1e6)));
 }
 
-/// What was asked for: the same names in the same order for every run.
+/// The settings of a run: the same names in the same order for every run.
 std::vector<Fact> settingsOf(const PastRun& run) {
   const pipeline::PlanOfReport& plan = run.plan;
   const program::Training& training = run.report.training;
@@ -31,27 +31,28 @@ std::vector<Fact> settingsOf(const PastRun& run) {
   const auto ifTraining = [trains](const QString& text) { return trains ? text : QString(); };
   QStringList demands;
   for (const std::string& demand : plan.demands) demands << toQ(demand);
-  return {{QObject::tr("model"), toQ(plan.model)},
-          {QObject::tr("element type"), toQ(plan.dtype)},
-          {QObject::tr("batch"), plan.batch > 0 ? QString::number(plan.batch) : QString()},
-          {QObject::tr("sequence"), plan.sequence > 0 ? QString::number(plan.sequence) : QString()},
-          {QObject::tr("ranks"), QString::number(plan.ranks)},
-          {QObject::tr("backend"), toQ(launch::toText(run.report.backend))},
-          {QObject::tr("engine"), toQ(plan.engine)},
-          {QObject::tr("candidate set"), toQ(plan.menu)},
-          {QObject::tr("sequence parallelism"), toQ(plan.sequenceParallel)},
-          {QObject::tr("device profile"), toQ(plan.deviceProfile)},
-          {QObject::tr("demands"), demands.join(QStringLiteral(", "))},
-          {QObject::tr("training steps"), ifTraining(QString::number(training.steps))},
-          {QObject::tr("optimizer"), ifTraining(toQ(program::toText(training.optimizer)))},
-          {QObject::tr("learning rate"), ifTraining(number(training.learningRate))},
-          {QObject::tr("weight decay"), ifTraining(number(training.weightDecay))},
-          {QObject::tr("clip norm"), ifTraining(training.clipNorm ? number(*training.clipNorm) : QObject::tr("none"))},
-          {QObject::tr("accumulate"), ifTraining(QString::number(training.accumulate))}};
+  return {{QStringLiteral("model"), toQ(plan.model)},
+          {QStringLiteral("element type"), toQ(plan.dtype)},
+          {QStringLiteral("batch"), plan.batch > 0 ? QString::number(plan.batch) : QString()},
+          {QStringLiteral("sequence"), plan.sequence > 0 ? QString::number(plan.sequence) : QString()},
+          {QStringLiteral("ranks"), QString::number(plan.ranks)},
+          {QStringLiteral("backend"), toQ(launch::toText(run.report.backend))},
+          {QStringLiteral("engine"), toQ(plan.engine)},
+          {QStringLiteral("candidate set"), toQ(plan.menu)},
+          {QStringLiteral("sequence parallelism"), toQ(plan.sequenceParallel)},
+          {QStringLiteral("device profile"), toQ(plan.deviceProfile)},
+          {QStringLiteral("demands"), demands.join(QStringLiteral(", "))},
+          {QStringLiteral("training steps"), ifTraining(QString::number(training.steps))},
+          {QStringLiteral("optimizer"), ifTraining(toQ(program::toText(training.optimizer)))},
+          {QStringLiteral("learning rate"), ifTraining(number(training.learningRate))},
+          {QStringLiteral("weight decay"), ifTraining(number(training.weightDecay))},
+          {QStringLiteral("clip norm"),
+           ifTraining(training.clipNorm ? number(*training.clipNorm) : QStringLiteral("none"))},
+          {QStringLiteral("accumulate"), ifTraining(QString::number(training.accumulate))}};
 }
 
 QString collectivesText(const PastRun& run) {
-  return run.plan.collectives > 0 ? QString::number(run.plan.collectives) : QObject::tr("none");
+  return run.plan.collectives > 0 ? QString::number(run.plan.collectives) : QStringLiteral("none");
 }
 
 std::int64_t mostMemory(const PastRun& run) {
@@ -63,7 +64,7 @@ std::int64_t mostMemory(const PastRun& run) {
 
 QString bytesOrNone(std::int64_t bytes) { return bytes > 0 ? bytesText(bytes) : QString(); }
 
-/// The most of a lane over the ranks.
+/// The maximum of a lane's sum over the ranks.
 template <class Part>
 QString laneText(const PastRun& run, Part part) {
   std::int64_t most = -1;
@@ -71,29 +72,29 @@ QString laneText(const PastRun& run, Part part) {
   return most < 0 ? QString() : microsecondsText(static_cast<double>(most) / 1000);
 }
 
-/// What came out.
+/// The results of a run.
 std::vector<Fact> resultsOf(const PastRun& run) {
   double most = 0;
   for (const auto& output : run.report.outputs) most = std::max(most, output.ofTolerance);
   const QString apart = run.report.outputs.empty()
                             ? QString()
-                            : QObject::tr("%1 % of the tolerance").arg(QString::number(100 * most, 'g', 3));
-  return {{QObject::tr("verdict"), verdictText(run)},
-          {QObject::tr("compared with"), toQ(run.report.comparedWith)},
-          {QObject::tr("farthest apart"), apart},
-          {QObject::tr("loss"), lossText(run)},
-          {QObject::tr("time of a step"), stepTimeText(run)},
-          {QObject::tr("predicted time"),
+                            : QStringLiteral("%1 % of the tolerance").arg(QString::number(100 * most, 'g', 3));
+  return {{QStringLiteral("verdict"), verdictText(run)},
+          {QStringLiteral("compared with"), toQ(run.report.comparedWith)},
+          {QStringLiteral("largest difference"), apart},
+          {QStringLiteral("loss"), lossText(run)},
+          {QStringLiteral("step time"), stepTimeText(run)},
+          {QStringLiteral("predicted step time"),
            run.predictedStepNs > 0 ? microsecondsText(run.predictedStepNs / 1000) : QString()},
-          {QObject::tr("computing, slowest rank"), laneText(run, &pipeline::LaneSum::compute)},
-          {QObject::tr("in collectives"), laneText(run, &pipeline::LaneSum::collective)},
-          {QObject::tr("waiting"), laneText(run, &pipeline::LaneSum::waiting)},
-          {QObject::tr("collectives planned"), collectivesText(run)},
-          {QObject::tr("memory of a rank"), bytesOrNone(mostMemory(run))},
-          {QObject::tr("memory predicted"), bytesOrNone(run.plan.predictedMemory)}};
+          {QStringLiteral("computing, slowest rank"), laneText(run, &pipeline::LaneSum::compute)},
+          {QStringLiteral("in collectives"), laneText(run, &pipeline::LaneSum::collective)},
+          {QStringLiteral("waiting"), laneText(run, &pipeline::LaneSum::waiting)},
+          {QStringLiteral("collectives planned"), collectivesText(run)},
+          {QStringLiteral("peak memory per rank"), bytesOrNone(mostMemory(run))},
+          {QStringLiteral("predicted peak memory"), bytesOrNone(run.plan.predictedMemory)}};
 }
 
-/// By category, the most of any rank.
+/// By category, the maximum over the ranks.
 std::vector<Fact> memoryOf(const PastRun& run) {
   std::vector<Fact> facts;
   for (int i = 0; i < protocol::kMemoryKinds; ++i) {
@@ -132,9 +133,9 @@ QString pairRows(const std::vector<Fact>& a, const std::vector<Fact>& b, bool on
 QString failureHtml(const PastRun& run, const TextColors& colors) {
   QStringList sentences;
   if (const auto& failure = run.report.outcome.firstFailure)
-    sentences << QObject::tr("Rank %1 was the first to fail: it %2. %3")
+    sentences << QStringLiteral("Rank %1 failed first: it %2. %3")
                      .arg(failure->rank)
-                     .arg(toQ(failure->what), toQ(failure->lastWords));
+                     .arg(toQ(failure->what), toQ(failure->lastMessage));
   for (const auto* texts : {&run.report.violations, &run.report.notes})
     for (const std::string& text : *texts) sentences << toQ(text);
   for (QString& sentence : sentences) sentence = sentence.toHtmlEscaped();
@@ -151,7 +152,7 @@ QString modelText(const PastRun& run) {
 QString planText(const PastRun& run) {
   QStringList parts{toQ(run.plan.engine), ranksText(run.plan.ranks), toQ(launch::toText(run.report.backend))};
   if (run.report.training.isAsked())
-    parts << QObject::tr("trained %1 with %2")
+    parts << QStringLiteral("trained %1 with %2")
                  .arg(countedText(static_cast<std::uint64_t>(run.report.training.steps), "step"),
                       toQ(program::toText(run.report.training.optimizer)));
   parts.removeAll(QString());
@@ -177,10 +178,10 @@ QString endedText(const QDateTime& at) { return at.toLocalTime().toString(QStrin
 QString runHtml(const KeptRun& run, const TextColors& colors) {
   return QStringLiteral("<p><b>%1</b>, %2, %3</p>")
              .arg(modelText(run.run).toHtmlEscaped(), planText(run.run).toHtmlEscaped(), endedText(run.at)) +
-         failureHtml(run.run, colors) + heading(QObject::tr("What came out"), colors) +
+         failureHtml(run.run, colors) + heading(QStringLiteral("Results"), colors) +
          factRows(resultsOf(run.run), colors) +
-         heading(QObject::tr("Memory by category, the most of any rank"), colors) +
-         factRows(memoryOf(run.run), colors) + heading(QObject::tr("Settings"), colors) +
+         heading(QStringLiteral("Memory by category, maximum over ranks"), colors) +
+         factRows(memoryOf(run.run), colors) + heading(QStringLiteral("Settings"), colors) +
          factRows(settingsOf(run.run), colors);
 }
 
@@ -188,19 +189,19 @@ QString comparisonHtml(const KeptRun& a, const KeptRun& b, const TextColors& col
   const QString settings = pairRows(settingsOf(a.run), settingsOf(b.run), true, colors);
   return QStringLiteral("<p><b>A</b>: %1, %2<br><b>B</b>: %3, %4</p>")
              .arg(planText(a.run).toHtmlEscaped(), endedText(a.at), planText(b.run).toHtmlEscaped(), endedText(b.at)) +
-         heading(QObject::tr("Settings that differ"), colors) +
-         (settings.isEmpty() ? quiet(QObject::tr("None: both were asked for the same."), colors) : settings) +
-         heading(QObject::tr("What came out"), colors) + pairRows(resultsOf(a.run), resultsOf(b.run), false, colors) +
-         heading(QObject::tr("Memory by category, the most of any rank"), colors) +
+         heading(QStringLiteral("Settings that differ"), colors) +
+         (settings.isEmpty() ? quiet(QStringLiteral("Both runs have the same settings."), colors) : settings) +
+         heading(QStringLiteral("Results"), colors) + pairRows(resultsOf(a.run), resultsOf(b.run), false, colors) +
+         heading(QStringLiteral("Memory by category, maximum over ranks"), colors) +
          pairRows(memoryOf(a.run), memoryOf(b.run), false, colors);
 }
 
 ChartData lossesOf(const std::vector<std::shared_ptr<const KeptRun>>& runs) {
-  ChartData data{.title = QObject::tr("Loss"),
-                 .empty = QObject::tr("No training step."),
+  ChartData data{.title = QStringLiteral("Loss"),
+                 .empty = QStringLiteral("No training steps."),
                  .x = ChartUnit::Whole,
                  .y = ChartUnit::Number,
-                 .xName = QObject::tr("step")};
+                 .xName = QStringLiteral("step")};
   for (std::size_t i = 0; i < runs.size(); ++i) {
     ChartLine line;
     if (runs.size() > 1) line.name = i == 0 ? QStringLiteral("A") : QStringLiteral("B");

@@ -1,12 +1,12 @@
 #pragma once
-/// What the view writes of a run that has ended.
+/// The files that the view writes about a finished run.
 #include "views/session/runs.h"
 
 namespace cleave::views {
 
-/// The report as `run --json` writes it, with what was watched of each rank as `watched`.
+/// The report in the format of `run --json`, with the samples of each rank as `watched`.
 QString runToJson(const RunState& state);
-/// The samples of all ranks' memory.
+/// The memory samples of all ranks.
 QString runToCsv(const RunState& state);
 
 }  // namespace cleave::views

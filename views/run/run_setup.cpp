@@ -21,7 +21,7 @@ namespace {
 constexpr int kMostRanks = 64;
 constexpr int kUsualSteps = 5;
 
-/// A control with its name in front, which stay in one row.
+/// A control with its name in front, always in one row.
 QWidget* named(const QString& name, QWidget* control) {
   auto* both = new QWidget;
   auto* row = new QHBoxLayout(both);
@@ -53,41 +53,41 @@ RunSetup::RunSetup(Runs& runs, const Jobs& jobs, QWidget* parent)
       m_runs(runs),
       m_ranks(new QSpinBox),
       m_backend(new QComboBox),
-      m_start(new QPushButton(tr("Run"))),
-      m_stop(new QPushButton(tr("Stop"))),
-      m_trains(new QCheckBox(tr("Train"))),
+      m_start(new QPushButton(QStringLiteral("Run"))),
+      m_stop(new QPushButton(QStringLiteral("Stop"))),
+      m_trains(new QCheckBox(QStringLiteral("Train"))),
       m_more(new QMenu(this)),
       m_steps(new QSpinBox),
       m_optimizer(new QComboBox),
-      m_learningRate(numberEdit(tr("Learning rate, as torch.optim's lr"))),
-      m_weightDecay(numberEdit(tr("Weight decay, as torch.optim's"))),
-      m_clipNorm(
-          numberEdit(tr("Scales gradients down to this norm of all of them over all ranks; empty: as they are"))),
+      m_learningRate(numberEdit(QStringLiteral("Learning rate (lr in torch.optim)"))),
+      m_weightDecay(numberEdit(QStringLiteral("Weight decay (weight_decay in torch.optim)"))),
+      m_clipNorm(numberEdit(
+          QStringLiteral("Clip the global gradient norm over all ranks to this value. Empty: no clipping."))),
       m_accumulate(new QSpinBox) {
   m_ranks->setRange(1, kMostRanks);
-  m_ranks->setToolTip(tr("Processes on this machine, each with its part of the weights"));
-  m_backend->addItem(tr("auto"), int(launch::Backend::Auto));
-  m_backend->addItem(tr("gloo (CPU)"), int(launch::Backend::Gloo));
-  m_backend->addItem(tr("nccl (GPU)"), int(launch::Backend::Nccl));
-  m_backend->setAccessibleName(tr("Backend"));
+  m_ranks->setToolTip(QStringLiteral("Processes on this machine, each with its shard of the weights"));
+  m_backend->addItem(QStringLiteral("auto"), int(launch::Backend::Auto));
+  m_backend->addItem(QStringLiteral("gloo (CPU)"), int(launch::Backend::Gloo));
+  m_backend->addItem(QStringLiteral("nccl (GPU)"), int(launch::Backend::Nccl));
+  m_backend->setAccessibleName(QStringLiteral("Backend"));
   m_backend->setObjectName(QStringLiteral("backend"));
   m_trains->setObjectName(QStringLiteral("train"));
-  m_trains->setToolTip(tr("Training steps in place of one forward pass"));
+  m_trains->setToolTip(QStringLiteral("Run training steps instead of one forward pass"));
   m_trains->setMinimumHeight(m_start->sizeHint().height());  // on one line with its neighbours
   auto* flow = new FlowLayout(6, 6);
   setLayout(flow);
-  flow->addWidget(named(tr("Ranks"), m_ranks));
-  m_ranks->setAccessibleName(tr("Ranks of the run"));  // the toolbar has those of the plan
+  flow->addWidget(named(QStringLiteral("Ranks"), m_ranks));
+  m_ranks->setAccessibleName(QStringLiteral("Ranks of the run"));  // the toolbar has the plan's ranks
   flow->addWidget(m_backend);
   flow->addWidget(m_start);
   flow->addWidget(m_stop);
   flow->addWidget(m_trains);
   auto* more = new QToolButton;
-  more->setText(tr("More"));
-  more->setToolTip(tr("First difference, export, other machines"));
+  more->setText(QStringLiteral("More"));
+  more->setToolTip(QStringLiteral("First difference, export, other machines"));
   more->setPopupMode(QToolButton::InstantPopup);
   more->setMenu(m_more);
-  more->setMinimumSize(more->sizeHint().width() + 10, m_start->sizeHint().height());  // and room for its arrow
+  more->setMinimumSize(more->sizeHint().width() + 10, m_start->sizeHint().height());  // with room for its arrow
   flow->addWidget(more);
   makeTraining();
 
@@ -97,12 +97,12 @@ RunSetup::RunSetup(Runs& runs, const Jobs& jobs, QWidget* parent)
   connect(&jobs, &Jobs::activityChanged, this, stopOnlyWhileRunning);
   stopOnlyWhileRunning();
   for (QSpinBox* box : {m_ranks, m_steps, m_accumulate})
-    connect(box, &QSpinBox::valueChanged, this, &RunSetup::takeSettings);
+    connect(box, &QSpinBox::valueChanged, this, &RunSetup::applySettings);
   for (QComboBox* box : {m_backend, m_optimizer})
-    connect(box, &QComboBox::currentIndexChanged, this, &RunSetup::takeSettings);
+    connect(box, &QComboBox::currentIndexChanged, this, &RunSetup::applySettings);
   for (QLineEdit* edit : {m_learningRate, m_weightDecay, m_clipNorm})
-    connect(edit, &QLineEdit::textEdited, this, &RunSetup::takeSettings);
-  connect(m_trains, &QCheckBox::toggled, this, &RunSetup::takeSettings);
+    connect(edit, &QLineEdit::textEdited, this, &RunSetup::applySettings);
+  connect(m_trains, &QCheckBox::toggled, this, &RunSetup::applySettings);
   connect(&runs, &Runs::settingsChanged, this, &RunSetup::showSettings);
   showSettings();
 }
@@ -111,18 +111,18 @@ void RunSetup::makeTraining() {
   m_steps->setRange(1, static_cast<int>(program::kMostSteps));
   m_steps->setValue(kUsualSteps);
   m_accumulate->setRange(1, 1024);
-  m_accumulate->setToolTip(tr("Micro-batches a step, whose gradients are averaged"));
+  m_accumulate->setToolTip(QStringLiteral("Micro-batches per step. Their gradients are averaged."));
   for (const program::Optimizer optimizer :
        {program::Optimizer::AdamW, program::Optimizer::Sgd, program::Optimizer::Momentum})
     m_optimizer->addItem(toQ(program::toText(optimizer)), int(optimizer));
-  m_clipNorm->setPlaceholderText(tr("none"));
-  m_training = {named(tr("Steps"), m_steps),
-                named(tr("Optimizer"), m_optimizer),
-                named(tr("Learning rate"), m_learningRate),
-                named(tr("Weight decay"), m_weightDecay),
-                named(tr("Clip norm"), m_clipNorm),
-                named(tr("Accumulate"), m_accumulate)};
-  m_optimizer->setAccessibleName(tr("Optimizer of the run"));
+  m_clipNorm->setPlaceholderText(QStringLiteral("none"));
+  m_training = {named(QStringLiteral("Steps"), m_steps),
+                named(QStringLiteral("Optimizer"), m_optimizer),
+                named(QStringLiteral("Learning rate"), m_learningRate),
+                named(QStringLiteral("Weight decay"), m_weightDecay),
+                named(QStringLiteral("Clip norm"), m_clipNorm),
+                named(QStringLiteral("Accumulate"), m_accumulate)};
+  m_optimizer->setAccessibleName(QStringLiteral("Optimizer of the run"));
   for (QWidget* control : m_training) layout()->addWidget(control);
 }
 
@@ -143,15 +143,15 @@ void RunSetup::showSettings() {
   m_optimizer->setCurrentIndex(std::max(0, m_optimizer->findData(int(training.optimizer))));
   m_accumulate->setValue(static_cast<int>(training.accumulate));
   const auto show = [](QLineEdit* edit, const QString& text) {
-    if (!edit->hasFocus()) edit->setText(text);  // else it is where the number comes from
+    if (!edit->hasFocus()) edit->setText(text);  // with focus, the number comes from this field
   };
   show(m_learningRate, numberText(training.learningRate));
   show(m_weightDecay, numberText(training.weightDecay));
   show(m_clipNorm, training.clipNorm ? numberText(*training.clipNorm) : QString());
-  m_start->setText(tr("Run on %1").arg(settings.ranks));
+  m_start->setText(QStringLiteral("Run on %1").arg(settings.ranks));
 }
 
-void RunSetup::takeSettings() {
+void RunSetup::applySettings() {
   RunSettings settings = m_runs.settings();
   settings.ranks = m_ranks->value();
   settings.backend = static_cast<launch::Backend>(m_backend->currentData().toInt());

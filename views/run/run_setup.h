@@ -1,6 +1,6 @@
 #pragma once
-/// The controls of a run: ranks, backend, training; start and stop. What is asked lies in Runs::settings, which scripts
-/// set too.
+/// The controls of a run: ranks, backend, training, start and stop. The values are in Runs::settings, which scripts set
+/// too.
 #include <QWidget>
 
 #include "views/session/runs.h"
@@ -18,9 +18,9 @@ class RunSetup : public QWidget {
   Q_OBJECT
  public:
   RunSetup(Runs& runs, const Jobs& jobs, QWidget* parent = nullptr);
-  /// Whether a run may start, and why not.
+  /// Enables or disables the start. `whyNot`: the reason.
   void setStartable(bool isStartable, const QString& whyNot);
-  /// What else can be done, behind one button.
+  /// The menu of further actions, opened by one button.
   QMenu& more() { return *m_more; }
 
  signals:
@@ -29,7 +29,7 @@ class RunSetup : public QWidget {
  private:
   void makeTraining();
   void showSettings();
-  void takeSettings();
+  void applySettings();
   Runs& m_runs;
   QSpinBox* m_ranks;
   QComboBox* m_backend;
@@ -42,7 +42,7 @@ class RunSetup : public QWidget {
   QComboBox* m_optimizer;
   QLineEdit* m_learningRate;
   QLineEdit* m_weightDecay;
-  QLineEdit* m_clipNorm;  ///< empty: gradients are not scaled down
+  QLineEdit* m_clipNorm;  ///< empty: no clipping
   QSpinBox* m_accumulate;
 };
 

@@ -22,34 +22,34 @@ QString ranksAtWork(const std::vector<RankView>& ranks) {
   QStringList parts;
   for (const auto& [state, count] : byState)
     parts << (byState.size() == 1 ? state : QStringLiteral("%1 %2").arg(count).arg(state));
-  return QObject::tr("%1: %2").arg(ranksText(static_cast<int>(ranks.size())), parts.join(QStringLiteral(", ")));
+  return QStringLiteral("%1: %2").arg(ranksText(static_cast<int>(ranks.size())), parts.join(QStringLiteral(", ")));
 }
 
-/// What was last seen of any rank from outside, such as that the others wait for it.
+/// The launcher's latest notice about any rank, such as that the others wait for it.
 QString noticedText(const std::vector<RankView>& ranks) {
   constexpr double kMsOfSecond = 1e3;
   const auto last = std::ranges::max_element(ranks, {}, &RankView::noticedAtMs);
   if (last == ranks.end() || last->noticed.isEmpty()) return {};
-  return QObject::tr("After %1 s: %2")
+  return QStringLiteral("After %1 s: %2")
       .arg(static_cast<double>(last->noticedAtMs) / kMsOfSecond, 0, 'f', 1)
       .arg(last->noticed);
 }
 
 QString failedText(const pipeline::RunReport& report) {
   if (const auto& failure = report.outcome.firstFailure)
-    return QObject::tr("Rank %1 was the first to fail: it %2. %3")
+    return QStringLiteral("Rank %1 failed first: it %2. %3")
         .arg(failure->rank)
-        .arg(toQ(failure->what), toQ(failure->lastWords).simplified());
+        .arg(toQ(failure->what), toQ(failure->lastMessage).simplified());
   if (!report.violations.empty()) return toQ(report.violations.front());
   const auto worst = std::max_element(report.outputs.begin(), report.outputs.end(), [](const auto& a, const auto& b) {
     return std::pair(!a.within(), a.ofTolerance) < std::pair(!b.within(), b.ofTolerance);
   });
   if (worst == report.outputs.end()) return {};
   if (worst->notANumber > 0)
-    return QObject::tr("%1 holds %2 that are no numbers, here or in %3.")
-        .arg(toQ(worst->name), countedText(static_cast<std::uint64_t>(worst->notANumber), QObject::tr("element")),
+    return QStringLiteral("%1 has %2 with NaN, here or in %3.")
+        .arg(toQ(worst->name), countedText(static_cast<std::uint64_t>(worst->notANumber), QStringLiteral("element")),
              toQ(report.comparedWith));
-  return QObject::tr("%1 differs from %2 by up to %3, %4× the tolerance.")
+  return QStringLiteral("%1 differs from %2 by up to %3, %4× the tolerance.")
       .arg(toQ(worst->name), toQ(report.comparedWith), QString::number(worst->maxAbs, 'g', 3),
            countText(static_cast<std::uint64_t>(std::min(worst->ofTolerance, 1e15))));
 }
@@ -57,20 +57,20 @@ QString failedText(const pipeline::RunReport& report) {
 QString passedText(const pipeline::RunReport& report, int ranks) {
   const QString what =
       report.training.isAsked()
-          ? QObject::tr("%1 on %2")
+          ? QStringLiteral("%1 on %2")
                 .arg(countedText(static_cast<std::uint64_t>(report.training.steps), "training step"), ranksText(ranks))
           : ranksText(ranks);
   if (report.verdict == pipeline::RunVerdict::NotChecked)
-    return QObject::tr("%1: what was computed was compared with nothing.").arg(what);
+    return QStringLiteral("%1: finished, results not compared.").arg(what);
   double most = 0;
   for (const pipeline::OutputDifference& output : report.outputs) most = std::max(most, output.ofTolerance);
-  return QObject::tr("%1: equal to %2, at most %3 % of the tolerance apart.")
+  return QStringLiteral("%1: equal to %2, largest difference %3 % of the tolerance.")
       .arg(what, toQ(report.comparedWith), QString::number(100 * most, 'g', 3));
 }
 
 Verdict ended(const RunState& state) {
   if (!state.report)
-    return {state.hasRanks() ? QObject::tr("stopped") : QObject::tr("not started"), state.failure, {}, Tone::Bad};
+    return {state.hasRanks() ? QStringLiteral("stopped") : QStringLiteral("not started"), state.failure, {}, Tone::Bad};
   const pipeline::RunReport& report = *state.report;
   const QString word = verdictWord(report.verdict);
   switch (report.verdict) {
@@ -84,17 +84,17 @@ Verdict ended(const RunState& state) {
 
 QString verdictWord(pipeline::RunVerdict verdict) {
   switch (verdict) {
-    case pipeline::RunVerdict::Passed: return QObject::tr("passed");
-    case pipeline::RunVerdict::NotChecked: return QObject::tr("not checked");
+    case pipeline::RunVerdict::Passed: return QStringLiteral("passed");
+    case pipeline::RunVerdict::NotChecked: return QStringLiteral("not checked");
     case pipeline::RunVerdict::Failed: break;
   }
-  return QObject::tr("failed");
+  return QStringLiteral("failed");
 }
 
 QString stepText(const std::vector<protocol::TrainingStep>& steps) {
   if (steps.empty()) return {};
   const protocol::TrainingStep& last = steps.back();
-  return QObject::tr("step %1 of %2, loss %3").arg(last.step).arg(last.steps).arg(last.loss, 0, 'g', 5);
+  return QStringLiteral("step %1 of %2, loss %3").arg(last.step).arg(last.steps).arg(last.loss, 0, 'g', 5);
 }
 
 QString differenceText(const FirstDifference* difference) {
@@ -105,12 +105,13 @@ QString differenceText(const FirstDifference* difference) {
 
 Verdict verdictOf(const RunState* state, const FirstDifference* difference) {
   if (difference && difference->isPending())
-    return {QObject::tr("comparing"),
-            QObject::tr("Looking for the first value that differs from an unsplit run."),
+    return {QStringLiteral("comparing"),
+            QStringLiteral("Searching for the first value that differs from an unsplit run."),
             {},
             Tone::Working};
   if (!state)
-    return {QObject::tr("not run"), QObject::tr("This plan was not run yet."), differenceText(difference), Tone::Quiet};
+    return {QStringLiteral("not run"), QStringLiteral("This plan has not been run yet."), differenceText(difference),
+            Tone::Quiet};
   if (!state->isActive) {
     Verdict verdict = ended(*state);
     verdict.difference = differenceText(difference);
@@ -120,8 +121,8 @@ Verdict verdictOf(const RunState* state, const FirstDifference* difference) {
   const bool areThrough =
       std::all_of(ranks.begin(), ranks.end(), [](const RankView& rank) { return rank.phase == protocol::Phase::Done; });
   const QString steps = areThrough ? QString() : stepText(state->monitor->steps());
-  return {QObject::tr("running"),
-          areThrough ? QObject::tr("The ranks are through; the unsplit run that they are compared with goes on.")
+  return {QStringLiteral("running"),
+          areThrough ? QStringLiteral("The ranks have finished. The unsplit run for the comparison is still running.")
                      : ranksAtWork(ranks) + (steps.isEmpty() ? QString() : QStringLiteral(", ") + steps),
           noticedText(ranks), Tone::Working};
 }
@@ -133,7 +134,7 @@ VerdictStrip::VerdictStrip(QWidget* parent)
       m_difference(new ElidedLabel),
       m_buttons(new QWidget),
       m_row(new FlowLayout(0, 6)) {
-  setAccessibleName(tr("Verdict"));
+  setAccessibleName(QStringLiteral("Verdict"));
   m_word->setAlignment(Qt::AlignCenter);
   m_sentence->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_sentence->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
@@ -164,7 +165,7 @@ void VerdictStrip::setVerdict(const Verdict& verdict, std::vector<RunRemedy> rem
   QStringList names;
   for (const RunRemedy& remedy : remedies) names << remedy.name;
   m_buttons->setVisible(!names.isEmpty());
-  if (names == m_names) return;  // a refresh costs no keyboard focus
+  if (names == m_names) return;  // a refresh must not lose the keyboard focus
   m_names = names;
   while (QLayoutItem* item = m_row->takeAt(0)) {
     item->widget()->deleteLater();
@@ -179,7 +180,7 @@ void VerdictStrip::setVerdict(const Verdict& verdict, std::vector<RunRemedy> rem
   }
 }
 
-/// A word on a colour, which a mark in front tells apart in grey too.
+/// A word on a coloured ground. A mark in front makes the verdict readable in grey too.
 void VerdictStrip::paintWord() {
   const Theme theme = Theme::of(palette());
   const QColor color = m_verdict.tone == Tone::Good      ? theme.good

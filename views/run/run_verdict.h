@@ -1,6 +1,5 @@
 #pragma once
-/// How a run stands, in a word and a sentence, what can be done about it, and the strip that says so: above all else in
-/// the run view, whatever its size.
+/// A run's verdict as a word and a sentence, with remedies, and the strip that shows them at the top of the run view.
 #include <QLabel>
 #include <QWidget>
 #include <functional>
@@ -20,19 +19,19 @@ enum class Tone : std::uint8_t { Quiet, Working, Good, Bad };
 struct Verdict {
   QString word;        ///< "passed", "failed", "running"
   QString sentence;    ///< the rest of it
-  QString difference;  ///< where it first computed something else, in several lines; while it runs: what was seen of a
-                       ///< rank that the others wait for; else empty
+  QString difference;  ///< where the run first differs, in several lines; while it runs, the notice about a rank that
+                       ///< the others wait for; else empty
   Tone tone = Tone::Quiet;
 };
-/// `difference`: of the plan shown; null: it was not looked for.
+/// `difference`: for the shown plan. Null: not searched for.
 Verdict verdictOf(const RunState* state, const FirstDifference* difference);
-/// The finding as the command line says it; empty: it was not looked for.
+/// The finding in the command line's words. Empty: not searched for.
 QString differenceText(const FirstDifference* difference);
 QString verdictWord(pipeline::RunVerdict verdict);  ///< "passed"
-/// How far a training run is: "step 3 of 5, loss 4.24"; empty: no step is through.
+/// The progress of a training run: "step 3 of 5, loss 4.24". Empty: no step has finished.
 QString stepText(const std::vector<protocol::TrainingStep>& steps);
 
-/// Something that helps, as a button.
+/// A remedy, as a button.
 struct RunRemedy {
   QString name;  ///< "Find the First Difference"
   QString tip;
@@ -57,7 +56,7 @@ class VerdictStrip : public QWidget {
   ElidedLabel* m_difference;
   QWidget* m_buttons;
   FlowLayout* m_row;
-  QStringList m_names;  ///< of the buttons that are there
+  QStringList m_names;  ///< names of the visible buttons
 };
 
 }  // namespace cleave::views

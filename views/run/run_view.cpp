@@ -7,7 +7,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "pipeline/hub_model.h"
+#include "pipeline/source/hub_model.h"
 #include "views/base/text.h"
 #include "views/run/cluster_dialog.h"
 #include "views/run/history_page.h"
@@ -37,28 +37,28 @@ RunView::RunView(const OpenedModel& opened, const Settings& settings, const Plan
       m_files(files),
       m_verdict(new VerdictStrip),
       m_setup(new RunSetup(runs, jobs)),
-      m_compare(m_setup->more().addAction(tr("Find the First Difference"))),
-      m_export(m_setup->more().addAction(tr("Export the Run…"))),
-      m_elsewhere(m_setup->more().addAction(tr("Run on a Cluster…"))),
+      m_compare(m_setup->more().addAction(QStringLiteral("Find the First Difference"))),
+      m_export(m_setup->more().addAction(QStringLiteral("Export the Run…"))),
+      m_elsewhere(m_setup->more().addAction(QStringLiteral("Run on a Cluster…"))),
       m_pages(new QTabWidget),
       m_overview(new OverviewPage(runs)),
       m_lanes(new LanesPage(runs, selection, files)),
       m_memory(new MemoryPage(runs, selection)),
       m_log(new LogPage(runs)),
       m_history(new HistoryPage(runs.history())) {
-  m_compare->setToolTip(tr("Runs this plan and the model unsplit, and compares value by value"));
-  m_export->setToolTip(tr("The report as JSON, or the memory samples as CSV"));
-  m_elsewhere->setToolTip(tr("The commands that run the plan on several machines"));
+  m_compare->setToolTip(QStringLiteral("Run this plan and the unsplit model, and compare value by value"));
+  m_export->setToolTip(QStringLiteral("The report as JSON, or the memory samples as CSV"));
+  m_elsewhere->setToolTip(QStringLiteral("The commands that run the plan on several machines"));
   m_setup->more().setToolTipsVisible(true);
   m_pages->setDocumentMode(true);
-  // A small window stays small: a page that needs more scrolls, or is cut at its lower end.
+  // The window may stay small: pages that need more room scroll, or are cut off at the bottom.
   for (QWidget* page : std::initializer_list<QWidget*>{m_overview, m_lanes, m_memory, m_log, m_history})
     page->setMinimumSize(kLeastPage);
-  m_pages->addTab(m_overview, tr("Overview"));
-  m_pages->addTab(m_lanes, tr("Lanes"));
-  m_pages->addTab(m_memory, tr("Memory"));
-  m_pages->addTab(m_log, tr("Log"));
-  m_pages->addTab(m_history, tr("History"));
+  m_pages->addTab(m_overview, QStringLiteral("Overview"));
+  m_pages->addTab(m_lanes, QStringLiteral("Lanes"));
+  m_pages->addTab(m_memory, QStringLiteral("Memory"));
+  m_pages->addTab(m_log, QStringLiteral("Log"));
+  m_pages->addTab(m_history, QStringLiteral("History"));
   setFocusProxy(m_pages);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -71,7 +71,7 @@ RunView::RunView(const OpenedModel& opened, const Settings& settings, const Plan
   connect(m_compare, &QAction::triggered, &runs, &Runs::findFirstDifference);
   connect(m_export, &QAction::triggered, this, &RunView::exportRun);
   connect(m_elsewhere, &QAction::triggered, this, &RunView::showCluster);
-  connect(m_overview, &OverviewPage::insistChanged, this, &RunView::refreshSetup);
+  connect(m_overview, &OverviewPage::startAnywayChanged, this, &RunView::refreshSetup);
   connect(m_overview, &OverviewPage::rankChosen, m_log, &LogPage::showRank);
   connect(m_lanes, &LanesPage::graphWanted, this, &RunView::graphWanted);
   connect(m_memory, &MemoryPage::graphWanted, this, &RunView::graphWanted);
@@ -82,7 +82,7 @@ RunView::RunView(const OpenedModel& opened, const Settings& settings, const Plan
     connect(&settings, signal, this, &RunView::refreshSetup);
   connect(&runs, &Runs::sampled, this, &RunView::refreshRun);
   connect(&runs, &Runs::firstDifferenceChanged, this, &RunView::refreshRun);
-  // A run belongs to its plan: with another plan goes what came out of it.
+  // A run belongs to its plan. Another plan clears its results.
   connect(&runs, &Runs::changed, this, &RunView::refreshAll);
   connect(&plans, &Plans::planChanged, this, &RunView::refreshAll);
   refreshAll();
@@ -95,7 +95,7 @@ void RunView::refreshAll() {
   refreshSetup();
 }
 
-/// What changes while ranks run.
+/// The parts that change while ranks run.
 void RunView::refreshRun() {
   m_overview->showRun();
   m_log->showRun();
@@ -105,7 +105,7 @@ void RunView::refreshRun() {
 void RunView::refreshVerdict() {
   Verdict verdict = verdictOf(m_runs.state(), m_runs.firstDifference());
   if (!m_opened.model())
-    verdict.sentence = tr("Open a model, and its plan can be run here.");
+    verdict.sentence = QStringLiteral("Open a model to run its plan here.");
   else if (!m_runs.state() && !m_runs.firstDifference() && !m_plans.plan())
     verdict.sentence = m_plans.whyNone();
   m_verdict->setVerdict(verdict, remedies());
@@ -113,11 +113,11 @@ void RunView::refreshVerdict() {
 
 RunSettings RunView::asked() const {
   RunSettings settings = m_runs.settings();
-  settings.ignoresMemory = m_overview->insists();
+  settings.ignoresMemory = m_overview->wantsStartAnyway();
   return settings;
 }
 
-/// Empty: the ranks fit into memory, or nothing is known of it.
+/// Empty: the ranks fit into memory, or their need is unknown.
 QString RunView::whyTooLarge() const {
   for (const pipeline::MemoryCheck& check :
        memoryBeforeRun(m_plans.plan().get(), m_runs.settings(), m_runs.backendFor(m_runs.settings())))
@@ -131,8 +131,8 @@ QString RunView::run(int ranks) {
     settings.ranks = ranks;
     m_runs.setSettings(settings);
   }
-  if (const QString why = whyTooLarge(); !why.isEmpty() && !m_overview->insists())
-    return tr("%1 Tick “%2” to start them all the same.").arg(why, m_overview->insistText());
+  if (const QString why = whyTooLarge(); !why.isEmpty() && !m_overview->wantsStartAnyway())
+    return QStringLiteral("%1 Select “%2” to start anyway.").arg(why, m_overview->startAnywayText());
   if (lacksWeights())
     emit weightsWanted(asked());
   else
@@ -148,7 +148,8 @@ void RunView::showCluster() {
   m_cluster->raise();
 }
 
-/// A folder without weights is a configuration, and meant so; an archive has lost them, and a Hub has them.
+/// A folder without weights is a plain configuration, which is intended. An archive has lost its weights, and a Hub can
+/// provide them.
 bool RunView::lacksWeights() const {
   const auto& model = m_opened.model();
   if (!model || model->info.hasWeights || m_opened.folder().isEmpty()) return false;
@@ -161,9 +162,9 @@ void RunView::refreshSetup() {
   const bool hasModel = m_opened.model() != nullptr, isIdle = m_jobs.activity() == Activity::Idle;
   const QString whyNot = hasModel ? m_runs.whyNot(settings) : QString();
   const QString tooLarge = hasModel ? whyTooLarge() : QString();
-  m_overview->askToInsist(tooLarge);
-  m_setup->setStartable(hasModel && whyNot.isEmpty() && isIdle && (tooLarge.isEmpty() || m_overview->insists()),
-                        whyNot);
+  m_overview->offerStartAnyway(tooLarge);
+  m_setup->setStartable(
+      hasModel && whyNot.isEmpty() && isIdle && (tooLarge.isEmpty() || m_overview->wantsStartAnyway()), whyNot);
   const RunState* run = m_runs.state();
   const bool hasRanks = run && run->hasRanks();
   m_export->setEnabled(hasRanks && !run->isActive);
@@ -171,9 +172,9 @@ void RunView::refreshSetup() {
   m_compare->setEnabled(m_plans.plan() != nullptr && isIdle &&
                         m_runs.whyNot({.ranks = m_plans.plan()->ranks}).isEmpty());
   if (!hasModel) {
-    m_overview->showEmpty(
-        tr("Open a model, and its plan can be run here on ranks of this machine: memory per rank live against the "
-           "prediction, and whether the split model computes the same."));
+    m_overview->showEmpty(QStringLiteral(
+        "Open a model to run its plan here, on ranks of this machine. This page shows live memory per rank "
+        "with the prediction, and whether the split model computes the same."));
   } else if (hasRanks && (!m_plans.plan() || isFor(*m_plans.plan(), settings))) {
     m_overview->showChecks({}, {});
   } else {
@@ -183,7 +184,7 @@ void RunView::refreshSetup() {
   refreshVerdict();
 }
 
-// ---- what helps
+// ---- remedies
 
 std::vector<RunRemedy> RunView::remedies() {
   std::vector<RunRemedy> remedies;
@@ -191,7 +192,8 @@ std::vector<RunRemedy> RunView::remedies() {
   const bool isIdle = m_jobs.activity() == Activity::Idle;
   if (const FirstDifference* difference = m_runs.firstDifference();
       isIdle && difference && difference->found && difference->found->first)
-    remedies.push_back({tr("Show It in the Graph"), tr("The graph is coloured by error, and the first node selected"),
+    remedies.push_back({QStringLiteral("Show It in the Graph"),
+                        QStringLiteral("Colour the graph by error and select the first node"),
                         [this, value = difference->found->first->value] {
                           m_selection.focusValue(value);
                           emit graphWanted();
@@ -207,33 +209,34 @@ std::vector<RunRemedy> RunView::remedies() {
 void RunView::addFailedStart(std::vector<RunRemedy>& remedies, const RunState& run) {
   RunSettings settings = run.settings;
   if (!whyTooLarge().isEmpty() && !settings.ignoresMemory)
-    remedies.push_back(
-        {tr("Run All the Same"), tr("Starts the ranks although memory does not suffice"), [this, settings]() mutable {
-           settings.ignoresMemory = true;
-           m_runs.run(settings);
-         }});
+    remedies.push_back({QStringLiteral("Run Anyway"),
+                        QStringLiteral("Start the ranks although memory is predicted to be too small"),
+                        [this, settings]() mutable {
+                          settings.ignoresMemory = true;
+                          m_runs.run(settings);
+                        }});
   if (const auto choice = m_runs.backendFor(settings); choice && !*choice)
-    remedies.push_back(
-        {tr("Run over Gloo on CPUs"), tr("Ranks on this machine's processors"), [this, settings]() mutable {
-           settings.backend = launch::Backend::Gloo;
-           m_runs.setSettings(settings);
-           m_runs.run(settings);
-         }});
+    remedies.push_back({QStringLiteral("Run over Gloo on CPUs"),
+                        QStringLiteral("Run the ranks on this machine's processors"), [this, settings]() mutable {
+                          settings.backend = launch::Backend::Gloo;
+                          m_runs.setSettings(settings);
+                          m_runs.run(settings);
+                        }});
   const auto& model = m_opened.model();
   const bool lacksLoss = settings.training.isAsked() && model && !model->exported && !m_opened.captureOptions().loss;
   if (lacksLoss)
-    remedies.push_back(
-        {tr("Capture with a Loss and Train"), tr("Training needs a loss to go backwards from"), [this, settings] {
-           torch_capture::CaptureOptions options = m_opened.captureOptions();
-           options.loss = true;
-           emit recaptureWanted(options, settings);
-         }});
+    remedies.push_back({QStringLiteral("Capture with a Loss and Train"),
+                        QStringLiteral("Training needs a loss for the backward pass"), [this, settings] {
+                          torch_capture::CaptureOptions options = m_opened.captureOptions();
+                          options.loss = true;
+                          emit recaptureWanted(options, settings);
+                        }});
 }
 
 void RunView::addFailedRun(std::vector<RunRemedy>& remedies, const RunState& run) {
   if (const auto& failure = run.report->outcome.firstFailure) {
-    remedies.push_back({tr("Show the Log of Rank %1").arg(failure->rank), tr("What it wrote before it failed"),
-                        [this, rank = failure->rank] {
+    remedies.push_back({QStringLiteral("Show the Log of Rank %1").arg(failure->rank),
+                        QStringLiteral("Its output before it failed"), [this, rank = failure->rank] {
                           showPage(Page::Log);
                           m_log->showRank(rank);
                         }});
@@ -242,11 +245,12 @@ void RunView::addFailedRun(std::vector<RunRemedy>& remedies, const RunState& run
   if (!run.hasDifference()) return;
   if (!m_runs.firstDifference())
     remedies.push_back(
-        {tr("Find the First Difference"), m_compare->toolTip(), [this] { m_runs.findFirstDifference(); }});
+        {QStringLiteral("Find the First Difference"), m_compare->toolTip(), [this] { m_runs.findFirstDifference(); }});
   const graph::DType dtype = run.plan->model.dtype;
   const bool isHalf = dtype == graph::DType::BFloat16 || dtype == graph::DType::Float16;
   if (isHalf && !run.plan->model.isExported && !m_opened.folder().isEmpty())
-    remedies.push_back({tr("Run in float32"), tr("Rounding in half precision may hide a wrong split, or look like one"),
+    remedies.push_back({QStringLiteral("Run in float32"),
+                        QStringLiteral("Rounding in half precision can hide a wrong split, or look like one"),
                         [this, settings = run.settings] {
                           torch_capture::CaptureOptions options = m_opened.captureOptions();
                           options.dtype = graph::DType::Float32;
@@ -259,7 +263,7 @@ RunView::Page RunView::page() const { return static_cast<Page>(m_pages->currentI
 
 void RunView::changeEvent(QEvent* event) {
   QWidget::changeEvent(event);
-  // When all that is in it has the palette, too.
+  // When all children have the palette too.
   if (event->type() == QEvent::PaletteChange)
     QMetaObject::invokeMethod(this, &RunView::refreshAll, Qt::QueuedConnection);
 }
@@ -267,8 +271,8 @@ void RunView::changeEvent(QEvent* event) {
 void RunView::exportRun() {
   const RunState* state = m_runs.state();
   if (!state) return;
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export the run"), QStringLiteral("run.json"),
-                                                    tr("JSON (*.json);;Memory samples as CSV (*.csv)"));
+  const QString path = QFileDialog::getSaveFileName(this, QStringLiteral("Export the run"), QStringLiteral("run.json"),
+                                                    QStringLiteral("JSON (*.json);;Memory samples as CSV (*.csv)"));
   if (path.isEmpty()) return;
   const QString text = path.endsWith(QLatin1String(".csv"), Qt::CaseInsensitive) ? runToCsv(*state) : runToJson(*state);
   m_files.save(path, [text] { return text.toUtf8(); });

@@ -1,6 +1,6 @@
 #pragma once
-/// The run of the shown plan at full size: its verdict above all else, the controls, and pages under them: overview,
-/// lanes, memory, log, and the runs that were kept.
+/// The run of the shown plan at full size: its verdict at the top, the controls, and pages for overview, lanes, memory,
+/// log, and saved runs.
 #include <QWidget>
 
 #include "views/session/files.h"
@@ -27,12 +27,12 @@ class RunView : public QWidget {
  public:
   RunView(const OpenedModel& opened, const Settings& settings, const Plans& plans, Selection& selection, Runs& runs,
           const Jobs& jobs, Files& files, QWidget* parent = nullptr);
-  /// As its button does, on so many ranks. Nothing is started that memory does not suffice for, unless the user insists
-  /// here: then what to do is returned; else nothing.
+  /// Starts a run on this number of ranks, like the button. If memory does not suffice and the user has not ticked
+  /// "start anyway", nothing starts and the return value says what to do. Else it is empty.
   QString run(int ranks);
-  /// With the settings that there are, whatever weights there are.
+  /// Starts with the current settings and the available weights.
   void start();
-  /// The commands for other machines.
+  /// Shows the commands for other machines.
   void showCluster();
 
   enum class Page { Overview, Lanes, Memory, Log, History };
@@ -41,10 +41,10 @@ class RunView : public QWidget {
   HistoryPage& history() { return *m_history; }
 
  signals:
-  /// Instead of a run: the open archive lacks its weights, and who runs may know where they are.
+  /// Emitted instead of a run: the open archive lacks its weights, and the user may know where they are.
   void weightsWanted(const cleave::views::RunSettings& settings);
-  void graphWanted();  ///< what was chosen here is to be seen there
-  /// The model is to be captured again with these, and run so.
+  void graphWanted();  ///< show the selection in the graph
+  /// Capture the model again with these options, then run with these settings.
   void recaptureWanted(const cleave::torch_capture::CaptureOptions& options,
                        const cleave::views::RunSettings& settings);
 
@@ -59,7 +59,7 @@ class RunView : public QWidget {
   std::vector<RunRemedy> remedies();
   void addFailedStart(std::vector<RunRemedy>& remedies, const RunState& run);
   void addFailedRun(std::vector<RunRemedy>& remedies, const RunState& run);
-  RunSettings asked() const;  ///< with what was ticked here
+  RunSettings asked() const;  ///< with the state of the checkbox
   QString whyTooLarge() const;
   bool lacksWeights() const;
   void exportRun();
@@ -75,7 +75,7 @@ class RunView : public QWidget {
   QAction* m_compare;
   QAction* m_export;
   QAction* m_elsewhere;
-  ClusterDialog* m_cluster = nullptr;  ///< once it was asked for
+  ClusterDialog* m_cluster = nullptr;  ///< null until first used
   QTabWidget* m_pages;
   OverviewPage* m_overview;
   LanesPage* m_lanes;

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <numeric>
 
+#include "pipeline/solve/over_budget.h"
+#include "pipeline/solve/solve.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
 
 namespace {
-constexpr int kMostRanks = 64;  // what predictions cover
+constexpr int kMostRanks = 64;  // maximum rank count of predictions
 const QString kAnalysisTag = QStringLiteral("analysis"), kWhyNotTag = QStringLiteral("why-not"),
               kRemediesTag = QStringLiteral("remedies"), kPreflightTag = QStringLiteral("preflight"),
               kWorldSizesTag = QStringLiteral("world-sizes"), kFrontTag = QStringLiteral("front"),
@@ -28,7 +30,7 @@ const QString& tagOf(AnswerKind kind) {
 }
 }  // namespace
 
-/// What a question is about, shared with the worker.
+/// The subject of a question, shared with the worker.
 struct Answers::Subject {
   std::shared_ptr<const pipeline::Solved> solved;
   bool hasSolution() const { return solved && solved->result.solution; }
@@ -127,7 +129,7 @@ void Answers::analyse(NodeId node, ValueId value) {
   const bool isPossible = value.isValid() && m_solved && m_solved->result.solution &&
                           value.index() < m_solved->result.solution->placements.size();
   if (!isPossible) {
-    // Also replaces a question that is still under way.
+    // Also replaces a question that is still running.
     if (m_quick.isBusy(kAnalysisTag)) m_quick.post(kAnalysisTag, {}, [](const Progress&) { return nullptr; });
     if (std::exchange(m_analysis, nullptr)) emit analysisChanged();
     return;
@@ -152,7 +154,7 @@ void Answers::askWhyNot(ValueId value, const rules::Placement& placement) {
   if (!m_model || !value.isValid() || value.index() >= m_model->aten->values.size()) return;
   const graph::Value& asked = m_model->aten->value(value);
   WhyNotReply question{value, asked.producer, placement, {}, {}, {}, {}};
-  question.question = tr("Why is %1 not %2?").arg(toQ(asked.name), toQ(placement.text()));
+  question.question = QStringLiteral("Why is %1 not %2?").arg(toQ(asked.name), toQ(placement.text()));
   postWhyNot(std::move(question));
 }
 
@@ -160,15 +162,17 @@ void Answers::askWhyNot(NodeId layer, rules::Strategy strategy) {
   if (!m_model || !layer.isValid() || layer.index() >= m_model->aten->nodes.size()) return;
   const graph::Graph& graph = *m_model->aten;
   WhyNotReply question{graph.node(layer).results.front(), layer, {}, strategy, {}, {}, {}};
-  question.question = tr("Why is %1 not %2?").arg(toQ(graph::layerName(graph, layer)), toQ(rules::toText(strategy)));
+  question.question =
+      QStringLiteral("Why is %1 not %2?").arg(toQ(graph::layerName(graph, layer)), toQ(rules::toText(strategy)));
   postWhyNot(std::move(question));
 }
 
 void Answers::postWhyNot(WhyNotReply question) {
   if (!m_solved || !m_solved->result.solution) {
     question.failure =
-        m_solved ? tr("The search ended without a plan to ask about: the conflict card says why, and what helps.")
-                 : tr("There is no plan to ask about: solve the model first.");
+        m_solved
+            ? QStringLiteral("The search ended without a plan. The conflict card shows the reason and the remedies.")
+            : QStringLiteral("There is no plan yet. Solve the model first.");
     m_whyNot = std::make_shared<const WhyNotReply>(std::move(question));
     return void(emit whyNotChanged());
   }
@@ -232,7 +236,7 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
 }
 
 void Answers::postPreflight() {
-  // An opened trace brings its graph alone; that is all the pre-flight looks at.
+  // An opened trace has only its graph, which is all that the pre-flight needs.
   if (!m_model) return;
   m_quick.post(kPreflightTag, {}, [this, model = m_model, options = m_options](const Progress&) -> Worker::Completion {
     const auto problem = pipeline::problemOf(*model, options);
@@ -249,13 +253,13 @@ void Answers::postPreflight() {
 void Answers::computeWorldSizes() {
   if (!m_model) return;
   m_worldSizes.reset();
-  m_surveys.post(kWorldSizesTag, tr("Solving for 1 to %1 ranks").arg(kMostRanks),
+  m_surveys.post(kWorldSizesTag, QStringLiteral("Solving for 1 to %1 ranks").arg(kMostRanks),
                  [this, model = m_model, options = m_options](const Progress& progress) -> Worker::Completion {
                    std::vector<int> ranks(kMostRanks);
                    std::iota(ranks.begin(), ranks.end(), 1);
                    auto sizes = std::make_shared<WorldSizes>();
                    const auto problem = pipeline::problemOf(*model, options);
-                   // The engine of the plan: another one would count other layers and bytes than the plan has.
+                   // The plan's engine: another one would count other layers and bytes than the plan does.
                    if (problem) sizes->rows = plan::worldSizes(**problem, options.engine, ranks, progress);
                    sizes->isComplete = sizes->rows.size() == ranks.size();
                    return [this, model, options, sizes] {
@@ -274,12 +278,13 @@ void Answers::computeFront() {
   const Subject about = subject();
   if (!about.optimum()) {
     auto none = std::make_shared<Front>();
-    none->failure = tr("Only the engine optimal knows the trade of time against memory: choose it and solve again.");
+    none->failure =
+        QStringLiteral("The front of time against memory needs the engine optimal. Choose it and solve again.");
     m_front = std::move(none);
     return void(emit frontChanged());
   }
   m_front.reset();
-  m_surveys.post(kFrontTag, tr("Weighing time against memory"),
+  m_surveys.post(kFrontTag, QStringLiteral("Computing the front of time against memory"),
                  [this, about](const Progress& progress) -> Worker::Completion {
                    auto found = about.optimum()->front(progress);
                    auto front = std::make_shared<Front>();

@@ -1,14 +1,14 @@
 #pragma once
-/// What can be asked about a model and its solution beyond what the search recorded: why and why not, what every other
-/// choice costs, what would help, which world sizes work, the trade of time against memory. Belongs to the Session.
+/// Answers about a model and its solution beyond the recorded search: why and why not, the cost of every other choice,
+/// remedies, working world sizes, and the front of time against memory. Belongs to the Session.
 ///
 /// Every answer is immutable, computed on a worker, and dropped when its subject is gone (a newer question of its kind,
 /// or another solution). Short questions (analysis, why not, pre-flight) and surveys, which solve many times (remedies,
-/// world sizes, front), have a worker each, so that a click is answered while a survey goes on. A pending question
-/// reads as null (or as a WhyNotReply without an answer); isPending says so. GUI thread only.
-#include "pipeline/what_fits.h"
-#include "plan/preflight.h"
-#include "plan/world_sizes.h"
+/// world sizes, front), have a worker each, so that a click is answered during a survey. A pending question reads as
+/// null (or as a WhyNotReply without an answer); isPending returns true for it. GUI thread only.
+#include "pipeline/solve/what_fits.h"
+#include "plan/build/preflight.h"
+#include "plan/build/world_sizes.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 #include "views/base/worker.h"
@@ -17,7 +17,7 @@
 
 namespace cleave::views {
 
-/// About the focused value under the shown solution.
+/// The analysis of the focused value under the shown solution.
 struct Analysis {
   ValueId value;
   NodeId node;
@@ -25,11 +25,11 @@ struct Analysis {
   std::optional<std::vector<solve::Regret>> regrets;  ///< nullopt: the engine was not `optimal`
 };
 
-/// A why-not question and, once it is known, its answer or one sentence on why there is none.
+/// A why-not question with its answer, or with one sentence on why there is no answer.
 struct WhyNotReply {
-  ValueId value;  ///< of the question; a layer's result where it was about a strategy
+  ValueId value;  ///< subject; for a strategy the layer's result
   NodeId node;
-  std::optional<rules::Placement> placement;  ///< one of these two
+  std::optional<rules::Placement> placement;  ///< exactly one of placement and strategy is set
   std::optional<rules::Strategy> strategy;
   QString question;  ///< "Why is linear_3 not S(2)?"
   std::optional<solve::WhyNot> answer;
@@ -40,28 +40,28 @@ struct WhyNotReply {
 /// Changes that help, best first.
 struct Remedies {
   std::vector<solve::Remedy> offers;
-  NodeId conflict;                     ///< the node of the conflict they were sought for; invalid: the whole search
-  std::optional<pipeline::Fits> fits;  ///< where the memory budget leaves no plan: what would
-  QString failure;                     ///< one sentence, when they could not be computed
+  NodeId conflict;                     ///< the node of the conflict to resolve; invalid: the whole search
+  std::optional<pipeline::Fits> fits;  ///< changes that fit, if the memory budget leaves no plan
+  QString failure;                     ///< one sentence, if the remedies could not be computed
 };
 
-/// How the model does on other numbers of ranks.
+/// The model's verdicts on other rank counts.
 struct WorldSizes {
   std::vector<plan::WorldSize> rows;
   bool isComplete = true;  ///< false: stopped before the last
 };
 
-/// Plans that no other beats in both time and memory.
+/// Plans that no other plan beats in both time and memory.
 struct Front {
   solve::Optimum::Front front;
   QString failure;
 };
 
-/// Per node, for colours: what the shown solution costs there and how much the next choice would cost more.
+/// By node, for colours: the cost in the shown solution, and the extra cost of the next choice.
 struct Heat {
   std::vector<solve::StepCost> costs;                  ///< by NodeId
-  std::vector<solve::SmallestRegret> smallestRegrets;  ///< by NodeId, `extra` against the plan shown; empty without an
-                                                       ///< optimum
+  std::vector<solve::SmallestRegret> smallestRegrets;  ///< by NodeId; `extra` is relative to the shown plan; empty
+                                                       ///< without an optimum
 };
 
 enum class AnswerKind { Analysis, WhyNot, Remedies, Preflight, WorldSizes, Front, Heat };
@@ -72,10 +72,10 @@ class Answers : public QObject {
   explicit Answers(QObject* parent = nullptr);
   ~Answers() override;
 
-  /// What the next questions are about. Another model drops all answers, another solve those about a solution.
+  /// Sets the subject of later questions. Another model drops all answers; another solve drops those about a solution.
   void setModel(std::shared_ptr<const pipeline::Model> model, const pipeline::SolveOptions& options);
   void setSolved(std::shared_ptr<const pipeline::Solved> solved);
-  /// Settings of the next solve: the pre-flight follows them, and world sizes are of these, whatever their ranks.
+  /// Settings of the next solve. The pre-flight follows them, and world sizes use them for all rank counts.
   void setOptions(const pipeline::SolveOptions& options);
 
   const std::shared_ptr<const Analysis>& analysis() const { return m_analysis; }
@@ -88,27 +88,27 @@ class Answers : public QObject {
   bool isPending(AnswerKind kind) const;
   bool isIdle() const;
 
-  void analyse(NodeId node, ValueId value);  ///< an invalid value: about nothing
+  void analyse(NodeId node, ValueId value);  ///< an invalid value: no analysis
   void askWhyNot(ValueId value, const rules::Placement& placement);
   void askWhyNot(NodeId layer, rules::Strategy strategy);
-  /// For this conflict of the search, or (null) for the search as a whole.
+  /// Remedies for this conflict of the search or, if null, for the whole search.
   void seekRemedies(std::optional<solve::ConflictCard> card);
   void computeWorldSizes();
   void computeFront();
   void computeHeat();
-  /// Asks the survey under way to stop; world sizes keep what they have.
+  /// Asks the running survey to stop. World sizes keep their finished part.
   void cancel();
-  void close();                                ///< as Worker's
-  void join(Worker::Clock::time_point until);  ///< as Worker's
+  void close();                                ///< like Worker::close
+  void join(Worker::Clock::time_point until);  ///< like Worker::join
 
  signals:
   void analysisChanged();
   void whyNotChanged();
   void remediesChanged();
-  void preflightChanged();  ///< also of world sizes
+  void preflightChanged();  ///< also for world sizes
   void frontChanged();
   void heatChanged();
-  /// A question worth a word in the status bar began or ended.
+  /// A question with a status bar text began or ended.
   void surveyStarted(const QString& title);
   void surveyEnded();
   void progressed(const QString& stage, qint64 done, qint64 total);
@@ -126,8 +126,8 @@ class Answers : public QObject {
   std::shared_ptr<const Analysis> m_analysis;
   std::shared_ptr<const WhyNotReply> m_whyNot;
   std::shared_ptr<const Remedies> m_remedies;
-  std::optional<StepId> m_remediesAbout;  ///< step of the conflict they are sought for; kNoStep: the whole search
-  std::shared_ptr<const Remedies> m_searchRemedies;  ///< of the whole search: shown again after a conflict's
+  std::optional<StepId> m_remediesAbout;             ///< step of the conflict to resolve; kNoStep: the whole search
+  std::shared_ptr<const Remedies> m_searchRemedies;  ///< for the whole search; shown again after a conflict's
   std::shared_ptr<const plan::Preflight> m_preflight;
   std::shared_ptr<const WorldSizes> m_worldSizes;
   std::shared_ptr<const Front> m_front;

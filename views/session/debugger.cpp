@@ -127,8 +127,8 @@ void Debugger::stepBy(std::int64_t delta) {
 
 void Debugger::post(Walk walk) {
   if (!m_trace) return;
-  m_reads.cancel(kDomainsTag);  // what they are of is being left
-  // The decision is read with the step, so that no panel is behind another.
+  m_reads.cancel(kDomainsTag);  // their step is no longer current
+  // Reads the decision together with the step, so that all panels update together.
   m_reads.post(
       kSeekTag, {},
       [=, this, slot = m_readerSlot, base = m_wantedStep, solved = m_solved, trace = m_trace, lookedAt = m_lookedAt,
@@ -171,7 +171,7 @@ void Debugger::lookAt(NodeId node) {
   askForDecision();
 }
 
-/// Asked again at each step and node, unless it came with the step: the newest request counts.
+/// Reads the decision for each new step and node, unless it came with the step. The newest request counts.
 void Debugger::askForDecision() {
   if (!m_trace || !m_state || !m_lookedAt.isValid()) {
     if (std::exchange(m_decision, nullptr)) emit decisionChanged();
@@ -202,7 +202,7 @@ std::shared_ptr<const DomainsAt> Debugger::domains() const {
   return isOfNow ? m_domains : nullptr;
 }
 
-/// After the decision: they take longer, and whoever steps on does not wait for them.
+/// Domains come after the decision: they take longer, and stepping on does not wait for them.
 void Debugger::askForDomains() {
   if (!m_trace || !m_state || !m_lookedAt.isValid() || domains()) return;
   m_reads.post(kDomainsTag, {},
@@ -240,7 +240,7 @@ void Debugger::stepInto() {
 
 void Debugger::stepOut() {
   m_followsEnd = false;
-  post(walkToDecisionBehind());
+  post(walkToCausingDecision());
 }
 
 void Debugger::runToBreakpoint(bool forward) {
@@ -268,21 +268,22 @@ void Debugger::changeBreakpoints(std::vector<solve::Breakpoint> after, const QSt
 void Debugger::addBreakpoint(const solve::Breakpoint& breakpoint) {
   auto after = m_breakpoints;
   after.push_back(breakpoint);
-  changeBreakpoints(std::move(after), tr("add a breakpoint"));
+  changeBreakpoints(std::move(after), QStringLiteral("add a breakpoint"));
 }
 
 void Debugger::removeBreakpoint(int index) {
   if (index < 0 || static_cast<std::size_t>(index) >= m_breakpoints.size()) return;
   auto after = m_breakpoints;
   after.erase(after.begin() + index);
-  changeBreakpoints(std::move(after), tr("remove a breakpoint"));
+  changeBreakpoints(std::move(after), QStringLiteral("remove a breakpoint"));
 }
 
 void Debugger::setBreakpointEnabled(int index, bool isEnabled) {
   if (index < 0 || static_cast<std::size_t>(index) >= m_breakpoints.size()) return;
   auto after = m_breakpoints;
   after[static_cast<std::size_t>(index)].enabled = isEnabled;
-  changeBreakpoints(std::move(after), isEnabled ? tr("enable a breakpoint") : tr("disable a breakpoint"));
+  changeBreakpoints(std::move(after),
+                    isEnabled ? QStringLiteral("enable a breakpoint") : QStringLiteral("disable a breakpoint"));
 }
 
 bool Debugger::hasBreakpoint(NodeId node) const {

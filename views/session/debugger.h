@@ -1,10 +1,10 @@
 #pragma once
-/// Time travel through a recorded search: the trace, the present step, the decision about the node looked at, and the
+/// Time travel through a recorded search: the trace, the current step, the decision about the focused node, and the
 /// breakpoints. No widgets, GUI thread only.
 ///
-/// Every seek and walk runs on a worker of reads, on one cursor that belongs to it, so that a trace can be looked at
-/// while its search still runs. The newest request counts: states in between may never come. A walk says through
-/// Notices what it did not find, and when it began anew.
+/// Every seek and walk runs on the reads worker, on a cursor that belongs to it, so that a trace can be viewed while
+/// its search is running. The newest request counts, and states in between may never arrive. A walk reports through
+/// Notices if it found nothing or started again from the other end.
 ///
 ///     connect(&debugger, &Debugger::stepChanged, ...);
 ///     debugger.seek(0);  debugger.stepBy(+1);  debugger.nextConflict();
@@ -22,19 +22,18 @@ class Debugger : public QObject {
  public:
   Debugger(QUndoStack& undo, Notices& notices, QObject* parent = nullptr);
 
-  // What there is to see; null before the first search.
+  // The data to view; null before the first search.
   const std::shared_ptr<const solve::Trace>& trace() const { return m_trace; }
   const std::shared_ptr<const StepState>& state() const { return m_state; }
-  /// About the node looked at, at the present step; null while it is being read, and without a trace.
+  /// About the focused node at the current step. Null while it is being read, and without a trace.
   const std::shared_ptr<const solve::Decision>& decision() const { return m_decision; }
-  /// Live domains of the node looked at, at the present step; null while they are being worked out, and without a
-  /// trace.
+  /// Live domains of the focused node at the current step. Null while they are being computed, and without a trace.
   std::shared_ptr<const DomainsAt> domains() const;
   std::optional<rules::Placement> placementOf(ValueId value) const;
   std::optional<rules::Strategy> strategyOf(NodeId node) const;
   /// The trace is still growing.
   bool isLive() const { return m_isLive; }
-  /// The worker of reads, for others who read what is shown.
+  /// The reads worker, for other readers of the shown trace.
   Worker& reads() { return m_reads; }
   const Worker& reads() const { return m_reads; }
 
@@ -42,16 +41,16 @@ class Debugger : public QObject {
   StepId stepCount() const { return m_trace ? m_trace->size() : 0; }
   StepId wantedStep() const { return m_wantedStep; }
   void seek(StepId step);
-  void jump(StepId step);   ///< as seek, and the history of places leads back
-  void visit(StepId step);  ///< as seek, for one who knows what to look at there: `arrived` names no node
+  void jump(StepId step);   ///< like seek, and adds a place to the history
+  void visit(StepId step);  ///< like seek, without moving the focus: `arrived` names no node
   void stepBy(std::int64_t delta);
   void nextConflict() { toConflict(true); }
   void previousConflict() { toConflict(false); }
   void stepInto();  ///< the next decision (a Try)
-  void stepOut();   ///< back to the decision this one hangs on
+  void stepOut();   ///< back to the decision that caused this one
   void runToBreakpoint(bool forward);
   void toNextChange(NodeId node, bool forward = true);
-  /// Reads the decision about this node, here and at all further steps.
+  /// Reads the decision about this node, now and at all later steps.
   void lookAt(NodeId node);
 
   // Breakpoints; each change is undoable.
@@ -59,20 +58,21 @@ class Debugger : public QObject {
   void addBreakpoint(const solve::Breakpoint& breakpoint);
   void removeBreakpoint(int index);
   void setBreakpointEnabled(int index, bool isEnabled);
-  void toggleBreakpoint(NodeId node);  ///< sets it, or takes it away
+  void toggleBreakpoint(NodeId node);  ///< sets or removes it
   bool hasBreakpoint(NodeId node) const;
   void applyBreakpoints(std::vector<solve::Breakpoint> breakpoints);  ///< not undoable
 
   // For the session and its plans.
-  /// The search that led to a solve, and the solve itself; either may be null. A trace that is shown stays where it is.
+  /// The search that led to a solve, and the solve itself. Either may be null. A trace that is already shown keeps its
+  /// step.
   void show(std::shared_ptr<const solve::Trace> trace, std::shared_ptr<const pipeline::Solved> solved);
-  void showLive(std::shared_ptr<const solve::Trace> trace);  ///< of a search under way, until `endLive`
+  void showLive(std::shared_ptr<const solve::Trace> trace);  ///< a running search, until `endLive`
   void endLive();
-  void tellGrowth() { emit traceGrew(); }    ///< the last events of a search are there
-  void followEnd() { m_followsEnd = true; }  ///< until the user moves: the newest step is shown
+  void reportGrowth() { emit traceGrew(); }  ///< the last events of a search have been recorded
+  void followEnd() { m_followsEnd = true; }  ///< shows the newest step until the user moves
   bool followsEnd() const { return m_followsEnd; }
   void showFirstConflict();
-  void forget();  ///< another model is open; breakpoints are told of by `announce`
+  void forget();  ///< another model is open; `announce` reports the cleared breakpoints
   void announce() { emit breakpointsChanged(); }
 
  signals:
@@ -82,8 +82,8 @@ class Debugger : public QObject {
   void decisionChanged();
   void domainsChanged();
   void breakpointsChanged();
-  /// After stepChanged: what the step is about (invalid: nothing, or it is not to be looked at), and whether the way
-  /// back leads over the place before.
+  /// After stepChanged: the node of the step (invalid: none, or keep the focus), and whether the history gets a new
+  /// place.
   void arrived(cleave::graph::NodeId node, bool isJump);
 
  private:
@@ -102,15 +102,15 @@ class Debugger : public QObject {
   std::shared_ptr<const pipeline::Solved> m_solved;
   std::shared_ptr<const StepState> m_state;
   std::shared_ptr<const solve::Decision> m_decision;
-  StepId m_decidedAt = kNoStep;                ///< the step that m_decision is of
-  std::shared_ptr<const DomainsAt> m_domains;  ///< of the newest answer, which may be of a step before
+  StepId m_decidedAt = kNoStep;                ///< the step of m_decision
+  std::shared_ptr<const DomainsAt> m_domains;  ///< of the newest answer, possibly for an earlier step
   NodeId m_lookedAt;
-  std::shared_ptr<std::shared_ptr<TraceReader>> m_readerSlot;  ///< filled and used by requests on m_reads only
+  std::shared_ptr<std::shared_ptr<TraceReader>> m_readerSlot;  ///< filled and used only by requests on m_reads
   StepId m_wantedStep = 0;
   bool m_isLive = false;
-  bool m_jumps = false;      ///< the step under way is a jump
-  bool m_followsEnd = true;  ///< a search shows its newest step
-  bool m_namesNode = true;   ///< false while the step under way is a visit
+  bool m_jumps = false;      ///< the pending step is a jump
+  bool m_followsEnd = true;  ///< a running search shows its newest step
+  bool m_namesNode = true;   ///< false while the pending step is a visit
   std::vector<solve::Breakpoint> m_breakpoints;
   QTimer m_growTimer;
   Worker m_reads;

@@ -22,7 +22,7 @@ void Files::save(const QString& file, std::function<QByteArray()> make, const QS
 
 void Files::exportPlan(const QString& file, std::shared_ptr<const plan::Plan> plan, const exchange::Format& format) {
   Worker& worker = format.isPicture ? m_drawing : m_worker;
-  const QString title = (format.isPicture ? tr("Drawing %1") : tr("Writing %1")).arg(file);
+  const QString title = (format.isPicture ? QStringLiteral("Drawing %1") : QStringLiteral("Writing %1")).arg(file);
   worker.post(file, title, [=, this, &format](const Progress& progress) -> Worker::Completion {
     QStringList unsaid;
     auto written = checkIsFile(file);
@@ -38,29 +38,31 @@ void Files::exportPlan(const QString& file, std::shared_ptr<const plan::Plan> pl
         const bool isStopped = failure->code == ErrorCode::Cancelled;
         return m_notices.say(toQ(failure->message), isStopped ? Severity::Info : Severity::Failure);
       }
-      const QString where = tr("Written to %1 (%2).").arg(file, toQ(format.name));
+      const QString where = QStringLiteral("Written to %1 (%2).").arg(file, toQ(format.name));
       if (unsaid.isEmpty()) return m_notices.say(where, Severity::Good);
       for (const QString& sentence : unsaid) m_notices.log(sentence);
       const QString others =
           unsaid.size() > 1
-              ? tr(" (%1 more in the log)").arg(countedText(static_cast<std::uint64_t>(unsaid.size() - 1), tr("note")))
+              ? QStringLiteral(" (%1 more in the log)")
+                    .arg(countedText(static_cast<std::uint64_t>(unsaid.size() - 1), QStringLiteral("note")))
               : QString();
-      m_notices.say(tr("%1 What it cannot say: %2%3").arg(where, unsaid.front(), others), Severity::Warning);
+      m_notices.say(QStringLiteral("%1 Not included: %2%3").arg(where, unsaid.front(), others), Severity::Warning);
     };
   });
 }
 
 void Files::write(const QString& file, std::function<Result<void>(const Progress&)> write, const QString& note) {
-  m_worker.post(file, tr("Writing %1").arg(file), [=, this](const Progress& progress) -> Worker::Completion {
-    auto written = checkIsFile(file);
-    if (written) written = write(progress);
-    return [=, this] {
-      if (written)
-        m_notices.say(tr("Written to %1. %2").arg(file, note).trimmed(), Severity::Good);
-      else
-        m_notices.say(toQ(written.error().message), Severity::Failure);
-    };
-  });
+  m_worker.post(file, QStringLiteral("Writing %1").arg(file),
+                [=, this](const Progress& progress) -> Worker::Completion {
+                  auto written = checkIsFile(file);
+                  if (written) written = write(progress);
+                  return [=, this] {
+                    if (written)
+                      m_notices.say(QStringLiteral("Written to %1. %2").arg(file, note).trimmed(), Severity::Good);
+                    else
+                      m_notices.say(toQ(written.error().message), Severity::Failure);
+                  };
+                });
 }
 
 void Files::close(Worker::Clock::time_point until) {

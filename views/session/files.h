@@ -1,6 +1,6 @@
 #pragma once
-/// Files that are written, or held against what they are of, behind everything else. Says through Notices what became
-/// of it. GUI thread only.
+/// Writes files and checks opened files against their models, in the background at the lowest priority. Reports results
+/// through Notices. GUI thread only.
 #include <QByteArray>
 #include <functional>
 
@@ -15,18 +15,18 @@ class Files : public QObject {
   Q_OBJECT
  public:
   explicit Files(Notices& notices, QObject* parent = nullptr);
-  /// Calls `make` and writes what it answers, both on the worker, and says so, followed by `note`.
+  /// Calls `make` and writes its result, both on the worker. Reports success, followed by `note`.
   void save(const QString& file, std::function<QByteArray()> make, const QString& note = {});
-  /// The same for what writes itself.
+  /// The same for a function that writes by itself.
   void write(const QString& file, std::function<Result<void>(const Progress&)> write, const QString& note = {});
-  /// A plan in such a format; what the format cannot say is said behind it.
+  /// Writes a plan in a foreign format. The notice lists the facts that the format cannot contain.
   void exportPlan(const QString& file, std::shared_ptr<const plan::Plan> plan, const exchange::Format& format);
   bool isBusy() const { return m_worker.isBusy() || m_drawing.isBusy(); }
   Worker& worker() { return m_worker; }
-  /// "Drawing plan.svg", which may take minutes and holds up nothing else that is written; empty: nothing is drawn.
+  /// "Drawing plan.svg". A drawing may take minutes and does not block other writes. Empty: nothing is being drawn.
   const QString& drawing() const { return m_drawn; }
   void stopDrawing() { m_drawing.cancelAll(); }
-  /// What is asked for by now is written, if it does not take longer than this; nothing is written any more.
+  /// Finishes the pending writes within this time limit. Later writes are rejected.
   void close(Worker::Clock::time_point until);
   void join(Worker::Clock::time_point until);
 

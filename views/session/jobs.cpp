@@ -36,13 +36,13 @@ void Jobs::end(Activity what, bool hasSucceeded, const QString& sentence) {
 }
 
 hub::Watcher Jobs::watcher() {
-  const Worker::Courier courier = m_worker.courier();
+  const Worker::CompletionPoster completionPoster = m_worker.completionPoster();
   hub::Watcher watcher;
-  watcher.onState = [this, courier](const hub::DownloadState& state) {
-    courier([this, state] { emit downloading(state); });
+  watcher.onState = [this, completionPoster](const hub::DownloadState& state) {
+    completionPoster([this, state] { emit downloading(state); });
   };
-  watcher.onNote = [this, courier](const std::string& note) {
-    courier([this, note] { m_notices.say(toQ(note), Severity::Info); });
+  watcher.onNote = [this, completionPoster](const std::string& note) {
+    completionPoster([this, note] { m_notices.say(toQ(note), Severity::Info); });
   };
   return watcher;
 }

@@ -1,9 +1,9 @@
 #pragma once
-/// The long work of a session: opening, solving and running, one after the other on one worker, and which of them is
-/// under way. A job that fails leaves the session as it was and says one sentence through Notices. GUI thread only.
+/// The long jobs of a session: opening, solving and running, one after the other on one worker. A failed job leaves the
+/// session unchanged and reports one sentence through Notices. GUI thread only.
 ///
-///     jobs.start(Activity::Solving, tr("Solving"), [=](const Progress& progress) -> Worker::Completion { ... });
-///     jobs.end(Activity::Solving, true, tr("Solved for 2 ranks"));   // in the completion
+///     jobs.start(Activity::Solving, QStringLiteral("Solving"), [=](const Progress& progress) -> Worker::Completion {
+///     ... }); jobs.end(Activity::Solving, true, QStringLiteral("Solved for 2 ranks"));   // in the completion
 #include "hub/download_state.h"
 #include "views/base/worker.h"
 #include "views/session/notices.h"
@@ -18,26 +18,26 @@ class Jobs : public QObject {
   explicit Jobs(Notices& notices, QObject* parent = nullptr);
 
   Activity activity() const { return m_activity; }
-  /// Nothing is under way, nor about to be told.
+  /// No job is running, and no completion is pending.
   bool isIdle() const { return m_activity == Activity::Idle && !m_worker.isBusy(); }
   /// A newer job of the same kind replaces the older one.
   void start(Activity what, const QString& title, Worker::Work work);
-  /// It is no longer under way; what became of it follows with `end`.
+  /// The job is not running any more. `end` follows with its result.
   void settle(Activity what);
   void end(Activity what, bool hasSucceeded, const QString& sentence);
-  /// The user wants the running work to end: a stopped search keeps what was recorded.
+  /// Asks the running job to end. A stopped search keeps its recorded steps.
   void stop();
-  /// What a job hears of a Hub, told here; for its thread.
+  /// A watcher for Hub downloads that reports here. For use on the job's thread.
   hub::Watcher watcher();
-  void cancel() { m_worker.cancelAll(); }  ///< the jobs alone
-  Worker::Courier courier() const { return m_worker.courier(); }
+  void cancel() { m_worker.cancelAll(); }  ///< only the jobs
+  Worker::CompletionPoster completionPoster() const { return m_worker.completionPoster(); }
   Worker& worker() { return m_worker; }
 
  signals:
   void activityChanged();
   void downloading(const cleave::hub::DownloadState& state);
   void progressed(const QString& stage, qint64 done, qint64 total);
-  /// What ended, and whether it succeeded; `sentence` may be empty.
+  /// The job that ended, and its success. `sentence` may be empty.
   void ended(cleave::views::Activity what, bool hasSucceeded, const QString& sentence);
   void stopWanted();
 

@@ -1,8 +1,8 @@
 #pragma once
-/// What the program has to say: one sentence at a time for the message bar, and lines for the log. The parts of a
-/// session speak here and know no window. GUI thread only.
+/// Messages of the program: one sentence at a time for the message bar, and lines for the log. All parts of a session
+/// report here and do not depend on a window. GUI thread only.
 ///
-///     notices.say(tr("Written to %1.").arg(file), Severity::Good);
+///     notices.say(QStringLiteral("Written to %1.").arg(file), Severity::Good);
 #include <QObject>
 #include <QString>
 
@@ -10,21 +10,21 @@ namespace cleave::views {
 
 enum class Severity { Info, Good, Warning, Failure };
 
-/// What a sentence speaks of: it goes with it.
+/// The subject of a sentence. The sentence disappears with its subject.
 enum class About {
-  Moment,  ///< what the user has just asked for: a file that cannot be read, a pin that matches nothing
+  Moment,  ///< the user's latest request: an unreadable file, a pin without a match
   Model,   ///< the open model
-  Plan,    ///< the branch shown
-  Step,    ///< the present step of the search
-  Run,     ///< the run under way
-  Outcome  ///< what came of the run shown: its view says it too
+  Plan,    ///< the shown branch
+  Step,    ///< the current step of the search
+  Run,     ///< the current run
+  Outcome  ///< the result of the shown run, which its view also shows
 };
 
 class Notices : public QObject {
   Q_OBJECT
  public:
   using QObject::QObject;
-  /// An empty text takes back what was said of the same.
+  /// An empty text withdraws the previous sentence about the same subject.
   void say(const QString& text, Severity severity, About about = About::Moment) { emit said(text, severity, about); }
   void log(const QString& line) { emit logged(line); }
 

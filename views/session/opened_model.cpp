@@ -1,6 +1,7 @@
 #include "views/session/opened_model.h"
 
-#include "pipeline/hub_model.h"
+#include "pipeline/model/model.h"
+#include "pipeline/source/hub_model.h"
 #include "views/base/text.h"
 
 namespace cleave::views {

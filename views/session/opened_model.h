@@ -1,10 +1,11 @@
 #pragma once
-/// What is open: a model, where it came from, and how it was captured. Of an opened plan or recorded search it is the
-/// graph that came with the file. Everything is null or empty before the first open. GUI thread only.
+/// The open model, its source, and its capture options. For an opened plan or recorded search it is the graph in that
+/// file. Everything is null or empty before the first open. GUI thread only.
 #include <QObject>
 #include <QString>
 
-#include "pipeline/samples.h"
+#include "pipeline/model/model.h"
+#include "pipeline/session/samples.h"
 
 namespace cleave::views {
 
@@ -16,14 +17,15 @@ class OpenedModel : public QObject {
   const graph::Graph* graph() const { return m_model ? m_model->aten.get() : nullptr; }
   /// The path that was opened.
   const QString& source() const { return m_source; }
-  /// The folder of the model; empty when there is none (a recorded search alone).
+  /// The folder of the model. Empty without a folder (a recorded search alone).
   QString folder() const;
   const std::optional<pipeline::Sample>& sample() const { return m_sample; }
   const torch_capture::CaptureOptions& captureOptions() const { return m_capture; }
-  /// "Tiny Llama", or the folder's name. A sample's title tells of its ranks: with others it is the folder's name too.
+  /// "Tiny Llama", or the folder's name. A sample's title mentions its rank count; with another count the title is the
+  /// folder's name too.
   QString title(int ranks) const;
 
-  /// For the session, which lets every part know before anyone is told.
+  /// For the session, which updates every part before it announces the change.
   void take(std::shared_ptr<const pipeline::Model> model, const QString& source,
             const torch_capture::CaptureOptions& capture, const std::optional<pipeline::Sample>& sample);
   void announce() { emit changed(); }

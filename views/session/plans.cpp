@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -23,55 +25,58 @@ void addListChanges(QStringList& parts, const List& before, const List& after, c
     if (std::find(after.begin(), after.end(), entry) == after.end()) parts << write(entry, false);
 }
 
-/// What the second solve was asked otherwise: "4 ranks, lm_head=row".
+/// What changed from the first solve to the second: "4 ranks, lm_head=row".
 QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOptions& after) {
   QStringList parts;
   if (before.engine != after.engine) parts << toQ(solve::toText(after.engine));
   if (before.ranks != after.ranks) parts << ranksText(after.ranks);
   if (candidateSetOf(before) != candidateSetOf(after))
-    parts << (candidateSetOf(after) == rules::CandidateSet::Full ? Plans::tr("full candidate set")
-                                                                 : Plans::tr("reference's candidate set"));
+    parts << (candidateSetOf(after) == rules::CandidateSet::Full ? QStringLiteral("full candidate set")
+                                                                 : QStringLiteral("reference's candidate set"));
   if (before.sequenceParallel != after.sequenceParallel)
-    parts << Plans::tr("sequence parallel %1").arg(toQ(rules::toText(after.sequenceParallel)));
+    parts << QStringLiteral("sequence parallel %1").arg(toQ(rules::toText(after.sequenceParallel)));
   QStringList pins;
   addListChanges(pins, pinTexts(before), pinTexts(after),
-                 [](const QString& pin, bool isNew) { return isNew ? pin : Plans::tr("without %1").arg(pin); });
+                 [](const QString& pin, bool isNew) { return isNew ? pin : QStringLiteral("without %1").arg(pin); });
   constexpr qsizetype kMostPins = 4;
-  parts << (pins.size() > kMostPins ? QStringList{Plans::tr("%1 pins changed").arg(pins.size())} : pins);
+  parts << (pins.size() > kMostPins ? QStringList{QStringLiteral("%1 pins changed").arg(pins.size())} : pins);
   addListChanges(parts, before.rulesOff, after.rulesOff, [](const std::string& rule, bool isNew) {
-    return isNew ? Plans::tr("%1 off").arg(toQ(rule)) : Plans::tr("%1 on").arg(toQ(rule));
+    return isNew ? QStringLiteral("%1 off").arg(toQ(rule)) : QStringLiteral("%1 on").arg(toQ(rule));
   });
   addListChanges(parts, before.redistributable, after.redistributable, [](const std::string& value, bool isNew) {
-    return isNew ? Plans::tr("%1 may be redistributed").arg(toQ(value))
-                 : Plans::tr("%1 is not redistributed").arg(toQ(value));
+    return isNew ? QStringLiteral("%1 may be redistributed").arg(toQ(value))
+                 : QStringLiteral("%1 is not redistributed").arg(toQ(value));
   });
   const solve::CostSettings &was = before.cost, &is = after.cost;
   if (was.profile != is.profile)
     parts << (was.profile.name != is.profile.name ? toQ(is.profile.name)
-                                                  : Plans::tr("%1 with other figures").arg(toQ(is.profile.name)));
-  if (was.isTraining != is.isTraining) parts << (is.isTraining ? Plans::tr("training") : Plans::tr("inference"));
+                                                  : QStringLiteral("%1 with other rates").arg(toQ(is.profile.name)));
+  if (was.isTraining != is.isTraining)
+    parts << (is.isTraining ? QStringLiteral("training") : QStringLiteral("inference"));
   if (is.isTraining && was.optimizer != is.optimizer) parts << toQ(solve::toText(is.optimizer));
   if (is.isTraining && was.checkpointsActivations != is.checkpointsActivations)
-    parts << (is.checkpointsActivations ? Plans::tr("blocks run again") : Plans::tr("no block runs again"));
-  if (was.slackPercent != is.slackPercent) parts << Plans::tr("slack %1").arg(toQ(solve::slackText(is.slackPercent)));
+    parts << (is.checkpointsActivations ? QStringLiteral("checkpoints") : QStringLiteral("no checkpoints"));
+  if (was.slackPercent != is.slackPercent)
+    parts << QStringLiteral("slack %1").arg(toQ(solve::slackText(is.slackPercent)));
   if (was.memoryBudget != is.memoryBudget)
-    parts << (is.memoryBudget ? Plans::tr("budget %1").arg(bytesText(*is.memoryBudget))
-                              : Plans::tr("no budget but the device's"));
+    parts << (is.memoryBudget ? QStringLiteral("budget %1").arg(bytesText(*is.memoryBudget))
+                              : QStringLiteral("device memory as budget"));
   return parts.join(QStringLiteral(", "));
 }
 
 QString settingsText(const pipeline::SolveOptions& options) {
   return QStringLiteral("%1, %2").arg(toQ(solve::toText(options.engine)), ranksText(options.ranks));
 }
-/// What became of a recorded search, by its last event.
+/// The end of a recorded search, by its last event.
 QString endText(const solve::Trace& trace) {
   solve::Event last;
   const bool isEmpty = trace.size() == 0 || trace.read(trace.size() - 1, {&last, 1}) == 0;
   if (!isEmpty && last.type == solve::EventType::Ended)
-    return Plans::tr("and no plan: it ended at its limit before it found one.");
-  if (!isEmpty && last.type == solve::EventType::Exhausted) return Plans::tr("and it found no plan.");
-  if (!isEmpty && last.type == solve::EventType::Solution) return Plans::tr("and no plan. Solve makes one.");
-  return Plans::tr("and no plan: it was stopped before it found one.");
+    return QStringLiteral("without a plan: the search stopped at its limit.");
+  if (!isEmpty && last.type == solve::EventType::Exhausted)
+    return QStringLiteral("without a plan: the search found no solution.");
+  if (!isEmpty && last.type == solve::EventType::Solution) return QStringLiteral("without a plan. Solve to make one.");
+  return QStringLiteral("without a plan: the search was stopped.");
 }
 }  // namespace
 
@@ -105,7 +110,7 @@ void Plans::take(Branch branch) {
   emit branchesChanged();
 }
 
-/// Makes the branch that is shown what every view sees; without one, nothing is.
+/// Makes all views show this branch. Without a branch they are empty.
 void Plans::present() {
   const Branch shown = m_branches.empty() ? Branch{} : m_branches[m_shownBranch];
   m_solved = shown.solved;
@@ -137,7 +142,7 @@ void Plans::say(const QString& text, Severity severity) {
   m_notices.say(text, severity, About::Plan);
 }
 
-void Plans::takeOpened(const std::shared_ptr<const plan::Plan>& plan, const QString& whyNotRun) {
+void Plans::applyOpened(const std::shared_ptr<const plan::Plan>& plan, const QString& whyNotRun) {
   m_openedPlan = plan;
   m_whyOpenedCannotRun = whyNotRun;
 }
@@ -161,7 +166,8 @@ void Plans::announce() {
 void Plans::showBranch(std::size_t index) {
   if (index >= m_branches.size() || index == m_shownBranch) return;
   if (m_jobs.activity() == Activity::Solving) {
-    m_notices.say(tr("A search is under way: stop it, or wait, before looking at another plan."), Severity::Info);
+    m_notices.say(QStringLiteral("A search is running. Stop it, or wait, before you look at another plan."),
+                  Severity::Info);
     return;
   }
   m_shownBranch = index;
@@ -196,12 +202,13 @@ void Plans::postDiff() {
   m_diffFailure.clear();
   if (m_branches.size() < 2) {
     m_debugger.reads().post(QStringLiteral("diff"), {},
-                            [](const Progress&) { return nullptr; });  // replaces one under way
+                            [](const Progress&) { return nullptr; });  // replaces a running diff
     return;
   }
   const auto before = m_branches[kBase].plan, after = m_branches[kChanged].plan;
   if (!before || !after) {
-    m_diffFailure = tr("Branch %1 has no plan to compare with.").arg(m_branches[before ? kChanged : kBase].name);
+    m_diffFailure =
+        QStringLiteral("Branch %1 has no plan to compare with.").arg(m_branches[before ? kChanged : kBase].name);
     return;
   }
   m_debugger.reads().post(QStringLiteral("diff"), {}, [this, before, after](const Progress&) -> Worker::Completion {
@@ -234,23 +241,27 @@ bool Plans::isWorthRemedies() const {
 
 QString Plans::recordedText(const solve::Trace& trace) const {
   const auto engine = trace.engine();
-  const QString by = engine ? tr("engine %1").arg(toQ(solve::toText(*engine))) : tr("its engine is not in the file");
-  return tr("A recorded search for %1 (%2): its steps are here, %3")
+  const QString by =
+      engine ? QStringLiteral("engine %1").arg(toQ(solve::toText(*engine))) : QStringLiteral("engine unknown");
+  return QStringLiteral("This is a recorded search for %1 (%2), %3")
       .arg(ranksText(trace.problem()->context.worldSize), by, endText(trace));
 }
 
 QString Plans::whyNone() const {
   if (m_plan) return {};
-  if (m_jobs.activity() == Activity::Solving) return tr("Making a plan …");
-  if (m_branches.empty()) return m_debugger.trace() ? recordedText(*m_debugger.trace()) : tr("There is no plan yet.");
+  if (m_jobs.activity() == Activity::Solving) return QStringLiteral("Solving …");
+  if (m_branches.empty())
+    return m_debugger.trace() ? recordedText(*m_debugger.trace()) : QStringLiteral("There is no plan yet.");
   const auto& branch = m_branches[m_shownBranch];
   if (branch.solved && !branch.solved->whyStopped.empty())
-    return tr("There is no plan: the search ended before it found one. %1").arg(toQ(branch.solved->whyStopped));
+    return QStringLiteral("No plan: the search ended before it found one. %1").arg(toQ(branch.solved->whyStopped));
   if (!branch.solved || branch.solved->result.outcome == solve::Outcome::Stopped)
-    return tr("There is no plan: the search was stopped before it found one.");
-  if (branch.solved->result.outcome != solve::Outcome::NoSolution) return tr("There is no plan: %1").arg(branch.said);
-  return branch.solved->result.isProved ? tr("There is no plan: the conflict card says why, and what helps.")
-                                        : tr("No plan was found: the conflict card says why, and what helps.");
+    return QStringLiteral("No plan: the search was stopped before it found one.");
+  if (branch.solved->result.outcome != solve::Outcome::NoSolution)
+    return QStringLiteral("No plan: %1").arg(branch.said);
+  return branch.solved->result.isProved
+             ? QStringLiteral("There is no plan. The conflict card shows the reason and the remedies.")
+             : QStringLiteral("No plan was found. The conflict card shows the reason and the remedies.");
 }
 
 const pipeline::SolveOptions& Plans::options() const {
@@ -269,7 +280,7 @@ void Plans::applyChange(const solve::Change& change) {
   after.sequenceParallel = changed->context.sequenceParallel;
   after.ranks = changed->context.worldSize;
   after.cost.memoryBudget = changed->cost.memoryBudget;
-  // An engine's own menu stays "its own" as long as the change does not speak of it.
+  // A candidate set of "the engine's own" stays so unless the change sets it.
   if (changed->context.candidateSet != (*problem)->context.candidateSet)
     after.candidateSet = changed->context.candidateSet;
   m_settings.demand(after, toQ(solve::toText(change)));
@@ -286,10 +297,10 @@ void Plans::applyFit(const pipeline::Fit& fit) {
 
 void Plans::usePoint(const solve::ParetoPoint& point) {
   Demands after = Demands::of(options());
-  after.engine = solve::Engine::Optimal;  // the only one that minds the budget
+  after.engine = solve::Engine::Optimal;  // the only engine that uses the budget
   after.cost.memoryBudget = point.bytes;
-  after.cost.slackPercent = 0;  // that very point, not one beside it that holds less
-  m_settings.demand(after, tr("budget of %1").arg(bytesText(point.bytes)));
+  after.cost.slackPercent = 0;  // exactly that point, not another one with less memory
+  m_settings.demand(after, QStringLiteral("budget of %1").arg(bytesText(point.bytes)));
 }
 
 }  // namespace cleave::views

@@ -1,14 +1,13 @@
 #pragma once
-/// The plans that were made of the open model: at most two, A before a change and B after it, the one of them that is
-/// shown, and the diff between them. GUI thread only.
+/// The plans of the open model: at most two, A before a change and B after it. One of them is shown, and there is a
+/// diff between them. GUI thread only.
 ///
-/// Solving again with something changed keeps the solve before as branch A and shows the new one as branch B; every
-/// view shows the shown branch. Solving again with the very options of A leaves A alone. Results are immutable and
-/// shared.
+/// Solving again after a change keeps the previous solve as branch A and shows the new one as branch B. All views show
+/// the shown branch. Solving again with the options of A leaves only A. Results are immutable and shared.
 #include <QObject>
 
-#include "pipeline/what_fits.h"
-#include "plan/diff.h"
+#include "pipeline/solve/what_fits.h"
+#include "plan/build/diff.h"
 #include "solve/explain/remedy.h"
 #include "views/session/debugger.h"
 #include "views/session/jobs.h"
@@ -16,15 +15,15 @@
 
 namespace cleave::views {
 
-/// One solve of the open model, kept so that it can be compared with another.
+/// One solve of the open model, kept for comparison.
 struct Branch {
   QString name;                                    ///< "A", "B"
   QString label;                                   ///< A: "learning, 2 ranks"; B: what changed, "lm_head=row"
-  pipeline::SolveOptions options;                  ///< what it was solved with
+  pipeline::SolveOptions options;                  ///< options of the solve
   std::shared_ptr<const pipeline::Solved> solved;  ///< null: the search was stopped
   std::shared_ptr<const plan::Plan> plan;          ///< null: there is no solution
   std::shared_ptr<const solve::Trace> trace;
-  QString said;  ///< what there is to know about it: a warning, or why there is no plan; empty: nothing
+  QString said;  ///< a warning, or the reason why there is no plan; may be empty
   Severity severity = Severity::Info;
 };
 
@@ -34,53 +33,53 @@ class Plans : public QObject {
   Plans(const OpenedModel& opened, Settings& settings, const Jobs& jobs, Debugger& debugger, Notices& notices,
         QObject* parent = nullptr);
 
-  // Of the branch that is shown; null before the first solve, and while a search is looked at.
+  // The shown branch. Null before the first solve, and while a running search is shown.
   const std::shared_ptr<const pipeline::Solved>& solved() const { return m_solved; }
   const std::shared_ptr<const plan::Plan>& plan() const { return m_plan; }
-  /// What it was solved with; the settings where nothing was solved.
+  /// The options of its solve. The settings if there is no solve.
   const pipeline::SolveOptions& options() const;
-  /// Solving now would answer for other settings than those of the shown branch.
+  /// The settings have changed since the shown branch was solved.
   bool isOutdated() const;
-  /// What there is instead of a plan; empty: there is one.
+  /// The reason why there is no plan. Empty: there is a plan.
   QString whyNone() const;
-  /// A sample that meets conflicts is there to show them: it opens on the first one.
+  /// A sample about conflicts opens on its first one.
   bool isAboutConflicts() const;
-  /// The plan shown is worth asking what would make it better: a conflict on the way, or a layer that stayed whole.
+  /// Remedies make sense for the shown plan: it met a conflict, or a layer stayed replicated.
   bool isWorthRemedies() const;
 
   // Branches. Empty before the first solve has ended.
   const std::vector<Branch>& branches() const { return m_branches; }
   std::size_t shownBranch() const { return m_shownBranch; }
   void showBranch(std::size_t index);
-  void dropBranch();  ///< B goes, A is shown
+  void dropBranch();  ///< discards B and shows A
   void keepBranch();  ///< B becomes the only one
-  /// From A to B; null with fewer than two plans, while it is computed, and when it failed.
+  /// From A to B. Null with fewer than two plans, during the computation, and after a failure.
   const std::shared_ptr<const plan::PlanDiff>& diff() const { return m_diff; }
   const QString& diffFailure() const { return m_diffFailure; }
 
-  // Changes to what is shown, which they were tried on: settings that were touched since, and not solved with, go.
+  // Changes to the shown plan. They apply to its own options and discard later unsolved changes of the settings.
   void applyChange(const solve::Change& change);
-  /// Solves again with what was found to fit, captured again where it asks for that.
+  /// Solves again with a change that fits, after a new capture if the change needs one.
   void applyFit(const pipeline::Fit& fit);
-  /// Sets the budget to what the plan at this point of the front needs.
+  /// Sets the budget to the memory of the plan at this point of the front.
   void usePoint(const solve::ParetoPoint& point);
 
   // For the session.
-  /// From a file, as it stands there; null: what is open is none.
+  /// A plan from a file, unchanged. Null: the open file is not a plan.
   const std::shared_ptr<const plan::Plan>& openedPlan() const { return m_openedPlan; }
-  /// `whyNotRun`: what is wrong with the folder of its model; empty: nothing.
-  void takeOpened(const std::shared_ptr<const plan::Plan>& plan, const QString& whyNotRun);
+  /// `whyNotRun`: the problem with the folder of its model. Empty: no problem.
+  void applyOpened(const std::shared_ptr<const plan::Plan>& plan, const QString& whyNotRun);
   const QString& whyOpenedCannotRun() const { return m_whyOpenedCannotRun; }
   void take(Branch branch);
-  /// What the next branch is called, instead of what changed: "Plan of theirs.json".
+  /// Sets the next branch's label, which otherwise lists the changes: "Plan of theirs.json".
   void nameNext(const QString& name) { m_nextName = name; }
-  /// Shows a search under way instead of a branch.
+  /// Shows a running search instead of a branch.
   void showLive(std::shared_ptr<const solve::Trace> trace);
-  /// What was there before a search that came to nothing; `before`: its trace, where there was no branch.
+  /// Restores the state before a search that failed. `before`: its trace, if there was no branch.
   void showAgain(std::shared_ptr<const solve::Trace> before);
-  /// Keeps it with the shown branch, and says it.
+  /// Stores the sentence with the shown branch and reports it.
   void say(const QString& text, Severity severity);
-  void forget();  ///< another model is open; everyone is told by `announce`
+  void forget();  ///< another model is open; `announce` informs the views
   void announce();
 
  signals:

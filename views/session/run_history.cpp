@@ -13,7 +13,7 @@ namespace {
 const QString kNameFormat = QStringLiteral("yyyyMMdd-HHmmss-zzz");
 const QString kEnding = QStringLiteral(".json");
 
-/// Invalid for a name that no run gave its file.
+/// Invalid for a name that no run has.
 QDateTime timeOf(const QString& name) {
   if (!name.endsWith(kEnding)) return {};
   QDateTime at = QDateTime::fromString(name.chopped(kEnding.size()), kNameFormat);
@@ -25,7 +25,7 @@ bool isNewer(const std::shared_ptr<const KeptRun>& a, const std::shared_ptr<cons
   return a->name > b->name;
 }
 
-/// What lies in a folder of runs.
+/// The content of a folder of runs.
 struct Found {
   std::vector<std::shared_ptr<const KeptRun>> runs;  ///< newest first
   QString trouble;
@@ -48,10 +48,10 @@ Found readAll(const QString& folder, const Progress& progress) {
     else if (bad++ == 0)
       first = toQ(run.error().message);
   }
-  if (bad == 1) found.trouble = RunHistory::tr("A kept run cannot be read and is left out: %1").arg(first);
+  if (bad == 1) found.trouble = QStringLiteral("A saved run cannot be read and is not listed: %1").arg(first);
   if (bad > 1)
     found.trouble =
-        RunHistory::tr("%1 kept runs cannot be read and are left out, the first because: %2").arg(bad).arg(first);
+        QStringLiteral("%1 saved runs cannot be read and are not listed. The first error: %2").arg(bad).arg(first);
   return found;
 }
 }  // namespace
@@ -74,12 +74,12 @@ void RunHistory::keepIn(const QString& folder) {
 
 void RunHistory::add(const std::string& report) {
   QDateTime at = QDateTime::currentDateTimeUtc();
-  // Two runs that end within a millisecond have different names all the same.
+  // Two runs that end within one millisecond must have different names.
   if (!m_runs.empty() && m_runs.front()->at >= at) at = m_runs.front()->at.addMSecs(1);
   const QString name = at.toString(kNameFormat) + kEnding;
   auto run = pipeline::readReport(report, toStd(name));
   if (!run) {
-    m_trouble = tr("The run is not kept: %1").arg(toQ(run.error().message));
+    m_trouble = QStringLiteral("The run was not saved: %1").arg(toQ(run.error().message));
     return emit changed();
   }
   insert(std::make_shared<const KeptRun>(KeptRun{name, at, *std::move(run)}));
@@ -88,10 +88,10 @@ void RunHistory::add(const std::string& report) {
   m_worker.post(name, {}, [this, folder = m_folder, path = pathOf(name), report](const Progress& progress) {
     const bool hasFolder = QDir().mkpath(folder);
     const auto written = hasFolder ? writeFile(toStd(path), report, progress.stopToken())
-                                   : fail(ErrorCode::Environment, "The folder {} cannot be made.", toStd(folder));
+                                   : fail(ErrorCode::Environment, "The folder {} cannot be created.", toStd(folder));
     return Worker::Completion([this, written] {
       if (written) return;
-      m_trouble = tr("The run is kept for this sitting only: %1").arg(toQ(written.error().message));
+      m_trouble = QStringLiteral("The run is kept for this session only: %1").arg(toQ(written.error().message));
       emit changed();
     });
   });
@@ -114,7 +114,7 @@ void RunHistory::forget(std::size_t index) {
 
 void RunHistory::remove(const QString& name) {
   if (m_folder.isEmpty()) return;
-  // Behind whatever still writes it.
+  // Deletes the file after any pending write to it.
   m_worker.post(QStringLiteral("remove ") + name, {}, [path = pathOf(name)](const Progress&) {
     QFile::remove(path);
     return Worker::Completion([] {});

@@ -63,51 +63,50 @@ void RunMonitor::apply(const launch::RankEvent& event) {
     view.noticedAtMs = atMs;
   }
   if (!event.notice.empty() || !event.line.empty()) {
-    view.log << (event.notice.empty() ? toQ(event.line) : QObject::tr("(seen from outside) %1").arg(view.noticed));
+    view.log << (event.notice.empty() ? toQ(event.line) : QStringLiteral("(seen from outside) %1").arg(view.noticed));
     if (view.log.size() > kLogLines) view.log.removeFirst();
   }
   if (event.message) applyMessage(view, *event.message, atMs);
 }
 
 void RunMonitor::applyMessage(RankView& view, const protocol::Message& message, std::int64_t atMs) {
-  std::visit(
-      Overloaded{[&](const protocol::Hello& hello) {
-                   view.pid = hello.pid;
-                   view.device = toQ(hello.device);
-                 },
-                 [&](const protocol::PhaseChange& change) {
-                   enter(view, change.phase, atMs);
-                   view.done = change.done;
-                   view.total = change.total;
-                 },
-                 [&](const protocol::MemorySample& sample) {
-                   RankMemory memory = memoryOf(sample);
-                   view.history.push_back({atMs, memory.program(), memory.process()});
-                   memory.peak.program = std::max(view.memory.peak.program, memory.peak.program);
-                   memory.peak.process = std::max(view.memory.peak.process, memory.peak.process);
-                   if (view.result) memory.peak = view.result->peak;
-                   // A rank that is through frees everything: what it held is what there is to see.
-                   if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
-                   if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
-                 },
-                 [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
-                 [](const protocol::Measurement&) {}, [](const protocol::CudaFound&) {},
-                 [](const protocol::GpuFound&) {},  // no run's
-                 [&](const protocol::CollectiveDone&) { ++view.collectives; },
-                 [&](const protocol::TrainingStep& step) {
-                   if (view.rank == 0 && std::ssize(m_steps) < program::kMostSteps) m_steps.push_back(step);
-                 },
-                 [](const protocol::StepTimes&) {}, [](const protocol::MemoryAccount&) {},  // the report has them
-                 [](const protocol::Generated&) {}, [](const protocol::ProgramDone&) {},
-                 [&](const protocol::RankResult& result) {
-                   view.result = result;
-                   view.memory.peak = result.peak;
-                 },
-                 [&](const protocol::RankError& error) {
-                   view.error = toQ(error.message);
-                   enter(view, protocol::Phase::Failed, atMs);
-                 }},
-      message);
+  std::visit(Overloaded{[&](const protocol::Hello& hello) {
+                          view.pid = hello.pid;
+                          view.device = toQ(hello.device);
+                        },
+                        [&](const protocol::PhaseChange& change) {
+                          enter(view, change.phase, atMs);
+                          view.done = change.done;
+                          view.total = change.total;
+                        },
+                        [&](const protocol::MemorySample& sample) {
+                          RankMemory memory = memoryOf(sample);
+                          view.history.push_back({atMs, memory.program(), memory.process()});
+                          memory.peak.program = std::max(view.memory.peak.program, memory.peak.program);
+                          memory.peak.process = std::max(view.memory.peak.process, memory.peak.process);
+                          if (view.result) memory.peak = view.result->peak;
+                          // A finished rank frees everything, so its last figures are kept.
+                          if (memory.program() > 0 || view.memory.program() == 0) view.memory = memory;
+                          if (view.history.size() > kHistorySamples) view.history.erase(view.history.begin());
+                        },
+                        [](const protocol::Heartbeat&) {}, [](const protocol::OutputPart&) {},
+                        [](const protocol::Measurement&) {}, [](const protocol::CudaFound&) {},
+                        [](const protocol::GpuFound&) {},  // not part of a run
+                        [&](const protocol::CollectiveDone&) { ++view.collectives; },
+                        [&](const protocol::TrainingStep& step) {
+                          if (view.rank == 0 && std::ssize(m_steps) < program::kMostSteps) m_steps.push_back(step);
+                        },
+                        [](const protocol::StepTimes&) {}, [](const protocol::MemoryAccount&) {},  // in the report
+                        [](const protocol::Generated&) {}, [](const protocol::ProgramDone&) {},
+                        [&](const protocol::RankResult& result) {
+                          view.result = result;
+                          view.memory.peak = result.peak;
+                        },
+                        [&](const protocol::RankError& error) {
+                          view.error = toQ(error.message);
+                          enter(view, protocol::Phase::Failed, atMs);
+                        }},
+             message);
 }
 
 std::vector<RankView> RunMonitor::snapshot() const {

@@ -1,8 +1,8 @@
 #pragma once
-/// What is known of a run while it goes on: the events of all ranks boiled down to what the run view draws.
+/// The state of a running run: the events of all ranks, reduced to the data that the run view draws.
 ///
-/// `apply` is called on the launching thread, `snapshot` on the GUI thread, a few times a second: samples arrive at 10
-/// Hz a rank and are painted at 5 Hz at most.
+/// `apply` is called on the launching thread, `snapshot` on the GUI thread, a few times a second. Samples arrive at 10
+/// Hz per rank and are painted at 5 Hz at most.
 #include <QString>
 #include <QStringList>
 #include <chrono>
@@ -14,22 +14,22 @@
 
 namespace cleave::views {
 
-/// Bytes on one rank's device; `kept` is what the program holds besides: gradients, optimizer states, activations saved
-/// for the backward pass, work space. `other` is what the process holds besides, `total` 0 while unknown. Each of the
-/// two current figures has the peak of the same things, which is never below it.
+/// Bytes on one rank's device. `kept`: other memory of the program, that is gradients, optimizer states, activations
+/// saved for the backward pass, and workspace. `other`: other memory of the process. `total`: 0 while unknown. Each
+/// current figure has a peak of the same quantity, which is never below it.
 struct RankMemory {
   std::int64_t weights = 0, activations = 0, kept = 0, communication = 0, other = 0, total = 0;
-  protocol::PeakMemory peak;  ///< most so far; of a rank that is through, as its report has it
+  protocol::PeakMemory peak;  ///< peak so far; for a finished rank the report's peak
   std::int64_t program() const { return weights + activations + kept; }
   std::int64_t process() const { return program() + communication + other; }
 };
 
-/// What a rank held at a moment of the run, in milliseconds since the first event of any rank.
+/// A rank's memory at a moment of the run, in milliseconds since the first event of any rank.
 struct MemoryPoint {
   std::int64_t atMs = 0;
   std::int64_t program = 0, process = 0;  ///< bytes
 };
-/// When a rank entered a phase.
+/// The start of a rank's phase.
 struct PhaseBegin {
   std::int64_t atMs = 0;
   protocol::Phase phase = protocol::Phase::Spawned;
@@ -38,7 +38,7 @@ struct PhaseBegin {
 struct RankView {
   int rank = 0;
   protocol::Phase phase = protocol::Phase::Spawned;
-  bool isStopped = false;            ///< its process ended in that phase, with the run
+  bool isStopped = false;            ///< the process ended in that phase, together with the run
   std::int64_t done = 0, total = 0;  ///< progress inside the phase
   std::int64_t pid = 0;
   QString device;
@@ -48,15 +48,15 @@ struct RankView {
   std::int64_t collectives = 0;
   std::optional<protocol::RankResult> result;
   QString error;    ///< its own error message
-  QStringList log;  ///< the end of its standard error, and what the launcher noticed of it
-  QString noticed;  ///< what the launcher said of it last while it ran
+  QStringList log;  ///< the end of its standard error, and the launcher's notices about it
+  QString noticed;  ///< the launcher's last notice during the run
   std::int64_t noticedAtMs = 0;
 
   /// "loading 43 %", "running", "failed", "stopped (running)".
   QString state() const;
 };
 
-/// What a memory sample says in the categories of the run view.
+/// A memory sample in the categories of the run view.
 RankMemory memoryOf(const protocol::MemorySample& sample);
 
 class RunMonitor {
@@ -65,12 +65,12 @@ class RunMonitor {
   void apply(const launch::RankEvent& event);
   /// All ranks by number.
   std::vector<RankView> snapshot() const;
-  /// Training steps that are through, as rank 0 tells them.
+  /// Finished training steps, as reported by rank 0.
   std::vector<protocol::TrainingStep> steps() const;
-  /// The launcher has spoken of a rank; false: none was started.
+  /// The launcher has reported a rank. False: no rank was started.
   bool hasStarted() const;
-  /// The end of the run: done everywhere, or the first failure marked on its rank; all others were stopped. `outcome`
-  /// null: all were.
+  /// Ends the run: all ranks are done, or the first failure is marked on its rank and all others were stopped.
+  /// `outcome` null: all ranks were stopped.
   void finish(const launch::RunOutcome* outcome);
 
  private:

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "graph/gradients.h"
-#include "pipeline/folder_check.h"
-#include "pipeline/plan_flags.h"
+#include "pipeline/memory/rank_memory.h"
+#include "pipeline/run/folder_check.h"
+#include "pipeline/run/run.h"
+#include "pipeline/session/plan_flags.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -12,44 +14,51 @@ namespace cleave::views {
 namespace {
 constexpr int kSampleMs = 200;
 
-/// How a run came out in which no rank failed.
+/// The result of a run without a failed rank.
 QString ranText(const pipeline::RunReport& report, int ranks) {
   const QString who = ranksText(ranks);
   const bool isTraining = report.training.isAsked();
   const QString what = toQ(report.comparedWith);
   if (report.verdict == pipeline::RunVerdict::Passed)
-    return isTraining ? Runs::tr("%1 trained %2 as %3 does.")
+    return isTraining ? QStringLiteral("%1 trained %2 and match %3.")
                             .arg(who, countedText(static_cast<std::uint64_t>(report.training.steps), "step"), what)
-                      : Runs::tr("%1 computed the same as %2.").arg(who, what);
+                      : QStringLiteral("%1 computed the same results as %2.").arg(who, what);
   if (report.verdict == pipeline::RunVerdict::NotChecked)
-    return Runs::tr("%1 ran to the end; what they computed was compared with nothing.").arg(who);
+    return QStringLiteral("%1 finished. Their results were not compared.").arg(who);
   if (!report.violations.empty()) return toQ(report.violations.front());
   const bool hasNoNumbers = std::any_of(report.outputs.begin(), report.outputs.end(),
                                         [](const pipeline::OutputDifference& output) { return output.notANumber > 0; });
   if (hasNoNumbers)
-    return Runs::tr("%1 computed the outputs, and some elements here or of %2 are not numbers: nothing equals them.")
+    return QStringLiteral("%1 computed the outputs, but some elements here or in %2 are NaN and cannot be compared.")
         .arg(who, what);
-  return Runs::tr("%1 computed something else than %2.").arg(who, what);
+  return QStringLiteral("%1 computed results that differ from %2.").arg(who, what);
 }
 
-/// A sentence about flags of the command line, with the names that the window has for them.
+/// A sentence about command line flags, with the window's names for them.
 QString inWindowWords(QString sentence) {
-  for (const auto& [flag, name] : {std::pair{"--train-steps", Runs::tr("the number of steps")},
-                                   {"--accumulate", Runs::tr("the number of micro-batches")},
-                                   {"--lr", Runs::tr("the learning rate")},
-                                   {"--weight-decay", Runs::tr("the weight decay")},
-                                   {"--clip-norm", Runs::tr("the clip norm")}})
+  for (const auto& [flag, name] : {std::pair{"--train-steps", QStringLiteral("the number of steps")},
+                                   {"--accumulate", QStringLiteral("the number of micro-batches")},
+                                   {"--lr", QStringLiteral("the learning rate")},
+                                   {"--weight-decay", QStringLiteral("the weight decay")},
+                                   {"--clip-norm", QStringLiteral("the clip norm")}})
     sentence.replace(QLatin1String(flag), name);
   return capitalized(sentence);
 }
 
 /// "2 ranks and one forward pass", "4 ranks and training with adamw"
 QString purposeText(int ranks, bool isTraining, program::Optimizer optimizer) {
-  return isTraining ? Runs::tr("%1 and training with %2").arg(ranksText(ranks), toQ(program::toText(optimizer)))
-                    : Runs::tr("%1 and one forward pass").arg(ranksText(ranks));
+  return isTraining ? QStringLiteral("%1 and training with %2").arg(ranksText(ranks), toQ(program::toText(optimizer)))
+                    : QStringLiteral("%1 and one forward pass").arg(ranksText(ranks));
 }
 
-/// What running a plan here asks for; how is the user's to say.
+/// The flags of `cleave-cli train`. Ranks call the number of steps --train-steps.
+std::vector<std::string> trainingArguments(const program::Training& training) {
+  std::vector<std::string> words = program::arguments(training);
+  std::replace(words.begin(), words.end(), std::string("--train-steps"), std::string("--steps"));
+  return words;
+}
+
+/// The run request for a plan here, with the user's settings.
 pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan) {
   pipeline::RunRequest request;
   request.skipWeights = !plan->model.hasWeights;
@@ -98,37 +107,40 @@ QString Runs::whyNot(const RunSettings& settings) const {
   const int ranks = settings.ranks;
   if (const auto checked = program::check(settings.training); !checked)
     return inWindowWords(toQ(checked.error().message));
-  // Of a folder another plan has one, which the run offers.
+  // A model folder can be captured again with a loss, and the run offers that.
   if (settings.training.isAsked() && m_opened.model() && m_opened.model()->exported &&
       !graph::findGradients(*m_opened.model()->aten).loss.isValid())
-    return tr("The program has no loss to train by: export one that returns it, or leave Train out.");
+    return QStringLiteral("The program has no loss to train with. Export one that returns a loss, or turn Train off.");
   const bool hasNoSolution = m_plans.solved() && m_plans.solved()->result.outcome != solve::Outcome::Solved;
   if (hasNoSolution && m_plans.solved()->options.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
   if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {
     const auto folder = pipeline::checkFolder(requestFor(m_plans.plan()));
     if (folder.isQuantized) return toQ(folder.text);
-    if (folder.isIncomplete) return tr("%1 Complete them, and open it again.").arg(toQ(folder.text));
-    if (!folder.holds()) return tr("%1 Put it back, and open it again.").arg(toQ(folder.text));
+    if (folder.isIncomplete) return QStringLiteral("%1 Complete them and open the model again.").arg(toQ(folder.text));
+    if (!folder.holds()) return QStringLiteral("%1 Put it back and open the model again.").arg(toQ(folder.text));
   }
   if (const auto& model = m_opened.model(); model && !model->info.quantization.empty())
     return toQ(program::whyNotRun(model->info.source, model->info.quantization));
   if (!m_plans.whyOpenedCannotRun().isEmpty()) return m_plans.whyOpenedCannotRun();
-  // What was opened is what runs: a plan from a file gives way to another one only where its user asks for that.
+  // An opened plan runs as it is. It is replaced only at the user's request.
   const bool isOpened = m_plans.plan() && m_plans.plan() == m_plans.openedPlan();
   if (isOpened && !solvesFirst(settings)) return {};
   if (isOpened && !m_opened.model()->folder.path.empty())
-    return tr("The opened plan is for %1, not for %2. Run it as it is, or choose %2 in Solve ▸ Settings and solve.")
+    return QStringLiteral(
+               "The opened plan is for %1, not for %2. Run it unchanged, or choose %2 in Solve ▸ Settings and solve.")
         .arg(purposeText(m_plans.plan()->ranks, m_plans.plan()->costSettings.isTraining,
                          m_plans.plan()->costSettings.optimizer),
              purposeText(settings.ranks, settings.training.isAsked(), settings.training.optimizer));
-  // Without its model, all that can be run is the plan that names the weights.
+  // Without its model, only the plan that names the weights can run.
   if (!m_opened.model()->folder.path.empty()) return {};
   return m_plans.openedPlan()
-             ? tr("The plan is open without its model, so it can only be run as it is, on %1%2: open its model folder "
-                  "for another plan.")
-                   .arg(ranksText(m_plans.openedPlan()->ranks),
-                        m_plans.openedPlan()->costSettings.isTraining ? QString() : tr(" and one forward pass"))
-             : tr("A recorded search has no weights, so it cannot be run: open its model folder and solve it.");
+             ? QStringLiteral(
+                   "The plan is open without its model and runs only unchanged, on %1%2. Open its model folder "
+                   "to make another plan.")
+                   .arg(ranksText(m_plans.openedPlan()->ranks), m_plans.openedPlan()->costSettings.isTraining
+                                                                    ? QString()
+                                                                    : QStringLiteral(" and one forward pass"))
+             : QStringLiteral("A recorded search has no weights and cannot run. Open its model folder and solve it.");
 }
 
 void Runs::run(const RunSettings& settings) {
@@ -154,8 +166,8 @@ void Runs::start(const RunSettings& settings) {
   request.backend = settings.backend;
   request.training = settings.training;
   request.ignoreMemory = settings.ignoresMemory;
-  m_notices.log(tr("Starting %1").arg(ranksText(settings.ranks)));
-  m_jobs.start(Activity::Running, tr("Running on %1").arg(ranksText(settings.ranks)),
+  m_notices.log(QStringLiteral("Starting %1").arg(ranksText(settings.ranks)));
+  m_jobs.start(Activity::Running, QStringLiteral("Running on %1").arg(ranksText(settings.ranks)),
                [this, request, monitor](const Progress& progress) -> Worker::Completion {
                  auto report = pipeline::runPlan(
                      request, [monitor](const launch::RankEvent& event) { monitor->apply(event); }, progress);
@@ -202,9 +214,9 @@ void Runs::take(const Result<pipeline::RunReport>& report) {
     m_state->backend = report->backend;
     const auto& failure = report->outcome.firstFailure;
     if (failure) {
-      sentence = tr("Rank %1 %2").arg(failure->rank).arg(toQ(failure->what));
-      if (!failure->lastWords.empty())
-        sentence += QStringLiteral(": ") + toQ(failure->lastWords).trimmed().section(QLatin1Char('\n'), -1);
+      sentence = QStringLiteral("Rank %1 %2").arg(failure->rank).arg(toQ(failure->what));
+      if (!failure->lastMessage.empty())
+        sentence += QStringLiteral(": ") + toQ(failure->lastMessage).trimmed().section(QLatin1Char('\n'), -1);
     } else {
       severity = report->verdict == pipeline::RunVerdict::Failed ? Severity::Warning : Severity::Good;
       sentence = ranText(*report, m_state->settings.ranks);
@@ -216,7 +228,7 @@ void Runs::take(const Result<pipeline::RunReport>& report) {
   }
   emit sampled();
   emit changed();
-  if (state()) m_notices.say(sentence, severity, About::Outcome);  // else another plan is shown: the log has it
+  if (state()) m_notices.say(sentence, severity, About::Outcome);  // for another plan, the log has it
   m_jobs.end(Activity::Running, report && report->verdict != pipeline::RunVerdict::Failed, sentence);
 }
 
@@ -226,7 +238,7 @@ void Runs::goOnAfterSolve(const QString& solved) {
   if (m_plans.plan())
     start(*wanted);
   else
-    m_jobs.end(Activity::Running, false, tr("There is no plan to run: %1").arg(solved));
+    m_jobs.end(Activity::Running, false, QStringLiteral("No plan to run: %1").arg(solved));
 }
 
 const FirstDifference* Runs::firstDifference() const {
@@ -241,16 +253,16 @@ void Runs::findFirstDifference() {
     return m_jobs.end(Activity::Running, false, why);
   }
   m_difference = FirstDifference{plan, std::nullopt, {}};
-  m_jobs.start(Activity::Running, tr("Looking for the first difference"),
+  m_jobs.start(Activity::Running, QStringLiteral("Searching for the first difference"),
                [this, plan, backend = m_runSettings.backend](const Progress& progress) -> Worker::Completion {
                  auto found = pipeline::bisect(
                      {.plan = plan, .backend = backend, .skipWeights = !plan->model.hasWeights}, progress);
-                 return [this, plan, found = std::move(found)] { takeDifference(plan, found); };
+                 return [this, plan, found = std::move(found)] { applyDifference(plan, found); };
                });
   emit firstDifferenceChanged();
 }
 
-void Runs::takeDifference(const std::shared_ptr<const plan::Plan>& plan, const Result<pipeline::Bisection>& found) {
+void Runs::applyDifference(const std::shared_ptr<const plan::Plan>& plan, const Result<pipeline::Bisection>& found) {
   if (found)
     m_difference = FirstDifference{plan, *found, {}};
   else
@@ -268,7 +280,7 @@ void Runs::takeDifference(const std::shared_ptr<const plan::Plan>& plan, const R
 QStringList Runs::arguments(const RunSettings& settings) const {
   const QString folder = m_opened.folder();
   if (folder.isEmpty()) return {};
-  // The shown plan is run as it is; for another one the settings are solved first.
+  // The shown plan runs unchanged. Other settings are solved first.
   const bool isShownPlan = !solvesFirst(settings) && !m_plans.branches().empty();
   pipeline::SolveOptions options = isShownPlan ? m_plans.options() : m_settings.options();
   options.ranks = settings.ranks;
@@ -280,7 +292,7 @@ QStringList Runs::arguments(const RunSettings& settings) const {
   QStringList words;
   if (isShownPlan && m_plans.plan() == m_plans.openedPlan()) {
     words << m_opened.source();
-    for (const std::string& word : program::arguments(settings.training)) words << toQ(word);
+    for (const std::string& word : trainingArguments(settings.training)) words << toQ(word);
     if (!m_opened.model()->info.hasWeights) words << QStringLiteral("--skip-weights");
     return words;
   }
@@ -288,8 +300,8 @@ QStringList Runs::arguments(const RunSettings& settings) const {
                                                          m_settings.deviceFile(options.cost.profile))
                                      .arguments())
     words << toQ(word);
-  // PlanFlags says the optimizer, too.
-  const std::vector<std::string> training = program::arguments(settings.training);
+  // PlanFlags contains the optimizer too.
+  const std::vector<std::string> training = trainingArguments(settings.training);
   for (std::size_t i = 0; i + 1 < training.size(); i += 2)
     if (!words.contains(toQ(training[i]))) words << toQ(training[i]) << toQ(training[i + 1]);
   if (!m_opened.model()->info.hasWeights) words << QStringLiteral("--skip-weights");

@@ -9,7 +9,7 @@ namespace cleave::views {
 
 namespace {
 
-/// Splits at blanks, but a /regex/ may hold blanks.
+/// Splits at spaces, but a /regex/ may contain spaces.
 QStringList termsOf(const QString& text) {
   QStringList terms;
   QString rest = text.trimmed();
@@ -25,7 +25,7 @@ QStringList termsOf(const QString& text) {
   return terms;
 }
 
-/// "modeling_llama.py" of "modeling_llama.py:244" is no field.
+/// "modeling_llama.py" in "modeling_llama.py:244" is not a key.
 bool namesFile(const QString& key) { return key.contains(QLatin1Char('.')) || key.contains(QLatin1Char('/')); }
 
 bool placementHasAxis(const rules::Placement& placement, const QString& axis) {
@@ -56,8 +56,7 @@ Result<SearchQuery> SearchQuery::parse(const QString& text) {
           std::find_if(std::begin(kFields), std::end(kFields), [&](const auto& f) { return f.first == key; });
       if (field == std::end(kFields))
         return fail(ErrorCode::BadUsage,
-                    "\"{}:\" is not something to search by: use op:, axis:, in:, shape:, source:, words or /regex/.",
-                    toStd(key));
+                    "\"{}:\" is not a search key. Use op:, axis:, in:, shape:, source:, words or /regex/.", toStd(key));
       term.field = field->second;
       term.text = part.mid(colon + 1);
       if (term.field == Field::Shape) {
@@ -69,7 +68,7 @@ Result<SearchQuery> SearchQuery::parse(const QString& text) {
       }
     }
     if (!term.pattern.isValid())
-      return fail(ErrorCode::BadUsage, "The pattern {} cannot be read: {}.", toStd(part),
+      return fail(ErrorCode::BadUsage, "The pattern {} is invalid: {}.", toStd(part),
                   toStd(term.pattern.errorString()));
     query.m_terms.push_back(std::move(term));
   }

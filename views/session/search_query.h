@@ -1,6 +1,6 @@
 #pragma once
-/// What the search box understands: words, `op:mm`, `axis:1` (or `axis:column`, `axis:R`), `in:layers.3`,
-/// `shape:*x4096`, `source:modeling_llama.py:244`, `/regex/`; all parts must match. Words and patterns also find lines
+/// The language of the search box: words, `op:mm`, `axis:1` (or `axis:column`, `axis:R`), `in:layers.3`,
+/// `shape:*x4096`, `source:modeling_llama.py:244`, `/regex/`. All parts must match. Words and patterns also find lines
 /// of the model's code. Pure: text in, matches out.
 ///
 ///     CLEAVE_TRY(auto query, SearchQuery::parse("op:linear in:layers.3"));
@@ -16,7 +16,7 @@
 
 namespace cleave::views {
 
-/// What a query may ask of a node besides the graph itself; both may be empty.
+/// Facts about a node besides the graph itself. Both may be empty.
 struct SearchFacts {
   std::function<std::optional<rules::Placement>(graph::ValueId)> placementOf;
   std::function<std::optional<rules::Strategy>(graph::NodeId)> strategyOf;
@@ -24,10 +24,10 @@ struct SearchFacts {
 
 class SearchQuery {
  public:
-  /// BadUsage for an unknown `key:` or a broken regular expression.
+  /// BadUsage for an unknown `key:` or an invalid regular expression.
   static Result<SearchQuery> parse(const QString& text);
   bool isEmpty() const { return m_terms.empty(); }
-  /// What it finds depends on the step: it asks for an axis.
+  /// True if the hits depend on the step, because the query contains an axis.
   bool asksForFacts() const;
   bool matches(const graph::Graph& graph, graph::NodeId node, const SearchFacts& facts = {}) const;
   /// In graph order.

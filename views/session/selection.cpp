@@ -42,10 +42,10 @@ void Selection::arrive(NodeId node, bool isJump) {
   if (node.isValid()) emit followRequested();
 }
 
-/// The present place stands in the history too. A jump puts the next one behind it, and so does the first of several
-/// single steps; the others only move that one.
+/// The history contains the current place too. A jump adds a new place, and so does the first of several single steps.
+/// The later single steps only update that place.
 void Selection::keepPlace(const Focus& focus, bool isJump) {
-  if (!focus.node.isValid() && !focus.scope.isValid()) return;  // nothing is in focus
+  if (!focus.node.isValid() && !focus.scope.isValid()) return;  // no focus
   const bool isSame = !m_history.empty() && m_history[m_historyAt].node == focus.node;
   if (!isJump && !m_history.empty() && (isSame || m_placeIsStep)) {
     m_history[m_historyAt] = focus;
@@ -140,7 +140,7 @@ void Selection::findHits() {
                                             [this](NodeId n) { return m_debugger.strategyOf(n); }});
 }
 
-/// What is placed otherwise at another step is found otherwise there.
+/// Hits that depend on placements change with the step.
 void Selection::findHitsOfStep() {
   if (!m_opened.model() || !m_query.asksForFacts()) return;
   const std::vector<NodeId> before = std::exchange(m_hits, {});

@@ -1,6 +1,6 @@
 #pragma once
-/// What all views look at together, the way back to what was looked at before, and what the search box found. Follows
-/// the debugger: a step moves the focus to what it is about. GUI thread only.
+/// The shared focus of all views, its history, and the hits of the search box. Follows the debugger: a step moves the
+/// focus to its node. GUI thread only.
 ///
 ///     selection.focusNode(node);            // every view follows focusChanged
 ///     selection.goBack();                   // the place before, with its step
@@ -12,7 +12,7 @@
 
 namespace cleave::views {
 
-/// Invalid ids: nothing of that kind.
+/// Invalid ids: not in focus.
 struct Focus {
   NodeId node;
   ValueId value;
@@ -27,12 +27,12 @@ class Selection : public QObject {
   Selection(const OpenedModel& opened, Debugger& debugger, QObject* parent = nullptr);
 
   const Focus& focus() const { return m_focus; }
-  // False where the open graph has none such.
+  // These return false if the open graph has no such element.
   bool focusNode(NodeId node);
   bool focusValue(ValueId value);
   bool focusScope(ScopeId scope);
   void clearFocus();
-  /// False for what is not in the open graph, and for a question.
+  /// False for a target that is not in the open graph, and for a question.
   bool follow(const Target& target);
 
   bool canGoBack() const { return m_historyAt > 0; }
@@ -40,19 +40,20 @@ class Selection : public QObject {
   void goBack();
   void goForward();
 
-  /// How many hits there are; BadUsage as SearchQuery::parse. What depends on the step is found anew at each.
+  /// Returns the number of hits. BadUsage as in SearchQuery::parse. Hits that depend on the step are searched again at
+  /// each step.
   Result<std::size_t> find(const QString& text);
   const std::vector<NodeId>& hits() const { return m_hits; }
   void walkHits(bool forward);
 
   // For the session.
-  void forget();  ///< another model is open; everyone is told by `announce`
+  void forget();  ///< another model is open; `announce` informs the views
   void announce();
 
  signals:
   void focusChanged();
-  void revealRequested();  ///< the focus was moved on purpose: bring it into view
-  void followRequested();  ///< a step moved the focus: keep it in view, with as little motion as that takes
+  void revealRequested();  ///< the focus was moved on purpose: scroll to it
+  void followRequested();  ///< a step moved the focus: keep it in view with minimal motion
   void historyChanged();
   void hitsChanged();
 
@@ -69,7 +70,7 @@ class Selection : public QObject {
   Focus m_focus;
   std::vector<Focus> m_history;
   std::size_t m_historyAt = 0;
-  bool m_placeIsStep = false;  ///< the present place of the history was reached by single steps
+  bool m_placeIsStep = false;  ///< the current place was reached by single steps
   SearchQuery m_query;
   std::vector<NodeId> m_hits;
   std::size_t m_hitAt = 0;

@@ -23,7 +23,7 @@ Session::Session(QObject* parent)
 
 Session::~Session() { shutdown(); }
 
-/// Made before any view, so that the parts agree with each other when a view is told.
+/// Created before any view, so that the parts are consistent when a view is notified.
 void Session::connectParts() {
   connect(&m_settings, &Settings::solveWanted, this, &Session::solve);
   for (const auto signal : {&Settings::changed, &Settings::demandsChanged})
@@ -37,7 +37,7 @@ void Session::connectParts() {
   });
   connect(&m_selection, &Selection::focusChanged, this,
           [this] { m_answers.analyse(m_selection.focus().node, m_selection.focus().value); });
-  // The remedies offered are those of the conflict at this step; elsewhere those of the whole search.
+  // At a conflict, the remedies are for that conflict. At other steps they are for the whole search.
   connect(&m_debugger, &Debugger::arrived, this, [this] {
     if (const auto& conflict = m_debugger.state()->conflict)
       m_answers.seekRemedies(conflict);
@@ -62,7 +62,7 @@ void Session::connectParts() {
 void Session::shutdown() {
   m_debugger.endLive();
   m_runs.close();
-  // All are asked first, so that their time to end runs together.
+  // All are asked first, so that they end in parallel.
   const auto workers = {&m_jobs.worker(), &m_debugger.reads(), &m_runs.history().worker(), &m_runs.prober()};
   for (Worker* worker : workers) worker->close();
   m_answers.close();

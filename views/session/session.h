@@ -1,21 +1,21 @@
 #pragma once
-/// One sitting with Cleave, without a window: opens a model, solves it, runs its plan. It is made of parts, each with
-/// its own header and signals, and lets them work together; a view takes only the parts that it follows.
+/// A session of Cleave without a window: opens a model, solves it, runs its plan. It consists of parts, each with its
+/// own header and signals, and connects them. A view uses only the parts that it follows.
 ///
-///     OpenedModel   what is open                  Settings    what the next solve is asked, with undo
-///     Plans         branches A and B, their diff  Debugger    the recorded search, step by step
-///     Splits        how the model is split there  Selection   focus, history, find
-///     Runs          ranks under way               Answers     why, why not, what helps, world sizes, front
-///     Jobs, Files, Notices   work, what is written, what is said
+///   OpenedModel   the open model                Settings    settings of the next solve, with undo
+///   Plans         branches A and B, their diff  Debugger    the recorded search, step by step
+///   Splits        split of the shown plan       Selection   focus, history, find
+///   Runs          local runs                    Answers     why, why not, remedies, world sizes, front
+///   Jobs, Files, Notices   long jobs, written files, messages
 ///
-/// Results are immutable and shared (`shared_ptr<const ...>`); a failed open, solve or run leaves all as it was and
-/// says one sentence. Owned by `main` or a test, outlives its views; GUI thread only.
+/// Results are immutable and shared (`shared_ptr<const ...>`). A failed open, solve or run changes nothing and reports
+/// one sentence. Owned by `main` or a test, outlives its views; GUI thread only.
 ///
 ///     Session session;
 ///     session.openSource("models/llama");         // opens, then solves with settings()
 ///     connect(&session.debugger(), &Debugger::stepChanged, ...);
 #include "exchange/foreign_plan.h"
-#include "pipeline/saved_session.h"
+#include "pipeline/session/saved_session.h"
 #include "views/session/answers.h"
 #include "views/session/files.h"
 #include "views/session/runs.h"
@@ -24,7 +24,7 @@
 
 namespace cleave::views {
 
-/// What a saved session tells of the canvas.
+/// The canvas state in a saved session.
 struct SavedView {
   std::vector<std::string> unfolded;  ///< modules' paths
   std::string colours;                ///< "axis", "regret", ...
@@ -49,33 +49,34 @@ class Session : public QObject {
   Notices& notices() { return m_notices; }
   QUndoStack& undoStack() { return m_undo; }
 
-  /// Of the window: "Tiny Llama", or the folder's name.
+  /// The window's title: "Tiny Llama", or the folder's name.
   QString title() const { return m_opened.title(m_settings.options().ranks); }
 
-  /// Whatever Cleave opens, also a Hub id. A plan of another library becomes demands on the model that is open. A model
-  /// is solved with `settings()`; a plan stands there as it was made, without the search that led to it; of a recorded
-  /// search there is the graph and its steps, but no plan.
+  /// Opens any supported source, also a Hub id. A model is solved with `settings()`. A plan is shown unchanged, without
+  /// its search. A recorded search has a graph and steps, but no plan. A plan of another library becomes demands on the
+  /// open model.
   void open(const QString& path);
-  /// The open model's weights, which its Hub has, and then such a run.
+  /// Fetches the open model's weights from its Hub, then starts this run.
   void fetchWeightsAndRun(const RunSettings& run);
-  /// A model with capture options of its own; for tests.
+  /// Opens a model with its own capture options; for tests.
   void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {.cutsSequence = true});
   void openSample(const pipeline::Sample& sample);
-  /// Captures the open model again with other options; whether with dropout, the settings say.
+  /// Captures the open model again with other options. Dropout comes from the settings.
   void recapture(const torch_capture::CaptureOptions& options) { recapture(options, m_settings.options()); }
-  /// The same for so many ranks, and runs what comes of it.
+  /// The same for this number of ranks, followed by a run.
   void recaptureAndRun(const torch_capture::CaptureOptions& options, const RunSettings& run);
   void solve();
   void saveTrace(const QString& file);
-  /// What is open, its branches, demands and breakpoints and the place where its user stands; opened like a model.
+  /// Saves the open model, its branches, demands, breakpoints and the user's place. A session file is opened like a
+  /// model.
   void save(const QString& file, const SavedView& view);
 
-  bool isIdle() const;  ///< neither jobs nor reads nor questions are under way
-  /// Asks to stop, closes all queues, joins for two seconds at most (see Worker::hasLeftBehind).
+  bool isIdle() const;  ///< no jobs, reads or questions are running
+  /// Asks to stop, closes all queues, and joins for two seconds at most (see Worker::hasAbandonedThread).
   void shutdown();
 
  signals:
-  /// A saved session stands as it was left, after all of its work; no file: not all of it could be made again.
+  /// A saved session has been restored. Empty file: some of it could not be restored.
   void sessionRestored(const QString& file, const cleave::views::SavedView& view);
 
  private:
@@ -84,7 +85,7 @@ class Session : public QObject {
   using Load = std::function<Worker::Completion(const Progress&)>;
   void connectParts();
   void postOpen(const QString& path, Load load);
-  // On the worker, which may outlive the session: only what they answer touches it.
+  // These run on the worker, which may outlive the session. Only their completions access it.
   static Worker::Completion loadModel(Session* session, const QString& path,
                                       const torch_capture::CaptureOptions& options,
                                       const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
@@ -106,13 +107,13 @@ class Session : public QObject {
   enum class Weights { AsTheyAre, Fetched };
   void openAgain(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings, Weights weights);
   pipeline::SolveOptions settingsFor(const RunSettings& run) const;
-  /// The settings want the model with the dropout that it was captured without, or without it.
+  /// The settings' dropout differs from the dropout in the capture.
   bool isCapturedOtherwise() const;
   void failOpen(const Error& error);
-  void takeOpened(const Arrival& arrival);
+  void applyOpened(const Arrival& arrival);
   void checkOpened(const QString& path);
-  void takeLiveTrace(std::shared_ptr<const solve::Trace> trace);
-  void takeSolve(const Solve& solve, const pipeline::SolveOptions& options);
+  void applyLiveTrace(std::shared_ptr<const solve::Trace> trace);
+  void applySolve(const Solve& solve, const pipeline::SolveOptions& options);
   void failSolve(const Error& error);
   void reportSolve(const Solve& solve);
   void seekRemedies();
@@ -129,17 +130,17 @@ class Session : public QObject {
   Selection m_selection;
   Runs m_runs;
   Answers m_answers;
-  std::shared_ptr<const solve::Trace> m_liveTrace;    ///< of the solve under way
-  std::shared_ptr<const solve::Trace> m_traceBefore;  ///< shown again when the search that replaced it fails
+  std::shared_ptr<const solve::Trace> m_liveTrace;    ///< of the running solve
+  std::shared_ptr<const solve::Trace> m_traceBefore;  ///< shown again if the search that replaced it fails
   std::uint64_t m_solveGeneration = 0;
   struct Restored {
     QString file;
     pipeline::SavedSession saved;
-    bool solvesAfterOpening = false;  ///< a model; plans and traces stand as they are
-    std::size_t nextBranch = 0;       ///< to be solved
-    bool isWhole = true;              ///< each piece of work so far has succeeded
+    bool solvesAfterOpening = false;  ///< true for a model; plans and traces are not solved
+    std::size_t nextBranch = 0;       ///< the next one to solve
+    bool isWhole = true;              ///< all work so far has succeeded
   };
-  std::optional<Restored> m_restored;  ///< a saved session that is being opened
+  std::optional<Restored> m_restored;  ///< a saved session that is being restored
 };
 
 }  // namespace cleave::views

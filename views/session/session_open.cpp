@@ -1,24 +1,28 @@
-// Ways into a session: a model, a plan, a recorded search, a sample; a saved one is in session_saved.cpp.
+// Opens a model, a plan, a recorded search, or a sample. Saved sessions are in session_saved.cpp.
 #include <QFileInfo>
 
 #include "base/files.h"
-#include "pipeline/check_plan.h"
-#include "pipeline/describe_model.h"
-#include "pipeline/hub_model.h"
-#include "pipeline/source.h"
+#include "pipeline/solve/check_plan.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/reopen.h"
+#include "pipeline/source/describe_model.h"
+#include "pipeline/source/hub_model.h"
+#include "pipeline/source/open.h"
+#include "pipeline/source/plan_file.h"
+#include "pipeline/source/source.h"
 #include "program/rank_program.h"
 #include "views/base/text.h"
 #include "views/session/session.h"
 
 namespace cleave::views {
 
-/// What was read, for all parts.
+/// The result of reading, for all parts.
 struct Session::Arrival {
   QString path;
   std::shared_ptr<const pipeline::Model> model;
   torch_capture::CaptureOptions capture;
   pipeline::SolveOptions settings;
-  bool isBorrowed = true;  ///< the settings came with it
+  bool isBorrowed = true;  ///< the settings came with the file
   std::optional<pipeline::Sample> sample;
 };
 
@@ -26,7 +30,7 @@ void Session::open(const QString& path) {
   postOpen(path,
            [this, path, settings = m_settings.forNewModel(),
             watcher = m_jobs.watcher()](const Progress& progress) -> Worker::Completion {
-             const auto brought = pipeline::bringModel(toStd(path), hub::Wanted::Config, watcher, progress);
+             const auto brought = pipeline::resolveModel(toStd(path), hub::Wanted::Config, watcher, progress);
              const auto source = brought ? pipeline::recognise(*brought) : tl::unexpected<Error>(brought.error());
              if (!source) return [this, error = source.error()] { failOpen(error); };
              const QString found = toQ(source->path.string());
@@ -52,7 +56,7 @@ void Session::openSource(const QString& folder, const torch_capture::CaptureOpti
 
 void Session::openSample(const pipeline::Sample& sample) {
   pipeline::SolveOptions settings = sample.solve;
-  // A sample says how it is solved, so that it looks the same whatever was solved before.
+  // A sample has fixed solve settings, so that it looks the same after any previous solve.
   const auto device = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice));
   if (device) settings.cost.profile = *device;
   const QString folder = toQ(sample.model.string());
@@ -74,7 +78,7 @@ void Session::openAgain(const torch_capture::CaptureOptions& options, const pipe
             watcher = m_jobs.watcher()](const Progress& progress) -> Worker::Completion {
              std::string found = toStd(folder);
              if (weights == Weights::Fetched) {
-               const auto brought = pipeline::bringHubWeights(found, watcher, progress);
+               const auto brought = pipeline::fetchHubWeights(found, watcher, progress);
                if (!brought) return [this, error = brought.error()] { failOpen(error); };
                found = *brought;
              }
@@ -111,8 +115,8 @@ void Session::postOpen(const QString& path, Load load) {
   m_jobs.cancel();
   m_runs.dropWanted();
   m_restored.reset();
-  m_notices.log(tr("Opening %1").arg(path));
-  m_jobs.start(Activity::Opening, tr("Opening %1").arg(path), std::move(load));
+  m_notices.log(QStringLiteral("Opening %1").arg(path));
+  m_jobs.start(Activity::Opening, QStringLiteral("Opening %1").arg(path), std::move(load));
 }
 
 void Session::failOpen(const Error& error) {
@@ -122,11 +126,11 @@ void Session::failOpen(const Error& error) {
   m_jobs.end(Activity::Opening, false, toQ(error.message));
 }
 
-/// All parts are of the new model before anyone is told.
-void Session::takeOpened(const Arrival& arrival) {
+/// Updates all parts before any view is notified.
+void Session::applyOpened(const Arrival& arrival) {
   m_liveTrace.reset();
   m_opened.take(arrival.model, arrival.path, arrival.capture, arrival.sample);
-  m_splits.takeOpened();
+  m_splits.applyOpened();
   m_settings.take(arrival.settings, arrival.isBorrowed);
   m_plans.forget();
   m_selection.forget();
@@ -157,11 +161,11 @@ Worker::Completion Session::loadModel(Session* session, const QString& path,
   auto opened = pipeline::openModel(toStd(path), asked, progress);
   if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
   return [=, model = *opened] {
-    // What was not asked for is as it was exported, or as the model has it.
+    // Options that were not requested come from the export or the model.
     torch_capture::CaptureOptions captured = model->exported ? pipeline::captureOptionsOf(model->info) : asked;
     if (captured.cutsSequence && !model->exported) captured.sequence = model->info.sequence;
     captured.cutsSequence = false;
-    session->takeOpened({path, model, captured, settings, isBorrowed, sample});
+    session->applyOpened({path, model, captured, settings, isBorrowed, sample});
     session->m_jobs.end(Activity::Opening, true, {});
     session->startSolve();
   };
@@ -170,33 +174,34 @@ Worker::Completion Session::loadModel(Session* session, const QString& path,
 Worker::Completion Session::loadPlan(Session* session, const QString& path, const Progress& progress) {
   auto opened = pipeline::reopenPlan(toStd(path), progress);
   if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
-  // The plan's maker may have had other profiles, also under the names of those here.
+  // The plan's author may have had other profiles, also under names that exist here.
   const bool isOwnProfile = !pipeline::isBundled(opened->plan->costSettings.profile);
   return [=, reopened = *opened] {
     const pipeline::SolveOptions& options = reopened.solved->options;
     if (isOwnProfile) session->m_settings.noteDeviceFile(options.cost.profile, path);
-    session->takeOpened({path, reopened.model, pipeline::captureOptionsOf(reopened.plan->model), options, true, {}});
-    session->m_plans.takeOpened(reopened.plan, toQ(reopened.whyNotRun));
+    session->applyOpened({path, reopened.model, pipeline::captureOptionsOf(reopened.plan->model), options, true, {}});
+    session->m_plans.applyOpened(reopened.plan, toQ(reopened.whyNotRun));
     session->m_plans.take({{}, {}, options, reopened.solved, reopened.plan, nullptr});
     session->m_plans.say(toQ(reopened.note), Severity::Warning);
-    session->m_jobs.end(Activity::Opening, true, tr("Opened a plan for %1").arg(ranksText(reopened.plan->ranks)));
+    session->m_jobs.end(Activity::Opening, true,
+                        QStringLiteral("Opened a plan for %1").arg(ranksText(reopened.plan->ranks)));
     if (reopened.note.empty()) session->checkOpened(path);
   };
 }
 
-/// Solved as that library would split the open model, beside the plan that is shown; undone like any demand.
+/// Solves with the foreign library's splits as pins, next to the shown plan. It can be undone like any demand.
 Worker::Completion Session::loadForeign(const Result<exchange::ForeignPlan>& read) {
   return [=, this] {
     if (!read) return failOpen(read.error());
     const exchange::ForeignPlan& foreign = *read;
     const auto& model = m_opened.model();
     if (!model)
-      return failOpen({ErrorCode::BadInput, fmt::format("{} is a plan of another library, which says nothing of its "
-                                                        "model: open the model first.",
+      return failOpen({ErrorCode::BadInput, fmt::format("{} is a plan of another library and does not name its model. "
+                                                        "Open the model first.",
                                                         foreign.where)});
     const exchange::ForeignDemands found = exchange::demandsOf(foreign, *model->aten, model->info.modelType);
     if (!found.problems.empty()) return failOpen({ErrorCode::BadInput, exchange::problemsText(found, " ")});
-    // What becomes of the solve is said over it: the log keeps it.
+    // The solve's result replaces this sentence in the bar. The log keeps it.
     for (const std::string& note : found.notes) m_notices.log(toQ(note));
     connect(
         &m_plans, &Plans::planChanged, this,
@@ -206,32 +211,34 @@ Worker::Completion Session::loadForeign(const Result<exchange::ForeignPlan>& rea
         },
         Qt::SingleShotConnection);
     m_jobs.end(Activity::Opening, true,
-               tr("%1 names %2 of %3 layers; the others are whole")
+               QStringLiteral("%1 splits %2 of %3 layers; the others are replicated")
                    .arg(toQ(foreign.where))
                    .arg(found.namedLayers)
                    .arg(found.layers));
     Demands demands = m_settings.demands();
     demands.pins = found.pins;
     demands.redistributable = found.redistributable;
-    demands.candidateSet = rules::CandidateSet::Full;  // it knows more strategies than Optimum does
+    demands.candidateSet = rules::CandidateSet::Full;  // it has more strategies than Optimum
     if (foreign.ranks) demands.ranks = *foreign.ranks;
-    const QString name = tr("Plan of %1").arg(toQ(fs::path(foreign.where).filename().string()));
+    const QString name = QStringLiteral("Plan of %1").arg(toQ(fs::path(foreign.where).filename().string()));
     m_plans.nameNext(name);
     m_settings.demand(demands, name);
   };
 }
 
-/// What a plan file says of its layers is shown at once, and held against its model behind that.
+/// Shows a plan file at once and checks it against its model in the background.
 void Session::checkOpened(const QString& path) {
   const auto plan = m_plans.openedPlan();
   m_files.worker().post(
-      QStringLiteral("check"), tr("Checking %1").arg(path), [=, this](const Progress& progress) -> Worker::Completion {
+      QStringLiteral("check"), QStringLiteral("Checking %1").arg(path),
+      [=, this](const Progress& progress) -> Worker::Completion {
         const auto text = readTextFile(toStd(path), program::kPlanLimits.bytes);
         const auto check = text ? pipeline::checkPlan(*text, progress) : tl::unexpected<Error>(text.error());
         if (!check || (check->findings.empty() && check->otherVersion.empty())) return [] {};
         const bool holds = check->findings.empty();
         const QString sentence =
-            holds ? toQ(check->otherVersion) : tr("This plan file does not hold: %1").arg(toQ(check->findings.front()));
+            holds ? toQ(check->otherVersion)
+                  : QStringLiteral("This plan file failed its check: %1").arg(toQ(check->findings.front()));
         return [=, this] {
           if (m_plans.openedPlan() != plan || m_plans.plan() != plan) return;
           m_notices.say(sentence, holds ? Severity::Info : Severity::Warning, About::Plan);
@@ -257,14 +264,15 @@ Worker::Completion Session::loadTrace(Session* session, const QString& path, con
     if (trace->engine() && settings.candidateSet == pipeline::defaultCandidateSet(settings.engine))
       settings.candidateSet.reset();
     settings.cost = problem->cost;
-    // Older files do not say the device.
+    // Older files do not contain the device.
     if (settings.cost.profile == solve::DeviceProfile())
       settings.cost.profile = session->m_settings.options().cost.profile;
-    session->takeOpened({path, std::move(model), session->m_opened.captureOptions(), settings, true, {}});
+    session->applyOpened({path, std::move(model), session->m_opened.captureOptions(), settings, true, {}});
     session->m_debugger.show(trace, nullptr);
     session->m_debugger.seek(session->m_debugger.stepCount());
-    session->m_jobs.end(Activity::Opening, true,
-                        tr("Opened a search of %1").arg(countedText(session->m_debugger.stepCount(), "event")));
+    session->m_jobs.end(
+        Activity::Opening, true,
+        QStringLiteral("Opened a search of %1").arg(countedText(session->m_debugger.stepCount(), "event")));
   };
 }
 

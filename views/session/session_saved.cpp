@@ -1,22 +1,22 @@
-// A session's way into a file, and back: what was open is opened and solved again, branch by branch, and then its user
-// stands where they stood.
+// Saves and restores sessions. Restoring opens the model, solves branch by branch, and returns to the user's place.
 #include <QFileInfo>
 
-#include "pipeline/hub_model.h"
-#include "pipeline/source.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/source/hub_model.h"
+#include "pipeline/source/source.h"
 #include "views/base/text.h"
 #include "views/session/session.h"
 
 namespace cleave::views {
 
 namespace {
-/// By its first result, which keeps its name as long as the model is captured alike.
+/// The key of a node: its first result, whose name is stable for equal captures.
 std::string nameOf(const graph::Graph& graph, NodeId node) {
   const auto& results = graph.node(node).results;
   return results.empty() ? std::string() : graph.value(results.front()).name;
 }
 
-/// What the model is called wherever the file is opened.
+/// A name of the model that is valid wherever the file is opened.
 std::string sourceOf(const OpenedModel& opened) {
   const std::string hubId = pipeline::hubIdOf(toStd(opened.source()));
   return hubId.empty() ? toStd(QFileInfo(opened.source()).absoluteFilePath()) : hubId;
@@ -61,7 +61,7 @@ Worker::Completion Session::loadSession(Session* session, const QString& path, c
   const auto fails = [session](const Error& error) -> Worker::Completion { return [=] { session->failOpen(error); }; };
   const auto saved = pipeline::readSession(toStd(path));
   if (!saved) return fails(saved.error());
-  const auto brought = pipeline::bringModel(saved->source, hub::Wanted::Config, watcher, progress);
+  const auto brought = pipeline::resolveModel(saved->source, hub::Wanted::Config, watcher, progress);
   const auto source = brought ? pipeline::recognise(*brought) : tl::unexpected<Error>(brought.error());
   if (!source) return fails(source.error());
   const QString found = toQ(source->path.string());
@@ -75,8 +75,8 @@ Worker::Completion Session::loadSession(Session* session, const QString& path, c
     case pipeline::SourceKind::Plan: opened = loadPlan(session, found, progress); break;
     case pipeline::SourceKind::Trace: opened = loadTrace(session, found, progress); break;
     case pipeline::SourceKind::Session:
-      return fails({ErrorCode::BadInput,
-                    fmt::format("{} is about {}, which is a session itself: open that.", toStd(path), toStd(found))});
+      return fails({ErrorCode::BadInput, fmt::format("{} refers to {}, which is a session itself. Open that session.",
+                                                     toStd(path), toStd(found))});
   }
   return [=, saved = *saved] {
     session->m_restored = Restored{path, saved, source->kind == pipeline::SourceKind::Model, 0, true};
@@ -91,12 +91,12 @@ std::optional<pipeline::Sample> Session::sampleOf(const pipeline::SavedSession& 
   return found == samples->end() ? std::nullopt : std::optional(*found);
 }
 
-/// After each piece of work: the next one, until all of the branches are there.
+/// Starts the next piece of work after each one, until all branches are restored.
 void Session::goOnRestoring(Activity what, bool hasSucceeded) {
   if (!m_restored || what == Activity::Running) return;
   if (what == Activity::Opening && std::exchange(m_restored->solvesAfterOpening, false)) return;
   const auto& wanted = m_restored->saved.branches;
-  // A plan's file brings its own branch.
+  // A plan's file already contains its branch.
   const auto isThere = [this](const pipeline::SolveOptions& options) {
     return std::ranges::any_of(m_plans.branches(),
                                [&](const Branch& branch) { return isSameProblem(branch.options, options); });
@@ -109,10 +109,11 @@ void Session::goOnRestoring(Activity what, bool hasSucceeded) {
   startSolve();
 }
 
-/// What the user does meanwhile counts: the rest of the session is left out, and said.
+/// An action of the user in between ends the restore, with a message.
 void Session::stopRestoring() {
   if (!m_restored) return;
-  m_notices.say(tr("The session %1 was not restored to its end: open it again for all of it.").arg(m_restored->file),
+  m_notices.say(QStringLiteral("The session %1 was only partly restored. Open it again to restore all of it.")
+                    .arg(m_restored->file),
                 Severity::Warning);
   m_restored.reset();
 }
@@ -133,17 +134,16 @@ void Session::finishRestoring() {
     m_settings.noteDeviceFile(device, restored.file);
   restorePlace(saved);
   m_undo.clear();
-  m_notices.log(tr("Opened the session %1").arg(restored.file));
+  m_notices.log(QStringLiteral("Opened the session %1").arg(restored.file));
   if (!isWhole)
-    m_notices.say(
-        tr("A plan of the session %1 could not be made again, so that it stands here without: the log says why. "
-           "Saving asks for another file.")
-            .arg(restored.file),
-        Severity::Warning);
+    m_notices.say(QStringLiteral("A plan of this session could not be rebuilt: %1. See the log. "
+                                 "Save asks for a new file.")
+                      .arg(restored.file),
+                  Severity::Warning);
   emit sessionRestored(isWhole ? restored.file : QString(), {saved.unfolded, saved.colours});
 }
 
-/// What is not in this model any more is left out, and said.
+/// Reports and skips elements that the model does not have any more.
 void Session::restorePlace(const pipeline::SavedSession& saved) {
   const graph::Graph& graph = *m_opened.graph();
   std::vector<solve::Breakpoint> breakpoints;
@@ -155,15 +155,16 @@ void Session::restorePlace(const pipeline::SavedSession& saved) {
   }
   QStringList lost;
   if (const auto count = saved.breakpoints.size() - breakpoints.size(); count > 0)
-    lost << tr("the values of %1").arg(countedText(count, "breakpoint"));
+    lost << QStringLiteral("the values of %1").arg(countedText(count, "breakpoint"));
   m_debugger.applyBreakpoints(std::move(breakpoints));
   m_debugger.visit(saved.step);
   const bool isFocused = saved.value.empty()
                              ? saved.scope.empty() || m_selection.focusScope(graph.findScope(saved.scope))
                              : m_selection.focusValue(graph.findValue(saved.value));
-  if (!isFocused) lost << tr("%1, which was in focus").arg(toQ(saved.value + saved.scope));
+  if (!isFocused) lost << QStringLiteral("the focused element %1").arg(toQ(saved.value + saved.scope));
   if (!lost.isEmpty())
-    m_notices.say(tr("This model lacks %1: the session is shown without.").arg(lost.join(tr(", and "))),
+    m_notices.say(QStringLiteral("The session was restored, but this model does not have %1.")
+                      .arg(lost.join(QStringLiteral(", and "))),
                   Severity::Warning);
 }
 

@@ -1,4 +1,6 @@
-// The session's solves: a search that can be watched, and what comes of it.
+// The session's solves: a search that can be watched, and its result.
+#include "pipeline/session/plan_flags.h"
+#include "pipeline/solve/solve.h"
 #include "views/base/text.h"
 #include "views/session/session.h"
 
@@ -14,28 +16,30 @@ QString solvedText(const pipeline::Solved& solved) {
            countedText(stats.backtracks, "backtrack"), QString::number(solved.solveMs, 'f', 1));
 }
 
-/// What cannot hold together, where that is known; a dead end that the search met often may have no part in it.
+/// The conflicting constraints, if they are known. A frequent dead end may be unrelated to them.
 QString noSolutionText(const pipeline::Solved& solved) {
   const auto& core = solved.result.core.constraints;
   const auto& causes = solved.result.causes;
   const QString none = QStringLiteral("%1 (%2)").arg(toQ(solve::noSolutionText(solved.result)), solvedText(solved));
   if (core.empty() && !causes.empty())
-    return Session::tr("%1. The dead end met most often: %2").arg(none, prose(causes.front().reason));
+    return QStringLiteral("%1. The most frequent dead end: %2").arg(none, prose(causes.front().reason));
   QStringList parts;
   for (const solve::Constraint& constraint : core) parts << prose(constraint.text);
-  if (core.size() > 1) return Session::tr("%1. These cannot hold together. %2").arg(none, parts.join(QLatin1Char(' ')));
-  return QStringLiteral("%1: %2").arg(none, core.empty() ? Session::tr("every candidate was tried") : parts.front());
+  if (core.size() > 1)
+    return QStringLiteral("%1. These constraints conflict. %2").arg(none, parts.join(QLatin1Char(' ')));
+  return QStringLiteral("%1: %2").arg(none, core.empty() ? QStringLiteral("all candidates were tried") : parts.front());
 }
 
-/// One bar holds one sentence: the first warning, and where the others stand.
+/// The bar has room for one sentence: the first warning, and a pointer to the others.
 QString warningText(const std::vector<std::string>& warnings) {
   if (warnings.empty()) return {};
-  const QString more = warnings.size() > 1 ? Session::tr(" (%1 more in the log)").arg(warnings.size() - 1) : QString();
+  const QString more =
+      warnings.size() > 1 ? QStringLiteral(" (%1 more in the log)").arg(warnings.size() - 1) : QString();
   return prose(warnings.front()) + more;
 }
 }  // namespace
 
-/// What the solving request brings back.
+/// The result of a solve request.
 struct Session::Solve {
   Result<std::shared_ptr<const pipeline::Solved>> solved;
   std::optional<Result<std::shared_ptr<const plan::Plan>>> plan;  ///< only with a solution
@@ -49,45 +53,47 @@ void Session::solve() {
 void Session::startSolve() {
   if (!m_opened.model()) return;
   if (m_jobs.activity() == Activity::Running)
-    return m_notices.say(tr("Ranks are running: stop them before solving again."), Severity::Warning, About::Run);
+    return m_notices.say(QStringLiteral("Ranks are running. Stop them before you solve again."), Severity::Warning,
+                         About::Run);
   if (isCapturedOtherwise()) {
     const auto waiting = m_runs.dropWanted();
-    recapture(m_opened.captureOptions());  // and solves then
+    recapture(m_opened.captureOptions());  // and then solves
     if (waiting) m_runs.runOnceSolved(*waiting);
     return;
   }
-  // A search that replaces a running one must not be mistaken for the trace to go back to.
+  // The trace of a replaced search must not become the trace to return to.
   if (m_jobs.activity() != Activity::Solving) m_traceBefore = m_debugger.trace();
   m_liveTrace.reset();
   m_debugger.endLive();
   m_debugger.followEnd();
   pipeline::SolveOptions options = m_settings.options();
   const auto generation = ++m_solveGeneration;
-  options.onTrace = [this, generation, courier = m_jobs.courier()](std::shared_ptr<const solve::Trace> trace) {
-    courier([this, generation, trace = std::move(trace)] {
-      if (generation == m_solveGeneration && m_jobs.activity() == Activity::Solving) takeLiveTrace(trace);
+  options.onTrace = [this, generation,
+                     completionPoster = m_jobs.completionPoster()](std::shared_ptr<const solve::Trace> trace) {
+    completionPoster([this, generation, trace = std::move(trace)] {
+      if (generation == m_solveGeneration && m_jobs.activity() == Activity::Solving) applyLiveTrace(trace);
     });
   };
   m_notices.log(
       QStringLiteral("Solving for %1 with %2").arg(ranksText(options.ranks)).arg(toQ(solve::toText(options.engine))));
-  m_jobs.start(Activity::Solving, tr("Solving"),
+  m_jobs.start(Activity::Solving, QStringLiteral("Solving"),
                [this, model = m_opened.model(), options](const Progress& progress) -> Worker::Completion {
                  auto done = std::make_shared<Solve>(Solve{pipeline::solveModel(model, options, progress), {}});
                  if (done->solved && (*done->solved)->result.outcome == solve::Outcome::Solved)
                    done->plan = pipeline::planModel(model, *done->solved, progress);
-                 return [this, done, options] { takeSolve(*done, options); };
+                 return [this, done, options] { applySolve(*done, options); };
                });
 }
 
-void Session::takeLiveTrace(std::shared_ptr<const solve::Trace> trace) {
+void Session::applyLiveTrace(std::shared_ptr<const solve::Trace> trace) {
   m_liveTrace = trace;
-  // Most searches end before anyone could look: showing them half-way would only flicker.
+  // Most searches end quickly. Showing them while they run would only flicker.
   QTimer::singleShot(kWatchAfterMs, this, [this, trace = std::move(trace)] {
     if (m_jobs.activity() == Activity::Solving && m_liveTrace == trace) m_plans.showLive(trace);
   });
 }
 
-/// What was there before is there again.
+/// Restores the previous state.
 void Session::failSolve(const Error& error) {
   const QString sentence = toQ(error.message);
   m_liveTrace.reset();
@@ -97,22 +103,22 @@ void Session::failSolve(const Error& error) {
   m_jobs.end(Activity::Solving, false, sentence);
 }
 
-void Session::takeSolve(const Solve& done, const pipeline::SolveOptions& options) {
+void Session::applySolve(const Solve& done, const pipeline::SolveOptions& options) {
   m_debugger.endLive();
   const auto solved = done.solved ? *done.solved : nullptr;
   const auto trace = solved && solved->trace ? solved->trace : m_liveTrace;
   const bool wasStopped =
       solved ? solved->result.outcome == solve::Outcome::Stopped : done.solved.error().code == ErrorCode::Cancelled;
   if (!solved && !wasStopped) return failSolve(done.solved.error());
-  // `optimal` records when it has a plan: stopped before that, it leaves nothing to look at but the stop.
+  // `optimal` records its trace at the end. If it is stopped before that, the trace contains only the stop.
   if (wasStopped && (!solved || solved->whyStopped.empty()) && (!trace || trace->size() <= 1))
-    return failSolve({ErrorCode::Cancelled, toStd(tr("The search was stopped before it found a plan."))});
+    return failSolve({ErrorCode::Cancelled, toStd(QStringLiteral("The search was stopped before it found a plan."))});
   const auto plan = done.plan && *done.plan ? **done.plan : nullptr;
   m_liveTrace.reset();
   m_traceBefore.reset();
   m_jobs.settle(Activity::Solving);
   m_plans.take({{}, {}, options, solved, plan, trace});
-  m_debugger.tellGrowth();
+  m_debugger.reportGrowth();
   if (m_debugger.followsEnd() && trace) {
     const bool hasSolution = solved && solved->result.outcome == solve::Outcome::Solved;
     const bool stopped = !solved || solved->result.outcome == solve::Outcome::Stopped;
@@ -131,7 +137,7 @@ void Session::reportSolve(const Solve& done) {
   Severity severity = Severity::Info;
   QString sentence, said;
   if (!solved || solved->result.outcome == solve::Outcome::Stopped) {
-    sentence = tr("The search was stopped after %1: what was recorded is here to look at.")
+    sentence = QStringLiteral("The search was stopped after %1. The recorded steps are shown.")
                    .arg(countedText(m_debugger.stepCount(), "event"));
     if (solved && !solved->whyStopped.empty()) sentence += QLatin1Char(' ') + prose(solved->whyStopped);
     said = sentence;
@@ -142,7 +148,7 @@ void Session::reportSolve(const Solve& done) {
     said = sentence = toQ(done.plan->error().message);
     severity = done.plan->error().code == ErrorCode::Cancelled ? Severity::Info : Severity::Failure;
   } else {
-    sentence = tr("Solved for %1: %2").arg(ranksText(solved->options.ranks)).arg(solvedText(*solved));
+    sentence = QStringLiteral("Solved for %1: %2").arg(ranksText(solved->options.ranks)).arg(solvedText(*solved));
     const auto& warnings = m_plans.plan()->warnings;
     for (const std::string& warning : warnings) m_notices.log(prose(warning));
     said = warningText(warnings);

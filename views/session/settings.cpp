@@ -4,6 +4,7 @@
 #include <QUndoCommand>
 #include <algorithm>
 
+#include "pipeline/solve/devices.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -15,7 +16,7 @@ std::vector<std::string> textsOf(const std::vector<solve::Pin>& pins) {
   return texts;
 }
 
-/// Changes in `now` what differs between `from` and `to`, and nothing else: what was set since stays.
+/// Applies to `now` the differences between `from` and `to`, and keeps later changes.
 void bring(Demands& now, const Demands& from, const Demands& to) {
   const auto carry = [&](auto field) {
     if (from.*field != to.*field) now.*field = to.*field;
@@ -71,7 +72,7 @@ bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions
 
 Settings::Settings(const OpenedModel& opened, QUndoStack& undo, QObject* parent)
     : QObject(parent), m_opened(opened), m_undo(undo) {
-  // Without resources the generic profile stays, which is good enough to open a trace with.
+  // Without resources the generic profile remains, which is enough to open a trace.
   if (auto profile = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)))
     m_options.cost.profile = std::move(*profile);
 }
@@ -208,45 +209,44 @@ void Settings::demand(const Demands& after, const QString& what) {
 
 Result<void> Settings::addPin(const QString& text) {
   if (!m_opened.model())
-    return fail(ErrorCode::BadUsage, "There is no model to pin {} in: open one first.", toStd(text));
+    return fail(ErrorCode::BadUsage, "Cannot pin {}: no model is open. Open one first.", toStd(text));
   CLEAVE_TRY(const solve::Pin pin, solve::Pin::parse(toStd(text)));
   CLEAVE_TRY_VOID(check([&](solve::Problem& problem) { problem.pins = {pin}; }));
   Demands after = demands();
   std::erase_if(after.pins, [&](const solve::Pin& other) { return other.text == pin.text; });
   after.pins.push_back(pin);
-  demand(after, tr("pin %1").arg(text));
+  demand(after, QStringLiteral("pin %1").arg(text));
   return {};
 }
 
 void Settings::removePin(const QString& text) {
   Demands after = demands();
   if (std::erase_if(after.pins, [&](const solve::Pin& pin) { return toQ(pin.text) == text; }) == 0) return;
-  demand(after, tr("lift %1").arg(text));
+  demand(after, QStringLiteral("lift %1").arg(text));
 }
 
 Result<void> Settings::setRulesOff(std::vector<std::string> patterns) {
-  if (!m_opened.model())
-    return fail(ErrorCode::BadUsage, "There is no model whose rules could be switched off: open one first.");
+  if (!m_opened.model()) return fail(ErrorCode::BadUsage, "Cannot switch off rules: no model is open. Open one first.");
   CLEAVE_TRY_VOID(check([&](solve::Problem& problem) { problem.rulesOff = patterns; }));
   Demands after = demands();
   if (after.rulesOff == patterns) return {};
   after.rulesOff = std::move(patterns);
-  demand(after, tr("switch rules"));
+  demand(after, QStringLiteral("switch rules"));
   return {};
 }
 
 Result<void> Settings::setRedistributable(std::vector<std::string> patterns) {
   if (!m_opened.model())
-    return fail(ErrorCode::BadUsage, "There is no model to redistribute values of: open one first.");
+    return fail(ErrorCode::BadUsage, "Cannot redistribute values: no model is open. Open one first.");
   CLEAVE_TRY_VOID(check([&](solve::Problem& problem) { problem.redistributable = patterns; }));
   Demands after = demands();
   if (after.redistributable == patterns) return {};
   after.redistributable = std::move(patterns);
-  demand(after, tr("redistribute values"));
+  demand(after, QStringLiteral("redistribute values"));
   return {};
 }
 
-/// Tried alone, so that a demand is refused for its own sake and not for another's.
+/// Checked alone, so that an error is about this demand and not about another one.
 Result<void> Settings::check(const std::function<void(solve::Problem&)>& demand) const {
   solve::Problem trial;
   trial.graph = m_opened.model()->aten;

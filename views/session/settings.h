@@ -1,8 +1,8 @@
 #pragma once
-/// What the next solve is asked: its settings, and what the user demands of a plan. Changing a setting does not solve
-/// by itself; changing a demand does, and can be undone. GUI thread only.
+/// The next solve: its settings, and the user's demands on a plan. A changed setting does not solve by itself. A
+/// changed demand does, and can be undone. GUI thread only.
 ///
-/// Settings that come with a sample, plan or recording are borrowed: the next model has the user's own again.
+/// Settings that come with a sample, plan or recording are borrowed. The next model gets the user's own settings back.
 ///
 ///     settings.setRanks(4);  settings.solve();
 ///     CLEAVE_TRY_VOID(settings.addPin("lm_head=row"));   // solves; undoStack().undo() solves again without
@@ -13,7 +13,7 @@
 
 namespace cleave::views {
 
-/// What a user demands of a plan; applied as a whole, then solved.
+/// The user's demands on a plan. They are applied as a whole, then solved.
 struct Demands {
   std::vector<solve::Pin> pins;
   std::vector<std::string> rulesOff, redistributable;
@@ -26,9 +26,9 @@ struct Demands {
   static Demands of(const pipeline::SolveOptions& options);
 };
 
-/// The candidate set that a solve takes: its engine's own where none is chosen.
+/// The candidate set of a solve: its engine's own set unless one is chosen.
 rules::CandidateSet candidateSetOf(const pipeline::SolveOptions& options);
-/// The same question to the same engine: solving again would answer the same.
+/// True if both options give the same answer, so that solving again is useless.
 bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b);
 
 class Settings : public QObject {
@@ -45,12 +45,12 @@ class Settings : public QObject {
   void setOptimizer(solve::Optimizer optimizer);
   void setCheckpointsActivations(bool checkpoints);
   void setTrainsWithDropout(bool trainsWithDropout);
-  /// A bundled profile by name, or a file; BadInput lists the names there are.
+  /// A bundled profile by name, or a file. BadInput lists the available names.
   Result<void> setDeviceProfile(const QString& nameOrFile);
-  void setMemoryBudget(std::optional<std::int64_t> bytes);  ///< of one rank; nullopt: the device's memory
+  void setMemoryBudget(std::optional<std::int64_t> bytes);  ///< per rank; nullopt: the device's memory
   void setSlack(double percent);                            ///< CostSettings::slackPercent
   bool isBorrowed() const { return m_isBorrowed; }
-  /// Asks for a solve with these.
+  /// Requests a solve with these settings.
   void solve() { emit solveWanted(); }
 
   // Demands: each change is undoable and solves again.
@@ -64,15 +64,14 @@ class Settings : public QObject {
   void apply(const Demands& demands);                      ///< not undoable
 
   // For the session.
-  /// Demands are about one model's layers: they do not go over to the next.
+  /// Drops the demands. They are about one model's layers and do not apply to the next model.
   pipeline::SolveOptions forNewModel() const;
-  /// Another model is opened with these; nobody is told before `announce`.
+  /// Sets the settings for a newly opened model. Views are notified by `announce`.
   void take(const pipeline::SolveOptions& options, bool isBorrowed);
-  /// A plan is shown that was solved with these.
+  /// Shows the settings of a plan.
   void show(const pipeline::SolveOptions& options);
   void announce();
-  /// Where the command line finds the profile: the last file it came from that is still there; empty where its name is
-  /// enough.
+  /// The file of the profile for the command line: its latest existing source. Empty if its name is enough.
   std::string deviceFile(const solve::DeviceProfile& profile) const;
   void noteDeviceFile(const solve::DeviceProfile& profile, const QString& file);
 
@@ -86,13 +85,13 @@ class Settings : public QObject {
   const OpenedModel& m_opened;
   QUndoStack& m_undo;
   pipeline::SolveOptions m_options;
-  pipeline::SolveOptions m_own;  ///< the user's, while a sample, plan or recording has its own
+  pipeline::SolveOptions m_own;  ///< the user's settings, while a sample, plan or recording has its own
   bool m_isBorrowed = false;
   struct DeviceFile {
     solve::DeviceProfile profile;
     std::string file;
   };
-  std::vector<DeviceFile> m_deviceFiles;  ///< profiles that came from a file of their own, or from a plan
+  std::vector<DeviceFile> m_deviceFiles;  ///< profiles that came from their own file or from a plan
 };
 
 }  // namespace cleave::views

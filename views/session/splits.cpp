@@ -7,14 +7,14 @@ Splits::Splits(const OpenedModel& opened, const Debugger& debugger, QObject* par
   connect(&debugger, &Debugger::stepChanged, this, &Splits::follow);
 }
 
-void Splits::takeOpened() {
+void Splits::applyOpened() {
   m_state.reset();
   const auto& model = m_opened.model();
   m_counts = model ? std::make_shared<SplitCounts>(std::make_shared<const ModuleTree>(model->aten)) : nullptr;
   m_shared = m_counts;
 }
 
-/// Against the state that the counts are of: states in between may never have come here.
+/// Compares with the counted state, because states in between may never have arrived.
 void Splits::follow() {
   const auto& state = m_debugger.state();
   if (!m_counts || state == m_state) return;
@@ -23,8 +23,8 @@ void Splits::follow() {
   std::vector<NodeId> nodes = changedNodes(graph, m_state.get(), state ? *state : kNothing);
   const bool hasOtherRanks = (state ? state->ranks : 0) != m_counts->ranks();
   m_state = state;
-  // What is placed as before looks otherwise among other ranks; and after a jump all is counted sooner than what
-  // changed.
+  // A different rank count can change the counts without new placements. After a jump a full recount is faster than an
+  // update.
   if (hasOtherRanks || nodes.size() > graph.nodes.size() / 2) {
     m_counts->reset(source());
     nodes.clear();

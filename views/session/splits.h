@@ -1,9 +1,9 @@
 #pragma once
-/// How the open model is split at what is shown: a plan, or a step of its search. One module tree and one count for
-/// all views; canvas, legend, modules tree and table of operators draw what stands here. GUI thread only.
+/// How the open model is split in the shown plan or step of its search. One module tree and one count for all views:
+/// canvas, legend, modules tree and table of operators. GUI thread only.
 ///
-/// Follows the debugger and hears of a step before any view does, so that in a slot of Debugger::stepChanged the counts
-/// are of that step.
+/// Follows the debugger and updates before any view does, so that in a slot of Debugger::stepChanged the counts belong
+/// to that step.
 ///
 ///     view.setSplits(splits.counts());     // at OpenedModel::changed: another model has other counts
 ///     connect(&splits, &Splits::changed, &view, [&](const auto& nodes) { view.showSplits(nodes); });
@@ -18,14 +18,15 @@ class Splits : public QObject {
  public:
   Splits(const OpenedModel& opened, const Debugger& debugger, QObject* parent = nullptr);
 
-  /// Null: nothing is open. The same object for as long as a model is open; its numbers follow the steps.
+  /// Null: no model is open. The same object as long as a model is open; its numbers follow the steps.
   const std::shared_ptr<const SplitCounts>& counts() const { return m_shared; }
 
   // For the session.
-  void takeOpened();  ///< the opened model is another one
+  void applyOpened();  ///< another model was opened
 
  signals:
-  /// Layers that differ from before and makers of values that do, ascending, each once; never empty. After a jump: all.
+  /// Layers that changed and makers of values that changed, ascending, without duplicates; never empty. After a jump:
+  /// all.
   void changed(const std::vector<cleave::graph::NodeId>& nodes);
 
  private:
@@ -36,7 +37,7 @@ class Splits : public QObject {
   const Debugger& m_debugger;
   std::shared_ptr<SplitCounts> m_counts;
   std::shared_ptr<const SplitCounts> m_shared;  ///< the same
-  std::shared_ptr<const StepState> m_state;     ///< that the counts are of; null: nothing is decided
+  std::shared_ptr<const StepState> m_state;     ///< the counted state; null: nothing is decided
 };
 
 }  // namespace cleave::views

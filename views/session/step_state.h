@@ -1,10 +1,11 @@
 #pragma once
-/// The search after so many events, as the views draw it. Immutable once made.
+/// The state of the search after a number of events, for the views. Immutable once made.
 #include <QString>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "solve/explain/conflict_card.h"
 #include "solve/explain/decision.h"
 
 namespace cleave::views {
@@ -18,23 +19,22 @@ inline constexpr StepId kNoStep = ~StepId(0);
 
 struct StepState {
   StepId step = 0;
-  StepId size = 0;                                          ///< events there were when this was read
-  int ranks = 0;                                            ///< what the search is for; 0: not known
+  StepId size = 0;                                          ///< number of events when the state was read
+  int ranks = 0;                                            ///< rank count of the search; 0: unknown
   std::vector<std::optional<rules::Placement>> placements;  ///< by ValueId
   std::vector<std::optional<rules::Strategy>> strategies;   ///< by NodeId: layers with a choice
-  std::optional<solve::Event> event;                        ///< the one just applied
+  std::optional<solve::Event> event;                        ///< the last applied event
   QString eventText;                                        ///< as a sentence
-  std::optional<solve::ConflictCard> conflict;  ///< the conflict just met, or the one the search goes back from
+  std::optional<solve::ConflictCard> conflict;  ///< the conflict just met, or the one that the search goes back from
   std::size_t assigned = 0;                     ///< nodes with a choice
-  std::vector<StepId> assignedAt;               ///< by NodeId; kNoStep: none
+  std::vector<StepId> assignedAt;               ///< by NodeId; kNoStep: not assigned
 };
 
-/// The node an event is about: of a backtrack the one gone back to. Invalid where there is none.
+/// The node of an event; for a backtrack, the node it returns to. Invalid for events without a node.
 NodeId nodeOf(const solve::Event& event);
 
-/// Nodes whose results are placed otherwise, or whose strategy is another one, ascending. Of any two states of one
-/// graph: views compare with what they show, because states in between may have been dropped. `before` null: nothing is
-/// assigned.
+/// Nodes whose placements or strategy differ between two states of one graph, ascending. Views compare with their own
+/// state, because states in between may have been dropped. `before` null: nothing is assigned.
 std::vector<NodeId> changedNodes(const graph::Graph& graph, const StepState* before, const StepState& after);
 
 }  // namespace cleave::views

@@ -1,6 +1,5 @@
 #include "views/session/trace_reader.h"
 
-#include <QCoreApplication>
 #include <algorithm>
 
 #include "views/base/text.h"
@@ -13,8 +12,6 @@ constexpr std::size_t kScanEvents = 4096;
 bool isFinalState(const pipeline::Solved* solved, const solve::Trace& trace, StepId step) {
   return solved && solved->trace.get() == &trace && solved->result.solution && step == trace.size();
 }
-
-QString wordsFor(const char* text) { return QCoreApplication::translate("cleave::views::Debugger", text); }
 }  // namespace
 
 NodeId nodeToFollow(const StepState& state) {
@@ -91,7 +88,7 @@ std::optional<StepId> TraceReader::previousDecision() const {
   return std::nullopt;
 }
 
-std::optional<StepId> TraceReader::decisionBehind() const {
+std::optional<StepId> TraceReader::causingDecision() const {
   const auto event = cursor.lastEvent();
   if (!event || event->type != solve::EventType::Conflict) return previousDecision();
   std::optional<StepId> newest;
@@ -142,14 +139,14 @@ Walk walkToConflict(bool forward) {
     return step();
   };
   const auto note = [forward](StepId from, StepId to) {
-    if (from == to) return wordsFor("This is the only conflict of the search.");
+    if (from == to) return QStringLiteral("This is the only conflict of the search.");
     if (forward && to < from)
-      return wordsFor("No conflict after step %1: this is the first one again.").arg(countText(from));
+      return QStringLiteral("No conflict after step %1. This is the first one again.").arg(countText(from));
     if (!forward && to > from)
-      return wordsFor("No conflict before step %1: this is the last one again.").arg(countText(from));
+      return QStringLiteral("No conflict before step %1. This is the last one again.").arg(countText(from));
     return QString();
   };
-  return {find, wordsFor("This search met no conflict."), note};
+  return {find, QStringLiteral("This search met no conflict."), note};
 }
 
 Walk walkToFirstConflict() {
@@ -163,13 +160,13 @@ Walk walkToFirstConflict() {
 
 Walk walkToNextDecision() {
   return {[](TraceReader& reader, const Progress&) { return reader.nextDecision(); },
-          wordsFor("No decision after this step."),
+          QStringLiteral("No decision after this step."),
           {}};
 }
 
-Walk walkToDecisionBehind() {
-  return {[](TraceReader& reader, const Progress&) { return reader.decisionBehind(); },
-          wordsFor("No decision before this step."),
+Walk walkToCausingDecision() {
+  return {[](TraceReader& reader, const Progress&) { return reader.causingDecision(); },
+          QStringLiteral("No decision before this step."),
           {}};
 }
 
@@ -184,14 +181,14 @@ Walk walkToBreakpoint(bool forward, std::vector<solve::Breakpoint> breakpoints) 
     if (hit || progress.cancelled()) return hit;
     return forward ? reader.cursor.trace().size() : 0;
   };
-  // Else the end of the recording would look like a place to stop at.
+  // Without this note the end of the recording would look like a breakpoint.
   const auto note = [=](StepId from, StepId) {
     if (*wasHit) return QString();
     if (!isAnySet)
-      return forward ? wordsFor("No breakpoint is set: this is the last step.")
-                     : wordsFor("No breakpoint is set: this is the first step.");
-    return (forward ? wordsFor("No breakpoint is met after step %1: this is the last step.")
-                    : wordsFor("No breakpoint is met before step %1: this is the first step."))
+      return forward ? QStringLiteral("No breakpoint is set. This is the last step.")
+                     : QStringLiteral("No breakpoint is set. This is the first step.");
+    return (forward ? QStringLiteral("No breakpoint after step %1. This is the last step.")
+                    : QStringLiteral("No breakpoint before step %1. This is the first step."))
         .arg(countText(from));
   };
   return {find, {}, note};
@@ -201,7 +198,7 @@ Walk walkToChange(NodeId node, bool forward) {
   return {[node, forward](TraceReader& reader, const Progress&) {
             return forward ? reader.cursor.nextChangeOf(node) : reader.cursor.previousChangeOf(node);
           },
-          wordsFor("This value does not change any more."),
+          QStringLiteral("This value does not change after this step."),
           {}};
 }
 

@@ -1,16 +1,16 @@
 #pragma once
-/// A cursor on a recorded search, and what the debugger reads through it. Belongs to requests on the worker of reads,
-/// one after the other; making one looks at every node once.
+/// A cursor on a recorded search, and the debugger's reads through it. Belongs to the requests on the reads worker, one
+/// after the other. Its construction visits every node once.
 #include <functional>
 
 #include "base/progress.h"
-#include "pipeline/solve.h"
+#include "pipeline/model/solved.h"
 #include "solve/explain/live_domain.h"
 #include "views/session/step_state.h"
 
 namespace cleave::views {
 
-/// The node that a step is about; nothing at the search's end, which shows the whole solution.
+/// The node of a step. Invalid at the end of the search, which shows the whole solution.
 NodeId nodeToFollow(const StepState& state);
 
 /// The live domains of a node's results at one step.
@@ -22,14 +22,15 @@ struct DomainsAt {
 
 struct TraceReader {
   explicit TraceReader(std::shared_ptr<const solve::Trace> trace);
-  /// At the end of the search that `solved` came from, its solution: it places parameters too. `solved` may be null.
+  /// At the end of the search that produced `solved`, the state is its solution, which places parameters too. `solved`
+  /// may be null.
   std::shared_ptr<const StepState> stateAt(StepId step, const pipeline::Solved* solved);
   std::optional<StepId> nextDecision() const;
   std::optional<StepId> previousDecision() const;
-  /// At a conflict: the newest of the decisions it names. Elsewhere: the decision before.
-  std::optional<StepId> decisionBehind() const;
+  /// At a conflict: the newest decision that it names. At other steps: the previous decision.
+  std::optional<StepId> causingDecision() const;
   std::shared_ptr<const solve::Decision> decisionAbout(NodeId node) const;  ///< null for an invalid node
-  /// Of the results of a node, at the cursor; null for an invalid node, and when it was cancelled.
+  /// The domains of a node's results at the cursor. Null for an invalid node, and after a cancel.
   std::shared_ptr<const DomainsAt> domainsOf(NodeId node, const Progress& progress);
 
   solve::Cursor cursor;
@@ -41,22 +42,23 @@ struct TraceReader {
   std::vector<bool> m_isLayer;  ///< by NodeId
 };
 
-/// A plan without the search that led to it: its one state is the solution.
+/// The only state of a plan without its search: the solution.
 std::shared_ptr<const StepState> solutionState(const pipeline::Solved& solved);
 
-/// What a walk looks for, from the wanted step on.
+/// The target of a walk, from the wanted step on.
 struct Walk {
   std::function<std::optional<StepId>(TraceReader&, const Progress&)> find;
-  QString nothing;                              ///< said when `find` answers nullopt
-  std::function<QString(StepId, StepId)> note;  ///< said of the way it went, when not empty; may be null
+  QString nothing;                              ///< message if `find` returns nullopt
+  std::function<QString(StepId, StepId)> note;  ///< message about the way, if not empty; may be null
 };
 Walk walkTo(StepId step);
-/// The next conflict, or the first one again after the last (backwards likewise).
+/// The next conflict. After the last one, the first one again (and the reverse for backward).
 Walk walkToConflict(bool forward);
-Walk walkToFirstConflict();  ///< forward; to the end where there is none
+Walk walkToFirstConflict();  ///< forward; the end if there is no conflict
 Walk walkToNextDecision();
-Walk walkToDecisionBehind();
-Walk walkToBreakpoint(bool forward, std::vector<solve::Breakpoint> breakpoints);  ///< or to the end (the beginning)
+Walk walkToCausingDecision();
+Walk walkToBreakpoint(bool forward, std::vector<solve::Breakpoint> breakpoints);  ///< without a breakpoint: the end
+                                                                                  ///< (the beginning)
 Walk walkToChange(NodeId node, bool forward);
 
 }  // namespace cleave::views

@@ -1,6 +1,6 @@
 #pragma once
-/// Draws placements in tables and trees: a chip ("S2") in the placement's colour and pattern, or the bar of a module as
-/// the canvas draws it. Models offer them under `kPlacementRole` (MaybePlacement) and `kSplitTallyRole` (SplitTally).
+/// Draws placements in tables and trees: a chip ("S2") in the placement's colour and pattern, or a module's bar as on
+/// the canvas. Models provide them under `kPlacementRole` (MaybePlacement) and `kSplitTallyRole` (SplitTally).
 #include <QStyledItemDelegate>
 
 #include "views/graph/model/split_counts.h"
@@ -9,9 +9,9 @@ namespace cleave::views {
 
 inline constexpr int kPlacementRole = Qt::UserRole + 100;
 inline constexpr int kSplitTallyRole = Qt::UserRole + 101;
-inline constexpr int kSortRole = Qt::UserRole + 102;  ///< what a column sorts by, where that is not its text
+inline constexpr int kSortRole = Qt::UserRole + 102;  ///< sort key of a column, if it is not the text
 inline constexpr int kRanksRole =
-    Qt::UserRole + 104;  ///< beside kPlacementRole: copies on so many ranks are replicated
+    Qt::UserRole + 104;  ///< with kPlacementRole: the number of copies that count as replicated
 
 class ChipDelegate : public QStyledItemDelegate {
  public:
@@ -20,11 +20,11 @@ class ChipDelegate : public QStyledItemDelegate {
   QSize sizeHint(const QStyleOptionViewItem& option, const QModelIndex& index) const override;
 
  protected:
-  /// Names stand in the first column and are shortened at the front, where equal ones are alike.
+  /// Names are in the first column and are shortened at the front, because similar names differ at the end.
   void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override;
 };
 
-/// A chip centred vertically in `rect`, at its left; answers its width.
+/// A vertically centred chip at the left of `rect`. Returns its width.
 int paintChip(QPainter& painter, const QRect& rect, const MaybePlacement& placement, int ranks, const Theme& theme);
 
 }  // namespace cleave::views

@@ -1,5 +1,5 @@
 #pragma once
-/// Widgets left to right, and on in a new row where there is no room: a row of buttons does not hold its dock wide.
+/// Lays widgets out left to right and wraps to a new row, so that a row of buttons does not force a wide dock.
 ///
 ///     auto* buttons = new FlowLayout;
 ///     buttons->addWidget(pin);
@@ -23,10 +23,10 @@ class FlowLayout : public QLayout {
   int heightForWidth(int width) const override { return arrange(QRect(0, 0, width, 0), false); }
   void setGeometry(const QRect& rect) override;
   QSize sizeHint() const override;     ///< all in one row
-  QSize minimumSize() const override;  ///< as wide as the widest of them
+  QSize minimumSize() const override;  ///< as wide as the widest widget
 
  private:
-  /// Answers the height.
+  /// Returns the height.
   int arrange(const QRect& rect, bool isForReal) const;
   std::vector<std::unique_ptr<QLayoutItem>> m_items;
 };

@@ -35,7 +35,7 @@ bool isTab(const QEvent& event) {
   return key == Qt::Key_Tab || key == Qt::Key_Backtab;
 }
 
-/// What of it can be seen, in its window.
+/// The visible part of the widget, in its window's coordinates.
 QRect visibleRect(const QWidget& widget) {
   QRect rect = widget.rect();
   const QWidget* at = &widget;
@@ -60,7 +60,7 @@ bool FocusRing::eventFilter(QObject* watched, QEvent* event) {
     case QEvent::KeyRelease: m_isTabbing = false; break;
     case QEvent::FocusIn:
       if (auto* widget = qobject_cast<QWidget*>(watched);
-          widget && widget->window() != widget && !qobject_cast<QMenuBar*>(widget)) {  // which marks its entry itself
+          widget && widget->window() != widget && !qobject_cast<QMenuBar*>(widget)) {  // it marks its own entry
         if (m_isTabbing) emit tabbedTo(widget);
         follow(m_isByKeys ? widget : nullptr);
       }
@@ -78,7 +78,7 @@ bool FocusRing::eventFilter(QObject* watched, QEvent* event) {
     case QEvent::Hide:
       if (auto* widget = qobject_cast<QWidget*>(watched);
           m_widget && widget && widget != m_ring && (widget == m_widget || widget->isAncestorOf(m_widget)))
-        QMetaObject::invokeMethod(this, &FocusRing::place, Qt::QueuedConnection);  // when all have moved
+        QMetaObject::invokeMethod(this, &FocusRing::place, Qt::QueuedConnection);  // after all layouts have moved
       break;
     default: break;
   }

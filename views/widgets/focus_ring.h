@@ -1,7 +1,7 @@
 #pragma once
-/// Shows where the keyboard is, for who uses it: a ring around the widget with the focus, in the window and its
-/// dialogs, from a key until the next click. The style draws a focus on some widgets, faintly or not at all on others,
-/// and the style sheet takes the frames of lists away.
+/// Shows the keyboard focus: a ring around the focused widget, in the window and its dialogs, from a key press until
+/// the next click. The style draws the focus weakly or not at all on some widgets, and the style sheet removes the
+/// frames of lists.
 #include <QObject>
 #include <QPointer>
 
@@ -14,11 +14,11 @@ class FocusRing : public QObject {
  public:
   /// Works, and lives, as long as the window.
   explicit FocusRing(QWidget& window);
-  /// The ring, a child of the window it is in; null while nothing was reached by the keyboard.
+  /// The ring, a child of its window. Null before the keyboard is used.
   QWidget* ring() const;
 
  signals:
-  void tabbedTo(QWidget* widget);  ///< which may lie behind others: Tab knows nothing of docks under each other
+  void tabbedTo(QWidget* widget);  ///< the widget may be in a hidden tab, because Tab ignores how docks are stacked
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -26,7 +26,7 @@ class FocusRing : public QObject {
  private:
   void follow(QWidget* widget);
   void place();
-  QPointer<QWidget> m_ring;  ///< goes with the dialog it is in
+  QPointer<QWidget> m_ring;  ///< deleted together with its dialog
   QPointer<QWidget> m_widget;
   bool m_isByKeys = false, m_isTabbing = false;
 };

@@ -33,7 +33,7 @@ bool usesHomeAndEnd(const QWidget& widget) {
   return isTextField(widget) || isOneOf<QAbstractItemView, QAbstractSlider>(widget);
 }
 
-/// What everybody expects of a text field, on every platform.
+/// Keys that users expect in a text field on every platform.
 bool isEditing(const QKeyEvent& key) {
   static constexpr QKeySequence::StandardKey kKeys[] = {QKeySequence::Undo,
                                                         QKeySequence::Redo,
@@ -54,7 +54,7 @@ bool isWithoutModifiers(const QKeyEvent& key) {
   return !(key.modifiers() & (Qt::ControlModifier | Qt::AltModifier | Qt::MetaModifier));
 }
 
-/// Of a menu entry that has nothing to do now: whatever a list does with Alt+Left is not what the user asked for.
+/// A disabled menu action: the list's own reaction to Alt+Left is not what the user asked for.
 bool isOfDisabledAction(const QWidget& window, const QKeyEvent& key) {
   const QKeySequence pressed(key.keyCombination());
   const auto actions = window.findChildren<QAction*>();
@@ -84,7 +84,7 @@ bool KeyPriority::eventFilter(QObject* watched, QEvent* event) {
     return true;
   }
   if (isBare || !isTextField(*widget) || isEditing(key)) return false;
-  key.ignore();  // the window's shortcut, if it has one; else the field gets the key after all
+  key.ignore();  // the window's shortcut gets the key if there is one, else the field does
   return true;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
-/// Who gets a key that a window has as a shortcut and its focused widget wants too.
+/// Decides who gets a key that is a window shortcut and is also used by the focused widget.
 ///
-/// Text fields keep what writes and edits, lists and fields keep Home and End; everything else is the window's: Qt
-/// would give a text field Ctrl+E (end of line) and take Home from every table. A shortcut whose action is disabled
-/// does nothing: Qt would give Alt+Left to the list in focus, which would move.
+/// Text fields keep keys that write and edit; lists and fields keep Home and End; the window gets all others. Qt would
+/// give Ctrl+E (end of line) to a text field and take Home from every table. A shortcut with a disabled action does
+/// nothing, where Qt would give Alt+Left to the focused list, which would move.
 #include <QObject>
 
 class QKeyEvent;

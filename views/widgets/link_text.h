@@ -1,6 +1,6 @@
 #pragma once
-/// Rich text with the window's fonts and colours that can be selected, copied, and walked by keyboard (Tab from link to
-/// link, Enter follows). Where a link leads is told by `followed`.
+/// Rich text in the window's fonts and colours. It can be selected, copied, and used by keyboard (Tab moves between
+/// links, Enter follows one). `followed` reports the target of a link.
 #include <QTextBrowser>
 
 #include "views/base/target.h"

@@ -22,7 +22,7 @@ EmptyState::EmptyState(QWidget* parent)
       m_text(new QLabel),
       m_action(new QPushButton),
       m_progress(new QProgressBar),
-      m_cancel(new QPushButton(tr("Cancel"))) {
+      m_cancel(new QPushButton(QStringLiteral("Cancel"))) {
   m_text->setAlignment(Qt::AlignCenter);
   m_text->setWordWrap(true);
   m_text->setForegroundRole(QPalette::PlaceholderText);
@@ -145,7 +145,7 @@ QLabel* OfferList::addText(const QString& html) {
   auto* label = new QLabel(richTextStyle(palette()) + html);
   label->setTextFormat(Qt::RichText);
   label->setWordWrap(true);
-  label->setMinimumWidth(1);  // a name that cannot be broken does not widen the panel
+  label->setMinimumWidth(1);  // an unbreakable name must not widen the panel
   label->setTextInteractionFlags(Qt::TextBrowserInteraction);
   label->setOpenExternalLinks(false);
   onLink(*label, [this](const Target& target) { emit followed(target); });
@@ -179,7 +179,7 @@ void OfferList::setOffers(const QString& headHtml, std::vector<Offer> offers) {
     if (i + 1 < m_offers.size()) m_layout->addSpacing(4);
     connect(button, &QPushButton::clicked, this, [this, i] {
       if (i >= m_offers.size() || !m_offers[i].act) return;
-      const auto act = m_offers[i].act;  // acting may replace the offers
+      const auto act = m_offers[i].act;  // the action may replace the offers
       act();
     });
   }
@@ -214,7 +214,7 @@ void OfferList::resizeEvent(QResizeEvent* event) {
 void OfferList::changeEvent(QEvent* event) {
   QScrollArea::changeEvent(event);
   if (event->type() != QEvent::PaletteChange || m_offers.empty()) return;
-  auto offers = std::move(m_offers);  // rich text keeps the colours it was made with
+  auto offers = std::move(m_offers);  // rich text keeps the colours of its creation
   m_offers.clear();
   const QString head = std::exchange(m_head, QString());
   setOffers(head, std::move(offers));

@@ -1,5 +1,5 @@
 #pragma once
-/// Parts that several panels share: the quiet page of a panel with nothing to show, and answers with buttons.
+/// Parts that several panels share: the empty page of a panel, and answers with buttons.
 #include <QLabel>
 #include <QPushButton>
 #include <QScrollArea>
@@ -16,8 +16,7 @@ class QVBoxLayout;
 
 namespace cleave::views {
 
-/// What a panel will show, and the one action that fills it; while that action works, its progress and a button that
-/// stops it.
+/// A panel's future content and the one action that fills it. While the action runs: its progress and a stop button.
 class EmptyState : public QWidget {
   Q_OBJECT
  public:
@@ -38,7 +37,7 @@ class EmptyState : public QWidget {
   QPushButton* m_cancel;
 };
 
-/// A button whose text gives way in the middle where there is no room: the verb and the end of a long name stay.
+/// A button whose text is shortened in the middle if necessary: the verb and the end of a long name stay.
 class ElidedButton : public QPushButton {
   Q_OBJECT
  public:
@@ -49,7 +48,7 @@ class ElidedButton : public QPushButton {
   void paintEvent(QPaintEvent* event) override;
 };
 
-/// One line of text that ends in "…" where there is no room; then the tool tip has all of it.
+/// One line of text, shortened with "…" if necessary. The tooltip then has the full text.
 class ElidedLabel : public QLabel {
   Q_OBJECT
  public:
@@ -64,22 +63,20 @@ class ElidedLabel : public QLabel {
   QString shownText() const;
 };
 
-/// Something a user can do about what a panel says: a few words about it, figures if it has some, a button.
+/// An action for the user about a panel's content: a short text, optional figures, a button.
 struct Offer {
   QString html;    ///< with links; may be empty
-  QString button;  ///< empty: nothing can be done, the words stand alone
+  QString button;  ///< empty: no action, only text
   QString tip;
   std::function<void()> act;
 };
 
-/// Offers under each other, scrolled when there are many; hidden while there are none. Links are told by
-/// `followed`.
+/// A scrollable list of offers, hidden while it is empty. `followed` reports clicked links.
 class OfferList : public QScrollArea {
   Q_OBJECT
  public:
   explicit OfferList(QWidget* parent = nullptr);
-  /// `headHtml` stands above the offers. Widgets are kept when nothing changed, so that a refresh costs no keyboard
-  /// focus.
+  /// `headHtml` is above the offers. Unchanged widgets are kept, so that a refresh does not lose the keyboard focus.
   void setOffers(const QString& headHtml, std::vector<Offer> offers);
   void clear();
   QString plainText() const;  ///< all of it, for copying
@@ -101,13 +98,13 @@ class OfferList : public QScrollArea {
   std::vector<Offer> m_offers;
 };
 
-/// Calls `refresh` once for a burst of starts, soon after the first: a long burst does not starve it.
+/// Calls `refresh` once for a burst of starts, soon after the first one. A long burst does not delay it further.
 class RefreshTimer : public QTimer {
   Q_OBJECT
  public:
-  static constexpr int kSoonMs = 20, kTablesMs = 60;  ///< tables may lag behind the canvas while scrubbing
+  static constexpr int kSoonMs = 20, kTablesMs = 60;  ///< tables may update later than the canvas while scrubbing
   RefreshTimer(QWidget* panel, std::function<void()> refresh, int delayMs = kSoonMs);
-  /// Starts at each of these signals; the parts outlive the panel.
+  /// Starts the timer at each of these signals. The senders outlive the panel.
   template <class Part>
   RefreshTimer& follow(const Part& part, std::initializer_list<void (Part::*)()> signals_) {
     for (const auto signal : signals_) connect(&part, signal, this, &RefreshTimer::startOnce);

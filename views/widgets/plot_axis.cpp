@@ -6,7 +6,7 @@
 namespace cleave::views {
 
 namespace {
-constexpr double kRangeMargin = 0.06;  ///< of the range, on both sides: points on the edge are cut otherwise
+constexpr double kRangeMargin = 0.06;  ///< relative margin on both sides, so that points on the edge are not cut off
 
 /// The smallest of 1, 2, 5 times a power of ten that is not below `raw`.
 double niceStep(double raw) {
@@ -23,7 +23,7 @@ PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int m
   const double margin = high > low ? range * kRangeMargin : range / 2;
   m_low = std::max(low - margin, low >= 0 ? 0.0 : low - margin);
   m_high = high + margin;
-  // One tick tells where it is, and not how far the next would be.
+  // A single tick shows a position but no scale.
   double step = std::max(leastStep, niceStep((m_high - m_low) / unitSize / std::max(1, most)));
   for (m_ticks = ticksOf(step * unitSize); m_ticks.size() < 2 && step > leastStep; m_ticks = ticksOf(step * unitSize))
     step = std::max(leastStep, niceStep(step / 2.5));

@@ -14,10 +14,10 @@ namespace cleave::views {
 class PlotAxis {
  public:
   PlotAxis() = default;
-  /// Femtoseconds, labelled in the decimal unit of the high end; two ticks at least and about `most` at most. The range
-  /// is widened a little on both sides, and to something visible when low equals high.
+  /// Femtoseconds, labelled in the decimal unit of the high end. At least two ticks and roughly `most` at most. The
+  /// range is widened a little on both sides, and to a visible width if low equals high.
   static PlotAxis ofTime(Femtoseconds low, Femtoseconds high, int most);
-  /// Numbers without a unit; whole ones have ticks at whole numbers alone.
+  /// Numbers without a unit. Ticks of integers are at integers only.
   static PlotAxis ofNumbers(double low, double high, int most, bool areWhole = false);
   /// Bytes, labelled in the binary unit of the high end.
   static PlotAxis ofBytes(std::int64_t low, std::int64_t high, int most);
@@ -28,7 +28,7 @@ class PlotAxis {
   bool holds(double value) const { return m_low <= value && value <= m_high; }
   const std::vector<double>& ticks() const { return m_ticks; }  ///< in femtoseconds or bytes, ascending
   const QString& unit() const { return m_unit; }
-  QString label(double tick) const;  ///< in `unit`, with the decimals that tell ticks apart
+  QString label(double tick) const;  ///< in `unit`, with enough decimals to distinguish ticks
 
  private:
   PlotAxis(double low, double high, double unitSize, QString unit, int most, double leastStep = 0);

@@ -105,7 +105,7 @@ void TablePanel::updateRows() {
   m_filter->setVisible(!isEmpty);
 }
 
-/// Rows that go take the current one to a neighbour, which nobody chose.
+/// Removed rows move the current index to a neighbour that the user did not choose.
 void TablePanel::filter(const QString& words) {
   m_isShowing = true;
   m_proxy->setWords(words);
@@ -129,7 +129,7 @@ void TablePanel::showTarget(const std::optional<Target>& target) {
   m_isShowing = false;
 }
 
-/// Of the source model; -1: none. Looked up at every step, so rows are read once.
+/// The target's row in the source model, or -1. Rows are indexed once, because every step looks one up.
 int TablePanel::rowOf(const Target& target) {
   const QAbstractItemModel& source = *m_proxy->sourceModel();
   if (m_rows.isEmpty())

@@ -1,5 +1,5 @@
 #pragma once
-/// The tables of the window: one look, sortable, with a filter box, copyable as tab-separated text.
+/// The tables of the window: one look, sortable, with a filter box, and copied as tab-separated text.
 #include <QHash>
 #include <QSortFilterProxyModel>
 #include <QTableView>
@@ -26,7 +26,7 @@ class WordFilterModel : public QSortFilterProxyModel {
   QStringList m_words;
 };
 
-/// A table with a filter box above and a sentence in place of rows while there are none.
+/// A table with a filter box above, and a sentence while it is empty.
 class TablePanel : public QWidget {
   Q_OBJECT
  public:
@@ -34,7 +34,8 @@ class TablePanel : public QWidget {
   QTableView* table() const { return m_table; }
   WordFilterModel* proxy() const { return m_proxy; }
   void setEmptyText(const QString& text);
-  /// Selects and shows the row that stands for `target` (kTargetRole) without announcing it; clears when there is none.
+  /// Selects and shows the row of `target` (kTargetRole) without emitting a signal. Clears the selection if there is no
+  /// such row.
   void showTarget(const std::optional<Target>& target);
 
  signals:
@@ -53,12 +54,12 @@ class TablePanel : public QWidget {
   QTableView* m_table;
   QLabel* m_empty;
   WordFilterModel* m_proxy;
-  std::optional<Target> m_target;  ///< what the table stands at, also while its row is filtered out
+  std::optional<Target> m_target;  ///< the selected target, also while its row is filtered out
   QHash<Target, int> m_rows;       ///< of the source model by target; empty until asked for
   bool m_isShowing = false;
 };
 
-/// A quiet, centred, word-wrapped sentence for a panel that has nothing to show yet.
+/// A quiet, centred, word-wrapped sentence for an empty panel.
 QLabel* makeEmptyLabel(const QString& text, QWidget* parent = nullptr);
 
 }  // namespace cleave::views

@@ -40,8 +40,8 @@ BranchBar::BranchBar(Plans& plans, QWidget* parent) : QWidget(parent), m_plans(p
     connect(button, &QToolButton::clicked, &m_plans, run);
     layout->addWidget(button);
   };
-  add(tr("Keep B"), tr("B becomes the only plan; A is gone"), &Plans::keepBranch);
-  add(tr("Drop B"), tr("Back to A and its settings; B is gone"), &Plans::dropBranch);
+  add(QStringLiteral("Keep B"), QStringLiteral("Use B as the only plan and discard A"), &Plans::keepBranch);
+  add(QStringLiteral("Drop B"), QStringLiteral("Return to A and its settings and discard B"), &Plans::dropBranch);
   connect(&plans, &Plans::branchesChanged, this, &BranchBar::refresh);
   refresh();
 }
@@ -53,11 +53,11 @@ void BranchBar::refresh() {
   for (std::size_t i = 0; i < 2; ++i) {
     const Branch& branch = branches[i];
     m_buttons[i]->setChecked(i == m_plans.shownBranch());
-    const QString state = branch.plan ? QString() : tr(" (no plan)");
-    m_buttons[i]->setToolTip(tr("%1: %2%3 (Ctrl+B switches)").arg(branch.name, branch.label, state));
-    m_buttons[i]->setAccessibleName(tr("Branch %1: %2").arg(branch.name, branch.label));
+    const QString state = branch.plan ? QString() : QStringLiteral(" (no plan)");
+    m_buttons[i]->setToolTip(QStringLiteral("%1: %2%3 (Ctrl+B switches)").arg(branch.name, branch.label, state));
+    m_buttons[i]->setAccessibleName(QStringLiteral("Branch %1: %2").arg(branch.name, branch.label));
   }
-  m_change->setText(tr("B: %1").arg(branches[1].label));
+  m_change->setText(QStringLiteral("B: %1").arg(branches[1].label));
 }
 
 }  // namespace cleave::views

@@ -1,6 +1,6 @@
 #pragma once
-/// The switch between the plan before a change and the one after it: A | B, what changed, keep, drop. Hidden while
-/// there is nothing to compare.
+/// The switch between the plans before and after a change: A | B, the change, keep, drop. Hidden while there is only
+/// one plan.
 #include <QWidget>
 
 #include "views/session/plans.h"

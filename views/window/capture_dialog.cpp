@@ -2,7 +2,6 @@
 
 #include <QCheckBox>
 #include <QComboBox>
-#include <QCoreApplication>
 #include <QDialog>
 #include <QDialogButtonBox>
 #include <QFileDialog>
@@ -13,19 +12,18 @@
 #include <QPushButton>
 #include <QSpinBox>
 
+#include "pipeline/source/open.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
 
 namespace {
-/// The fields, as wide as what can be asked; read once the dialog was accepted.
+/// The fields of the dialog. They are read after it was accepted.
 struct Fields {
   QSpinBox *batch, *sequence, *keep;
   QComboBox* dtype;
   QCheckBox *mask, *tokenTypes, *loss;
 };
-
-QString words(const char* text) { return QCoreApplication::translate("cleave::views::MainWindow", text); }
 
 QSpinBox* addNumber(QFormLayout& form, const QString& label, std::int64_t value, int least) {
   auto* box = new QSpinBox;
@@ -37,22 +35,22 @@ QSpinBox* addNumber(QFormLayout& form, const QString& label, std::int64_t value,
 
 Fields makeFields(QFormLayout& form, const torch_capture::CaptureOptions& now) {
   Fields fields{};
-  fields.batch = addNumber(form, words("Batch"), now.batch, 1);
-  fields.sequence = addNumber(form, words("Sequence"), now.sequence, 1);
-  fields.keep = addNumber(form, words("Logits to keep"), now.logitsToKeep, 0);
-  fields.keep->setSpecialValueText(words("all positions"));
+  fields.batch = addNumber(form, QStringLiteral("Batch"), now.batch, 1);
+  fields.sequence = addNumber(form, QStringLiteral("Sequence"), now.sequence, 1);
+  fields.keep = addNumber(form, QStringLiteral("Logits to keep"), now.logitsToKeep, 0);
+  fields.keep->setSpecialValueText(QStringLiteral("all positions"));
   fields.dtype = new QComboBox;
-  fields.dtype->addItem(words("as in the config"));
+  fields.dtype->addItem(QStringLiteral("as in the config"));
   for (const auto type : {graph::DType::Float32, graph::DType::BFloat16, graph::DType::Float16}) {
     fields.dtype->addItem(toQ(graph::toText(type)), int(type));
     if (now.dtype == type) fields.dtype->setCurrentIndex(fields.dtype->count() - 1);
   }
-  form.addRow(words("Data type"), fields.dtype);
-  fields.mask = new QCheckBox(words("with an attention mask"));
+  form.addRow(QStringLiteral("Data type"), fields.dtype);
+  fields.mask = new QCheckBox(QStringLiteral("with an attention mask"));
   fields.mask->setChecked(now.mask);
-  fields.tokenTypes = new QCheckBox(words("with token types"));
+  fields.tokenTypes = new QCheckBox(QStringLiteral("with token types"));
   fields.tokenTypes->setChecked(now.tokenTypes);
-  fields.loss = new QCheckBox(words("with labels and the loss"));
+  fields.loss = new QCheckBox(QStringLiteral("with labels and the loss"));
   fields.loss->setChecked(now.loss);
   form.addRow(QString(), fields.mask);
   form.addRow(QString(), fields.tokenTypes);
@@ -60,12 +58,12 @@ Fields makeFields(QFormLayout& form, const torch_capture::CaptureOptions& now) {
   return fields;
 }
 
-/// Where the weights lie that an archive lacks: a safetensors file, or a folder of them.
+/// The weights that an archive lacks: a safetensors file, or a folder of them.
 QLineEdit* addWeights(QFormLayout& form, const pipeline::Model& model, QWidget* parent) {
   auto* path = new QLineEdit(toQ(model.info.weights));
   path->setObjectName(QStringLiteral("weights"));
   path->setMinimumWidth(path->fontMetrics().averageCharWidth() * 44);
-  path->setPlaceholderText(words("none: random weights"));
+  path->setPlaceholderText(QStringLiteral("empty: random weights"));
   auto* row = new QHBoxLayout;
   row->addWidget(path, 1);
   const auto addButton = [&](const QString& text, auto ask) {
@@ -77,20 +75,20 @@ QLineEdit* addWeights(QFormLayout& form, const pipeline::Model& model, QWidget* 
   };
   const QString beside = toQ(model.exported->path.parent_path().string());
   const auto from = [path, beside] { return path->text().isEmpty() ? beside : path->text(); };
-  addButton(words("File…"), [from, parent] {
-    return QFileDialog::getOpenFileName(parent, words("Weights"), from(),
-                                        words("safetensors (*.safetensors);;All files (*)"));
+  addButton(QStringLiteral("File…"), [from, parent] {
+    return QFileDialog::getOpenFileName(parent, QStringLiteral("Weights"), from(),
+                                        QStringLiteral("safetensors (*.safetensors);;All files (*)"));
   });
-  addButton(words("Folder…"),
-            [from, parent] { return QFileDialog::getExistingDirectory(parent, words("Weights"), from()); });
+  addButton(QStringLiteral("Folder…"),
+            [from, parent] { return QFileDialog::getExistingDirectory(parent, QStringLiteral("Weights"), from()); });
   form.addRow(
-      new QLabel(words("The archive has no weights that can be read. Those of a safetensors file, or of a "
-                       "folder of them, go by the parameters' names.")));
-  form.addRow(words("Weights"), row);
+      new QLabel(QStringLiteral("The archive has no readable weights. Choose a safetensors file or a folder of them "
+                                "whose tensors have the parameters' names.")));
+  form.addRow(QStringLiteral("Weights"), row);
   return path;
 }
 
-/// Shows the dialog with its buttons below the fields; `go`: what is written on the one that accepts.
+/// Shows the dialog with its buttons below the fields. `go`: the label of the accepting button.
 bool isAccepted(QDialog& dialog, QFormLayout& form, const QString& go = {}) {
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Cancel);
   if (!go.isEmpty()) buttons->button(QDialogButtonBox::Ok)->setText(go);
@@ -103,7 +101,7 @@ bool isAccepted(QDialog& dialog, QFormLayout& form, const QString& go = {}) {
 
 std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::CaptureOptions& now, QWidget* parent) {
   QDialog dialog(parent);
-  dialog.setWindowTitle(words("Capture options"));
+  dialog.setWindowTitle(QStringLiteral("Capture options"));
   auto* form = new QFormLayout(&dialog);
   const Fields fields = makeFields(*form, now);
   if (!isAccepted(dialog, *form)) return std::nullopt;
@@ -123,12 +121,12 @@ std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::
 std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& model, QWidget* parent) {
   const formats::ExportedProgram& program = *model.exported;
   QDialog dialog(parent);
-  dialog.setWindowTitle(words("Sizes of the exported program"));
+  dialog.setWindowTitle(QStringLiteral("Sizes of the exported program"));
   auto* form = new QFormLayout(&dialog);
-  form->addRow(new QLabel(words("Inputs: %1").arg(toQ(formats::inputsInWords(program, model.info.sizes)))));
+  form->addRow(new QLabel(QStringLiteral("Inputs: %1").arg(toQ(formats::inputsInWords(program, model.info.sizes)))));
   if (program.symbols.empty())
-    form->addRow(
-        new QLabel(words("It was exported for these sizes alone (export it with dynamic_shapes for others).")));
+    form->addRow(new QLabel(QStringLiteral(
+        "The program was exported for these sizes only. Export it with dynamic_shapes to change them.")));
   std::vector<std::pair<std::string, QSpinBox*>> boxes;
   for (const auto& [symbol, size] : model.info.sizes) {
     const formats::ExportedSymbol& bounds = program.symbols.at(symbol);
@@ -148,10 +146,10 @@ std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& 
 
 std::optional<torch_capture::CaptureOptions> askForWeights(const pipeline::Model& model, QWidget* parent) {
   QDialog dialog(parent);
-  dialog.setWindowTitle(words("Weights for the run"));
+  dialog.setWindowTitle(QStringLiteral("Weights for the run"));
   auto* form = new QFormLayout(&dialog);
   const QLineEdit* weights = addWeights(*form, model, &dialog);
-  if (!isAccepted(dialog, *form, words("Run"))) return std::nullopt;
+  if (!isAccepted(dialog, *form, QStringLiteral("Run"))) return std::nullopt;
   torch_capture::CaptureOptions options = pipeline::captureOptionsOf(model.info);
   options.weights = toStd(weights->text().trimmed());
   return options;

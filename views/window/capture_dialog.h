@@ -1,16 +1,17 @@
 #pragma once
-/// Asks with what batch, sequence and data type a model is captured, or an exported program for which sizes.
-#include "pipeline/open.h"
+/// Asks for the batch, sequence and data type of a capture, or for the sizes of an exported program.
+#include "libtorch/capture/capture.h"
+#include "pipeline/model/model.h"
 
 class QWidget;
 
 namespace cleave::views {
 
-/// nullopt: the user thought better of it.
+/// nullopt: the user cancelled.
 std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::CaptureOptions& now, QWidget* parent);
-/// The same of an exported program: the sizes that it was exported for, and no more.
+/// The same for an exported program: only the sizes that it was exported for.
 std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& model, QWidget* parent);
-/// Before a run of an exported program whose archive lacks weights: where they are; none: random ones will do.
+/// Before a run of an exported program whose archive lacks weights: their location. None: use random weights.
 std::optional<torch_capture::CaptureOptions> askForWeights(const pipeline::Model& model, QWidget* parent);
 
 }  // namespace cleave::views

@@ -19,7 +19,7 @@ namespace cleave::views {
 
 namespace {
 constexpr int kWidth = 860, kHeight = 560, kListWidth = 130, kUnsaidHeight = 120;
-constexpr qsizetype kMostShown = 100'000;  ///< characters: an editor lays all of its text out at once
+constexpr qsizetype kMostShown = 100'000;  ///< characters: an editor lays out all of its text at once
 const QString kTag = QStringLiteral("preview");
 
 QPlainTextEdit* reader(const QString& accessibleName) {
@@ -44,24 +44,24 @@ ExportDialog::ExportDialog(const Plans& plans, Files& files, std::function<QStri
       m_title(std::move(title)),
       m_formats(new QListWidget),
       m_what(new QLabel),
-      m_text(reader(tr("The plan in this format"))),
-      m_unsaidTitle(new QLabel(tr("What it cannot say:"))),
-      m_unsaid(reader(tr("What this format cannot say"))) {
-  setWindowTitle(tr("Export the plan"));
+      m_text(reader(QStringLiteral("The plan in this format"))),
+      m_unsaidTitle(new QLabel(QStringLiteral("Not included in this format:"))),
+      m_unsaid(reader(QStringLiteral("Not included in this format"))) {
+  setWindowTitle(QStringLiteral("Export the plan"));
   resize(parent ? QSize(kWidth, kHeight).boundedTo(parent->size()) : QSize(kWidth, kHeight));
   for (const exchange::Format& each : exchange::formats()) {
     m_formats->addItem(toQ(each.name));
     m_formats->item(m_formats->count() - 1)->setToolTip(toQ(each.what));
   }
-  m_formats->setAccessibleName(tr("Formats"));
+  m_formats->setAccessibleName(QStringLiteral("Formats"));
   m_formats->setFixedWidth(kListWidth);
   m_what->setWordWrap(true);
   m_text->setFont(QFontDatabase::systemFont(QFontDatabase::FixedFont));
   m_unsaid->setMaximumHeight(kUnsaidHeight);
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Close);
   m_save = buttons->button(QDialogButtonBox::Save);
-  m_save->setText(tr("&Save…"));
-  m_copy = buttons->addButton(tr("&Copy"), QDialogButtonBox::ActionRole);
+  m_save->setText(QStringLiteral("&Save…"));
+  m_copy = buttons->addButton(QStringLiteral("&Copy"), QDialogButtonBox::ActionRole);
   m_copy->setObjectName(QStringLiteral("copy"));
   auto* layout = new QGridLayout(this);
   layout->addWidget(m_formats, 0, 0, 4, 1);
@@ -75,7 +75,7 @@ ExportDialog::ExportDialog(const Plans& plans, Files& files, std::function<QStri
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::close);
   connect(m_save, &QPushButton::clicked, this, &ExportDialog::save);
   connect(m_copy, &QPushButton::clicked, this, [this] { QApplication::clipboard()->setText(m_whole); });
-  connect(m_formats, &QListWidget::itemDoubleClicked, this, &ExportDialog::save);  // Enter is the button's
+  connect(m_formats, &QListWidget::itemDoubleClicked, this, &ExportDialog::save);  // Enter activates the default button
   connect(m_formats, &QListWidget::currentRowChanged, this, &ExportDialog::refresh);
   connect(&plans, &Plans::planChanged, this, &ExportDialog::refresh);
   m_formats->setCurrentRow(0);
@@ -91,16 +91,17 @@ void ExportDialog::showEvent(QShowEvent* event) {
 }
 
 void ExportDialog::refresh() {
-  if (!isVisible()) return;  // nobody looks, and the text of a large plan takes its time
+  if (!isVisible()) return;  // hidden: the text of a large plan takes time
   const auto plan = m_plans.plan();
   const exchange::Format* const chosen = &format();
   m_worker.cancelAll();
   m_save->setEnabled(plan != nullptr);
-  m_what->setText(tr("%1: %2").arg(toQ(chosen->name), toQ(chosen->what)));
-  if (!plan) return clear(tr("There is no plan yet: solve first."));
+  m_what->setText(QStringLiteral("%1: %2").arg(toQ(chosen->name), toQ(chosen->what)));
+  if (!plan) return clear(QStringLiteral("There is no plan yet. Solve first."));
   if (chosen->isPicture)
-    return clear(tr("A picture is drawn when it is saved. That of a large graph takes minutes; Esc stops it."));
-  clear(tr("…"));
+    return clear(
+        QStringLiteral("Cleave draws the picture when you save it. A large graph takes minutes; Esc stops it."));
+  clear(QStringLiteral("…"));
   m_worker.post(kTag, {}, [this, plan, chosen](const Progress& progress) -> Worker::Completion {
     const auto exported = chosen->write(*plan, {.progress = progress});
     Preview preview;
@@ -123,7 +124,7 @@ void ExportDialog::showPreview(const Preview& preview) {
   m_copy->setEnabled(true);
   QString shown = m_whole.left(kMostShown);
   if (shown.size() < m_whole.size())
-    shown += tr("…\n(%1 more characters, which Save writes and Copy copies)").arg(m_whole.size() - shown.size());
+    shown += QStringLiteral("…\n(%1 more characters; Save and Copy include them)").arg(m_whole.size() - shown.size());
   m_text->setLineWrapMode(QPlainTextEdit::NoWrap);
   m_text->setPlainText(shown);
   m_unsaid->setPlainText(preview.unsaid);
@@ -144,12 +145,12 @@ void ExportDialog::save() {
   if (!m_save->isEnabled()) return;
   const exchange::Format* const chosen = &format();
   const QString path = QFileDialog::getSaveFileName(
-      this, tr("Export the plan as %1").arg(toQ(chosen->name)), nameFor(m_title(), *chosen),
-      tr("%1 (*.%2);;All files (*)").arg(toQ(chosen->name), toQ(chosen->extension)));
-  // The plan that is shown by now: it may have changed behind the file dialog, as the text has.
+      this, QStringLiteral("Export the plan as %1").arg(toQ(chosen->name)), nameFor(m_title(), *chosen),
+      QStringLiteral("%1 (*.%2);;All files (*)").arg(toQ(chosen->name), toQ(chosen->extension)));
+  // The plan shown now. It may have changed while the file dialog was open.
   if (path.isEmpty() || !m_plans.plan()) return;
   m_files.exportPlan(path, m_plans.plan(), *chosen);
-  close();  // what became of it is said in the window
+  close();  // the window reports the result
 }
 
 }  // namespace cleave::views

@@ -1,7 +1,7 @@
 #pragma once
-/// A plan in the words of other programs before it is written: what the file will hold, and what its format cannot say.
-/// Stays open and follows the plan that is shown. The texts are core's (exchange/formats.h), the command line writes
-/// the same. GUI thread only; texts are made behind it.
+/// Previews a plan in the format of another program: the text of the file, and the facts that the format cannot
+/// contain. The dialog stays open and follows the shown plan. The texts come from core (exchange/formats.h); the
+/// command line writes the same. GUI thread only; a worker makes the texts.
 #include <QDialog>
 #include <functional>
 
@@ -20,8 +20,7 @@ namespace cleave::views {
 class ExportDialog : public QDialog {
   Q_OBJECT
  public:
-  /// What `title` answers is what files are called when nobody says otherwise: "tiny-llama" becomes
-  /// "tiny-llama.plan.json".
+  /// `title` gives the default file name: "tiny-llama" becomes "tiny-llama.plan.json".
   ExportDialog(const Plans& plans, Files& files, std::function<QString()> title, QWidget* parent = nullptr);
   bool isBusy() const { return m_worker.isBusy(); }
 
@@ -41,7 +40,7 @@ class ExportDialog : public QDialog {
   const Plans& m_plans;
   Files& m_files;
   std::function<QString()> m_title;
-  QString m_whole;  ///< what the preview is the beginning of
+  QString m_whole;  ///< full text; the preview shows its beginning
   QListWidget* m_formats;
   QLabel* m_what;
   QPlainTextEdit* m_text;

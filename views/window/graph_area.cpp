@@ -24,7 +24,7 @@ namespace cleave::views {
 namespace {
 constexpr double kZoomStep = 1.25;
 
-/// The scope of this path, or the first whose path ends in it ("layers.0" for "model.layers.0").
+/// The scope with this path, or the first one whose path ends with it ("layers.0" for "model.layers.0").
 ScopeId findScope(const graph::Graph& graph, const std::string& path) {
   if (const ScopeId exact = graph.findScope(path); exact.isValid()) return exact;
   for (const ScopeId scope : idRange<ScopeId>(graph.scopes.size()))
@@ -32,7 +32,7 @@ ScopeId findScope(const graph::Graph& graph, const std::string& path) {
   return {};
 }
 
-/// Slack may have chosen the plan before a faster one: so much is less than nothing.
+/// With slack, a faster plan may exist, so the extra time can be negative.
 HeatAmounts regretsOf(const Heat& heat) {
   HeatAmounts amounts;
   amounts.reserve(heat.smallestRegrets.size());
@@ -53,7 +53,7 @@ HeatGaps gapsOf(const Heat& heat) {
   return gaps;
 }
 
-/// What of the costs this colouring shows.
+/// The amounts for this colouring.
 HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
   if (what == ColorBy::Regret) return regretsOf(heat);
   HeatAmounts amounts;
@@ -65,8 +65,8 @@ HeatAmounts amountsOf(const Heat& heat, ColorBy what) {
   return amounts;
 }
 
-/// Of a node the farthest of its results, in parts of what is tolerated. The node where the difference begins is beyond
-/// it, for its elements say so; digests alone may not.
+/// The largest error of a node's results, as a fraction of the tolerance. The node of the first difference is above the
+/// tolerance because its elements were compared. Digests alone may not show it.
 HeatAmounts errorsOf(const pipeline::Bisection& found, const graph::Graph& graph) {
   HeatAmounts amounts(graph.nodes.size());
   for (const auto node : idRange<NodeId>(graph.nodes.size())) {
@@ -159,7 +159,7 @@ GraphArea::GraphArea(Session& session, QWidget* parent)
   connect(m_view, &GraphView::contextMenuRequested, this, &GraphArea::showContextMenu);
 }
 
-/// The user chose it on the canvas: it is in view already and must not move under the pointer.
+/// The user clicked it on the canvas: it is visible and must not move under the pointer.
 void GraphArea::byUser(const std::function<void()>& change) {
   m_isOwnChange = true;
   change();
@@ -174,7 +174,7 @@ void GraphArea::showModel() {
 void GraphArea::showSplits(const std::vector<NodeId>& changed) {
   m_view->showSplits(changed);
   const auto& state = m_session.debugger().state();
-  // The last step shows the solution, which places more than the search assigned: that is no step.
+  // The last step shows the solution, which places more than the search assigned, so it is not highlighted as a step.
   const bool isAtEnd = state && state->step == state->size, wasAtEnd = m_shown && m_shown->step == m_shown->size;
   if (!state || !m_shown || isAtEnd || wasAtEnd) return;
   const bool isUndone =
@@ -182,7 +182,7 @@ void GraphArea::showSplits(const std::vector<NodeId>& changed) {
   m_view->flash(changed, isUndone);
 }
 
-/// After showSplits: the counts hear of a step first.
+/// After showSplits, because the counts follow a step first.
 void GraphArea::showStep() {
   const auto& state = m_session.debugger().state();
   m_shown = state;
@@ -191,7 +191,7 @@ void GraphArea::showStep() {
   std::vector<NodeId> conflicts;
   if (state->conflict) conflicts.push_back(state->conflict->node);
   m_view->setConflictNodes(std::move(conflicts));
-  // The last step shows the solution, where the search stands no more.
+  // The last step shows the solution and has no current node.
   m_view->setCurrentNode(state->event && state->step != state->size ? nodeOf(*state->event) : NodeId());
 }
 
@@ -216,7 +216,7 @@ void GraphArea::reveal() {
     m_view->reveal(focus.scope);
 }
 
-/// The plan's collectives belong to its end: a step on the way has decided less, or otherwise.
+/// The plan's collectives belong to its end. At earlier steps other choices, or fewer, have been made.
 void GraphArea::showPlan() {
   const auto state = m_session.debugger().state();
   const bool isFinal = !state || state->step == state->size;
@@ -237,16 +237,16 @@ void GraphArea::showHeat() {
   if (heat) {
     const bool lacksRegret = m_colorBy == ColorBy::Regret && heat->smallestRegrets.empty();
     m_view->setColorBy(m_colorBy, amountsOf(*heat, m_colorBy),
-                       lacksRegret ? tr("only the engine optimal knows it: choose it and solve") : QString(),
+                       lacksRegret ? QStringLiteral("needs the engine optimal: choose it and solve") : QString(),
                        m_colorBy == ColorBy::Regret ? gapsOf(*heat) : HeatGaps());
   } else if (solved && solved->result.solution) {
-    m_view->setColorBy(m_colorBy, {}, tr("computing …"));
+    m_view->setColorBy(m_colorBy, {}, QStringLiteral("computing …"));
     m_session.answers().computeHeat();
   } else {
     const bool isOpenedTrace = m_session.debugger().trace() && !solved;
     m_view->setColorBy(m_colorBy, {},
-                       isOpenedTrace ? tr("a recorded search keeps no amounts: solve its model")
-                                     : tr("there is no solution to count"));
+                       isOpenedTrace ? QStringLiteral("a recorded search has no amounts: solve its model")
+                                     : QStringLiteral("no solution yet"));
   }
 }
 
@@ -254,8 +254,8 @@ void GraphArea::showErrors() {
   const FirstDifference* difference = m_session.runs().firstDifference();
   const graph::Graph* graph = m_session.opened().graph();
   if (!difference || !difference->found || !graph) {
-    const QString why = !difference               ? tr("not compared yet: Run ▸ Find the First Difference")
-                        : difference->isPending() ? tr("comparing …")
+    const QString why = !difference ? QStringLiteral("not compared yet: Run ▸ Find the First Difference")
+                        : difference->isPending() ? QStringLiteral("comparing …")
                                                   : difference->failure;
     return m_view->setColorBy(m_colorBy, {}, why);
   }
@@ -269,8 +269,8 @@ void GraphArea::showChanges() {
   m_view->setChangedNodes(diff && graph ? changedNodes(*diff, *graph) : std::vector<NodeId>());
 }
 
-/// A path that was longer than its room stays where it was scrolled to until it is set again.
-/// Its room changes with the window, and with what stands beside it.
+/// A long path keeps its scroll position until it is set again. The available width changes with the window and the
+/// neighbouring widgets.
 bool GraphArea::eventFilter(QObject* watched, QEvent* event) {
   if (watched == m_breadcrumb && event->type() == QEvent::Resize) updateBreadcrumb();
   return QWidget::eventFilter(watched, event);
@@ -279,7 +279,7 @@ bool GraphArea::eventFilter(QObject* watched, QEvent* event) {
 void GraphArea::updateBreadcrumb() {
   const graph::Graph* graph = m_session.opened().graph();
   if (!graph) return m_breadcrumb->clear();
-  QStringList names, parts;  // as they are read, and with their links
+  QStringList names, parts;  // plain text, and with links
   const auto prepend = [&](const QString& name, const QString& part) {
     names.prepend(name);
     parts.prepend(part);
@@ -296,7 +296,7 @@ void GraphArea::updateBreadcrumb() {
   prepend(m_session.title(), link(ScopeId(0), m_session.title()));
   const QString separator = QStringLiteral(" › ");
   m_breadcrumb->setToolTip(names.join(separator).toHtmlEscaped());
-  // What does not fit is left out from the front: where one is says more than in which model.
+  // A path that is too long loses its front, because the innermost module matters most.
   QFont bold = m_breadcrumb->font();
   bold.setBold(true);
   const QFontMetrics metrics(bold);
@@ -314,14 +314,15 @@ void GraphArea::showContextMenu(const QPoint& position, NodeId node, ScopeId sco
   QMenu menu;
   if (node.isValid()) {
     m_session.selection().focusNode(node);
-    menu.addAction(m_session.debugger().hasBreakpoint(node) ? tr("Remove Breakpoint") : tr("Set Breakpoint"),
+    menu.addAction(m_session.debugger().hasBreakpoint(node) ? QStringLiteral("Remove Breakpoint")
+                                                            : QStringLiteral("Set Breakpoint"),
                    [this, node] { m_session.debugger().toggleBreakpoint(node); });
-    menu.addAction(tr("Next Change"), [this, node] { m_session.debugger().toNextChange(node); });
+    menu.addAction(QStringLiteral("Next Change"), [this, node] { m_session.debugger().toNextChange(node); });
   } else if (scope.isValid()) {
-    menu.addAction(m_view->isExpanded(scope) ? tr("Fold") : tr("Unfold"),
+    menu.addAction(m_view->isExpanded(scope) ? QStringLiteral("Fold") : QStringLiteral("Unfold"),
                    [this, scope] { m_view->isExpanded(scope) ? m_view->collapse(scope) : m_view->expand(scope); });
   }
-  menu.addAction(tr("Fit"), m_view, &GraphView::fit);
+  menu.addAction(QStringLiteral("Fit"), m_view, &GraphView::fit);
   menu.exec(position);
 }
 
@@ -329,7 +330,7 @@ Result<void> GraphArea::expand(const QString& scopePath) {
   const graph::Graph* graph = m_session.opened().graph();
   if (!graph) return fail(ErrorCode::BadUsage, "No model is open");
   const ScopeId scope = findScope(*graph, toStd(scopePath));
-  if (!scope.isValid()) return fail(ErrorCode::Negative, "there is no module \"{}\" in this model", toStd(scopePath));
+  if (!scope.isValid()) return fail(ErrorCode::Negative, "this model has no module \"{}\"", toStd(scopePath));
   m_view->expand(scope);
   m_view->reveal(scope);
   return {};
@@ -343,7 +344,7 @@ SavedView GraphArea::savedView() const {
   return view;
 }
 
-/// Modules that this model does not have stay away, and so do colours that this version does not know.
+/// Ignores modules that this model lacks and colours that this version does not know.
 void GraphArea::restore(const SavedView& view) {
   const graph::Graph* graph = m_session.opened().graph();
   if (!graph) return;
@@ -362,7 +363,8 @@ Result<QString> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
   if (kind == QLatin1String("png")) return writePng(out, size, paint);
   const auto paintOn = [&](QPaintDevice& device) -> Result<QString> {
     QPainter painter;
-    if (!painter.begin(&device)) return fail(ErrorCode::Environment, "The picture cannot be drawn as {}.", toStd(kind));
+    if (!painter.begin(&device))
+      return fail(ErrorCode::Environment, "The picture could not be drawn as {}.", toStd(kind));
     paint(painter, QRectF({}, size), 1);
     return QString();
   };
@@ -383,9 +385,9 @@ Result<QString> GraphArea::drawPicture(const QString& kind, QIODevice& out) {
 
 Result<GraphArea::Picture> GraphArea::exportPicture(const QString& kind) {
   if (m_view->pictureSize().isEmpty())
-    return fail(ErrorCode::BadUsage, "There is no picture yet: wait for the layout.");
+    return fail(ErrorCode::BadUsage, "There is no picture yet. Wait for the layout.");
   if (kind != QLatin1String("svg") && kind != QLatin1String("pdf") && kind != QLatin1String("png"))
-    return fail(ErrorCode::BadUsage, "A picture's name ends in .svg, .pdf or .png, not in \".{}\".", toStd(kind));
+    return fail(ErrorCode::BadUsage, "The picture's ending is \".{}\". Use .svg, .pdf or .png.", toStd(kind));
   QBuffer buffer;
   buffer.open(QIODevice::WriteOnly);
   CLEAVE_TRY(const QString note, drawPicture(kind, buffer));
@@ -393,14 +395,16 @@ Result<GraphArea::Picture> GraphArea::exportPicture(const QString& kind) {
 }
 
 void GraphArea::addActions(QMenu& menu) {
-  menu.addAction(tr("&Fit"), QKeySequence(QStringLiteral("Ctrl+0")), m_view, &GraphView::fit);
-  menu.addAction(tr("Zoom &In"), QKeySequence::ZoomIn, this, [this] { m_view->zoomBy(kZoomStep); });
-  menu.addAction(tr("Zoom &Out"), QKeySequence::ZoomOut, this, [this] { m_view->zoomBy(1 / kZoomStep); });
-  addColorActions(*menu.addMenu(tr("&Colour by")));
-  menu.addAction(tr("&Unfold All"), QKeySequence(QStringLiteral("Ctrl+Shift+U")), m_view, &GraphView::expandAll);
-  menu.addAction(tr("F&old All"), QKeySequence(QStringLiteral("Ctrl+Shift+F")), m_view, &GraphView::collapseAll);
-  QAction* helpers = menu.addAction(tr("Show &Helper Operators"), QKeySequence(QStringLiteral("Ctrl+H")), this,
-                                    [this] { m_view->setHelpersFolded(!m_view->areHelpersFolded()); });
+  menu.addAction(QStringLiteral("&Fit"), QKeySequence(QStringLiteral("Ctrl+0")), m_view, &GraphView::fit);
+  menu.addAction(QStringLiteral("Zoom &In"), QKeySequence::ZoomIn, this, [this] { m_view->zoomBy(kZoomStep); });
+  menu.addAction(QStringLiteral("Zoom &Out"), QKeySequence::ZoomOut, this, [this] { m_view->zoomBy(1 / kZoomStep); });
+  addColorActions(*menu.addMenu(QStringLiteral("&Colour by")));
+  menu.addAction(QStringLiteral("&Unfold All"), QKeySequence(QStringLiteral("Ctrl+Shift+U")), m_view,
+                 &GraphView::expandAll);
+  menu.addAction(QStringLiteral("F&old All"), QKeySequence(QStringLiteral("Ctrl+Shift+F")), m_view,
+                 &GraphView::collapseAll);
+  QAction* helpers = menu.addAction(QStringLiteral("Show &Helper Operators"), QKeySequence(QStringLiteral("Ctrl+H")),
+                                    this, [this] { m_view->setHelpersFolded(!m_view->areHelpersFolded()); });
   helpers->setCheckable(true);
 }
 

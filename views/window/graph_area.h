@@ -1,5 +1,5 @@
 #pragma once
-/// The middle of the window: the breadcrumb of the focused module above the canvas, wired to the session.
+/// The middle of the window: the breadcrumb of the focused module above the canvas, connected to the session.
 #include <QWidget>
 
 #include "views/graph/model/heat_field.h"
@@ -18,23 +18,23 @@ class GraphArea : public QWidget {
   Q_OBJECT
  public:
   explicit GraphArea(Session& session, QWidget* parent = nullptr);
-  /// Unfolds a module ("model.layers.0") and shows it; Negative when there is none of that name.
+  /// Unfolds a module ("model.layers.0") and shows it. Negative if no module has that name.
   Result<void> expand(const QString& scopePath);
   struct Picture {
     QByteArray bytes;
-    QString note;  ///< what to tell of it ("drawn at 40 %"); mostly nothing
+    QString note;  ///< message about it ("drawn at 40 %"); usually empty
   };
   /// `kind`: "svg", "pdf" or "png"; of any size, with the legend.
   Result<Picture> exportPicture(const QString& kind);
-  /// What the colours of the canvas say; amounts are computed where they are missing.
+  /// The amount that the canvas's colours show. Missing amounts are computed.
   void setColorBy(ColorBy what);
   ColorBy colorBy() const { return m_colorBy; }
-  /// What of it a session keeps.
+  /// The state of the view that a session saves.
   SavedView savedView() const;
   void restore(const SavedView& view);
   /// Fit, zoom, fold, colours: for the View menu.
   void addActions(QMenu& menu);
-  /// No layout is under way.
+  /// No layout is running.
   bool isSettled() const;
   GraphView& view() { return *m_view; }
 

@@ -17,9 +17,7 @@ namespace cleave::views {
 namespace {
 constexpr int kDialogWidth = 520, kListHeight = 160;
 
-QString words(const char* text) { return QObject::tr(text); }
-
-/// What the cache has a config of, so that it opens without a network.
+/// Models whose config is in the cache, so that they open without a network.
 QStringList cachedModels() {
   QStringList models;
   if (const auto settings = hub::hubSettings())
@@ -39,20 +37,20 @@ QListWidget* listOf(const QStringList& models, QLineEdit* id, QDialog& dialog) {
 
 std::optional<QString> askForHubModel(QWidget* parent) {
   QDialog dialog(parent);
-  dialog.setWindowTitle(words("Open a model from the Hub"));
+  dialog.setWindowTitle(QStringLiteral("Open a model from the Hub"));
   dialog.setMinimumWidth(kDialogWidth);
   auto* layout = new QVBoxLayout(&dialog);
   auto* id = new QLineEdit;
   id->setPlaceholderText(QStringLiteral("Qwen/Qwen3-0.6B"));
-  id->setAccessibleName(words("Model on the Hub"));
-  auto* said =
-      new QLabel(words("org/name, or org/name@revision. Its config is fetched now, its weights when a run first "
-                       "reads them."));
+  id->setAccessibleName(QStringLiteral("Model on the Hub"));
+  auto* said = new QLabel(
+      QStringLiteral("org/name, or org/name@revision. Cleave fetches the config now, and the weights before the "
+                     "first run."));
   said->setWordWrap(true);
   layout->addWidget(id);
   layout->addWidget(said);
   if (const QStringList models = cachedModels(); !models.isEmpty()) {
-    layout->addWidget(new QLabel(words("In the cache:")));
+    layout->addWidget(new QLabel(QStringLiteral("In the cache:")));
     layout->addWidget(listOf(models, id, dialog));
   }
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Open | QDialogButtonBox::Cancel);
@@ -75,19 +73,19 @@ std::optional<QString> askForHubModel(QWidget* parent) {
 std::optional<WeightsChoice> askForHubWeights(const QString& model, const Result<hub::WeightsAnnounced>& announced,
                                               QWidget* parent) {
   QMessageBox box(parent);
-  box.setWindowTitle(words("Weights for the run"));
-  box.setText(words("The weights of %1 are not here yet.").arg(model));
+  box.setWindowTitle(QStringLiteral("Weights for the run"));
+  box.setText(QStringLiteral("The weights of %1 are not in the cache yet.").arg(model));
   const QAbstractButton* fetch = nullptr;
   if (announced) {
     const QString bytes = bytesText(announced->missingBytes);
-    box.setInformativeText(words("They are %1 in %2; what is fetched is kept in the cache.")
+    box.setInformativeText(QStringLiteral("They are %1 in %2. Cleave keeps fetched files in the cache.")
                                .arg(bytesText(announced->totalBytes),
-                                    countedText(static_cast<std::uint64_t>(announced->files), words("file"))));
-    fetch = box.addButton(words("Fetch %1 and Run").arg(bytes), QMessageBox::AcceptRole);
+                                    countedText(static_cast<std::uint64_t>(announced->files), QStringLiteral("file"))));
+    fetch = box.addButton(QStringLiteral("Fetch %1 and Run").arg(bytes), QMessageBox::AcceptRole);
   } else {
     box.setInformativeText(toQ(announced.error().message));
   }
-  const QAbstractButton* random = box.addButton(words("Run with Random Weights"), QMessageBox::ActionRole);
+  const QAbstractButton* random = box.addButton(QStringLiteral("Run with Random Weights"), QMessageBox::ActionRole);
   box.addButton(QMessageBox::Cancel);
   box.exec();
   if (box.clickedButton() == fetch && fetch) return WeightsChoice::Fetch;

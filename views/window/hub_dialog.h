@@ -1,5 +1,5 @@
 #pragma once
-/// Asks for a model by what it is called on the Hub, and whether its weights are to be fetched.
+/// Asks for a model on the Hub, and whether to fetch its weights.
 #include <QString>
 #include <optional>
 
@@ -10,11 +10,11 @@ class QWidget;
 
 namespace cleave::views {
 
-/// "org/name" or "org/name@revision"; nullopt: the user thought better of it. Offers those that the cache has.
+/// "org/name" or "org/name@revision"; nullopt: the user cancelled. Offers the models in the cache.
 std::optional<QString> askForHubModel(QWidget* parent);
 
 enum class WeightsChoice { Fetch, Random };
-/// Before a run of a model whose weights its Hub has: `announced` says how large they are, or why that is not known.
+/// Before a run of a model with weights on its Hub. `announced`: their size, or the reason why it is unknown.
 std::optional<WeightsChoice> askForHubWeights(const QString& model, const Result<hub::WeightsAnnounced>& announced,
                                               QWidget* parent);
 

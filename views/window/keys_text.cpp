@@ -12,7 +12,7 @@ QString keyRow(const QString& key, const QString& text) {
       .arg(key.toHtmlEscaped(), QString(text).remove(QLatin1Char('&')).toHtmlEscaped());
 }
 
-/// The shortcuts of a menu and the menus in it, a row each.
+/// The shortcuts of a menu and its submenus, one row each.
 QString keyRows(const QMenu& menu) {
   QString rows;
   for (const QAction* action : menu.actions()) {
@@ -32,7 +32,7 @@ QString keysText(const QMenuBar& bar) {
       sections << QStringLiteral("<tr><td colspan=2><br><u>%1</u></td></tr>%2")
                       .arg(QString(action->text()).remove(QLatin1Char('&')).toHtmlEscaped(), rows);
   }
-  sections << keyRow(QStringLiteral("Esc"), QObject::tr("Stop the running work"));
+  sections << keyRow(QStringLiteral("Esc"), QStringLiteral("Stop the running job"));
   qsizetype all = 0, left = 0;
   for (const QString& section : sections) all += section.count(QLatin1String("<tr>"));
   QString columns[2];

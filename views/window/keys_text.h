@@ -1,12 +1,12 @@
 #pragma once
-/// What Help, Keys shows.
+/// The text of Help, Keys.
 #include <QString>
 
 class QMenuBar;
 
 namespace cleave::views {
 
-/// All shortcuts as the menus have them, in two columns.
+/// All shortcuts of the menus, in two columns.
 QString keysText(const QMenuBar& bar);
 
 }  // namespace cleave::views

@@ -50,7 +50,7 @@ void applyTheme(bool isDark) {
   QApplication::setStyle(QStyleFactory::create(QStringLiteral("Fusion")));
   const Theme theme = isDark ? Theme::darkTheme() : Theme::light();
   QApplication::setPalette(theme.palette());
-  // Fusion draws raised frames where a quiet line says the same.
+  // Fusion draws raised frames; a thin line is enough.
   qApp->setStyleSheet(
       QStringLiteral("QMainWindow::separator{width:4px;height:4px;background:%1}"
                      "QToolTip{color:%2;background:%3;border:1px solid %1;padding:3px}"
@@ -86,8 +86,8 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
   m_views = new QTabWidget;
   m_views->setDocumentMode(true);
   m_views->tabBar()->setFocusPolicy(Qt::TabFocus);
-  m_views->addTab(m_graph, tr("Graph"));
-  m_views->addTab(m_run, tr("Run"));
+  m_views->addTab(m_graph, QStringLiteral("Graph"));
+  m_views->addTab(m_run, QStringLiteral("Run"));
   m_stack = new QStackedWidget;
   m_stack->addWidget(m_start);
   m_stack->addWidget(m_views);
@@ -120,7 +120,7 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
           [this](int index) { m_session.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
   connectMessages();
   connect(&m_session.opened(), &OpenedModel::changed, this, &MainWindow::showModel);
-  connect(&m_session, &Session::sessionRestored, this, &MainWindow::takeSession);
+  connect(&m_session, &Session::sessionRestored, this, &MainWindow::applySession);
   connect(&m_session.jobs(), &Jobs::activityChanged, this, &MainWindow::applyBusy);
   connect(&m_session.jobs(), &Jobs::downloading, this, &MainWindow::showDownload);
   connect(&m_session.jobs(), &Jobs::progressed, this, &MainWindow::updateProgress);
@@ -134,7 +134,7 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
     if (!wasShown) return;
     applyBusy();
     m_status->clear();
-    updateStep();  // says again where the search stands
+    updateStep();  // shows the current step again
   });
   connect(&m_session.files(), &Files::drawingChanged, this, [this] {
     if (m_session.files().drawing().isEmpty() && m_session.isIdle()) m_status->clear();
@@ -158,7 +158,7 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
   });
   connect(&m_session.jobs(), &Jobs::ended, this, [this](Activity, bool hasSucceeded, const QString& sentence) {
     showEnd(hasSucceeded, sentence);
-    // Without a solution the search itself and its dead ends are what there is to see.
+    // Without a solution, the search and its dead ends are shown.
     const auto& solved = m_session.plans().solved();
     const bool isSolved = !solved || solved->result.outcome == solve::Outcome::Solved;
     if (isSolved && !m_session.plans().isAboutConflicts()) return;
@@ -184,7 +184,8 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
 
 MainWindow::~MainWindow() {
   m_session.shutdown();
-  // They may signal to the last: they go while there is a window to hear them, not with the base class.
+  // The views may emit signals until the end, so they are deleted while the window still exists, not with the base
+  // class.
   delete takeCentralWidget();
   for (const auto& [name, widget] : m_docks) delete widget;
   delete m_toolBar;
@@ -206,15 +207,15 @@ void MainWindow::showModel() {
   updateTitle();
 }
 
-/// A message goes with what it speaks of.
+/// A message disappears with its subject.
 void MainWindow::connectMessages() {
   connect(&m_session.notices(), &Notices::said, this, [this](const QString& text, Severity severity, About about) {
-    // What the verdict of the run says above is not said again below.
+    // The run's verdict is shown above, so it is not repeated below.
     if (about == About::Outcome && m_run->isVisible()) return;
     m_message->show(text, severity, about);
   });
-  // It takes its room from the lower edge of the picture, which neither moves nor rescales under the pointer.
-  // Layouts settle in several passes of the event loop: it stays still for all of them.
+  // The message bar takes room from the lower edge of the picture, which neither moves nor rescales.
+  // Layouts settle in several passes of the event loop, so the picture is fixed for all of them.
   auto* settled = new QTimer(this);
   settled->setSingleShot(true);
   settled->setInterval(kLayoutMs);
@@ -234,14 +235,15 @@ void MainWindow::connectMessages() {
 
 void MainWindow::updateTitle() {
   QString title = m_session.title();
-  title.replace(QStringLiteral("[*]"), QStringLiteral("[*][*]"));  // Qt takes one for the mark of an unsaved file
+  title.replace(QStringLiteral("[*]"), QStringLiteral("[*][*]"));  // Qt reads a single one as the mark of an unsaved
+                                                                   // file
   setWindowTitle(title.isEmpty() ? QStringLiteral("Cleave") : QStringLiteral("%1 – Cleave").arg(title));
 }
 
 void MainWindow::showGraph() { showView(*m_graph); }
 void MainWindow::showRun() { showView(*m_run); }
 
-/// A view that is hidden with the focus in it passes it to the other one, not to whatever comes next.
+/// A view that is hidden with the focus passes the focus to the other view.
 void MainWindow::showView(QWidget& view) {
   const QWidget* focused = QApplication::focusWidget();
   const bool hadFocus = focused && m_views->currentWidget()->isAncestorOf(focused);
@@ -263,11 +265,11 @@ void MainWindow::applyBusy() {
     case Activity::Idle:
       if (isBusy) m_status->setText((m_survey.isEmpty() ? drawing : m_survey) + QStringLiteral("…"));
       break;
-    case Activity::Opening: m_status->setText(tr("Opening…")); break;
+    case Activity::Opening: m_status->setText(QStringLiteral("Opening…")); break;
     case Activity::Solving:
-      m_status->setText(tr("Solving for %1…").arg(ranksText(m_session.settings().options().ranks)));
+      m_status->setText(QStringLiteral("Solving for %1…").arg(ranksText(m_session.settings().options().ranks)));
       break;
-    case Activity::Running: m_status->setText(tr("Ranks are running…")); break;
+    case Activity::Running: m_status->setText(QStringLiteral("Ranks are running…")); break;
   }
 }
 
@@ -277,12 +279,13 @@ void MainWindow::updateProgress(const QString& stage, qint64 done, qint64 total)
     m_progress->setRange(0, 1000);
     m_progress->setValue(static_cast<int>(1000.0 * static_cast<double>(done) / static_cast<double>(total)));
     m_status->setText(
-        tr("%1: %2 of %3")
+        QStringLiteral("%1: %2 of %3")
             .arg(stage, countText(static_cast<std::uint64_t>(done)), countText(static_cast<std::uint64_t>(total))));
   } else {
     m_progress->setRange(0, 0);
     m_status->setText(
-        done > 0 ? tr("%1: %2").arg(stage, countedText(static_cast<std::uint64_t>(done), tr("try"), tr("tries")))
+        done > 0 ? QStringLiteral("%1: %2").arg(stage, countedText(static_cast<std::uint64_t>(done),
+                                                                   QStringLiteral("try"), QStringLiteral("tries")))
                  : stage);
   }
 }
@@ -296,21 +299,21 @@ void MainWindow::showDownload(const hub::DownloadState& state) {
   m_status->setText(toQ(state.text));
 }
 
-/// A failure that the bar above says, until it is closed, is not said again below.
+/// A failure in the message bar above is not repeated below.
 void MainWindow::showEnd(bool hasSucceeded, const QString& sentence) {
   if (hasSucceeded || sentence != m_message->text()) {
     if (!sentence.isEmpty()) m_status->setText(sentence);
     return;
   }
-  m_status->setText(m_session.opened().model() ? QString() : tr("Open a model folder or a sample."));
-  updateStep();  // where the search stands, if there is one
+  m_status->setText(m_session.opened().model() ? QString() : QStringLiteral("Open a model folder or a sample."));
+  updateStep();  // the current step, if there is one
 }
 
 void MainWindow::updateStep() {
   const StepId count = m_session.debugger().stepCount();
-  m_stepLabel->setText(count == 0
-                           ? tr("no search yet")
-                           : tr("step %1 of %2").arg(countText(m_session.debugger().wantedStep()), countText(count)));
+  m_stepLabel->setText(
+      count == 0 ? QStringLiteral("no search yet")
+                 : QStringLiteral("step %1 of %2").arg(countText(m_session.debugger().wantedStep()), countText(count)));
   if (const auto& state = m_session.debugger().state(); state && m_session.jobs().activity() != Activity::Running)
     m_status->setText(state->eventText);
   updateActions();
@@ -320,28 +323,30 @@ void MainWindow::updateSettings() {
   const auto& settings = m_session.settings().options();
   const QSignalBlocker a(m_ranks), b(m_engine), c(m_sequenceParallel);
   QAction* solve = action(QStringLiteral("solve"));
-  // As wide as the longer of both: what stands beside it does not move under the pointer.
+  // As wide as the longer text, so that its neighbours do not move under the pointer.
   if (QWidget* button = m_toolBar->widgetForAction(solve); button && button->minimumWidth() == 0) {
-    solve->setIconText(tr("Solve again"));
+    solve->setIconText(QStringLiteral("Solve again"));
     button->setMinimumWidth(button->sizeHint().width());
   }
-  solve->setIconText(m_session.plans().isOutdated() ? tr("Solve again") : tr("Solve"));
-  solve->setToolTip(m_session.plans().isOutdated() ? tr("The settings have changed since the plan shown (Ctrl+Return)")
-                                                   : tr("Search for a plan (Ctrl+Return)"));
+  solve->setIconText(m_session.plans().isOutdated() ? QStringLiteral("Solve again") : QStringLiteral("Solve"));
+  solve->setToolTip(m_session.plans().isOutdated()
+                        ? QStringLiteral("The settings have changed since the plan shown (Ctrl+Return)")
+                        : QStringLiteral("Search for a plan (Ctrl+Return)"));
   m_ranks->setValue(settings.ranks);
-  m_ranks->setSuffix(settings.ranks == 1 ? tr(" rank") : tr(" ranks"));
+  m_ranks->setSuffix(settings.ranks == 1 ? QStringLiteral(" rank") : QStringLiteral(" ranks"));
   m_engine->setCurrentIndex(m_engine->findData(int(settings.engine)));
   m_sequenceParallel->setCurrentIndex(m_sequenceParallel->findData(int(settings.sequenceParallel)));
   action(QStringLiteral("run"))
-      ->setText(settings.ranks == 1 ? tr("Run on 1 Rank") : tr("Run on %1 Ranks").arg(settings.ranks));
+      ->setText(settings.ranks == 1 ? QStringLiteral("Run on 1 Rank")
+                                    : QStringLiteral("Run on %1 Ranks").arg(settings.ranks));
 }
 
-/// What a sample, plan or recording brings is not what the user chose for models.
+/// Settings of a sample, plan or recording are not the user's choice for models.
 void MainWindow::rememberSettings() {
   if (m_remembers && !m_session.settings().isBorrowed()) saveSolveSettings(m_session.settings());
 }
 
-/// What is under way; else the picture that is drawn beside it.
+/// The progress of the running job, else of a picture that is drawn in the background.
 void MainWindow::stopWork() {
   const bool isBusy = m_session.jobs().activity() != Activity::Idle || !m_survey.isEmpty();
   isBusy ? m_session.jobs().stop() : m_session.files().stopDrawing();
@@ -371,7 +376,7 @@ void MainWindow::setSearchText(const QString& text) { m_search->setText(text); }
 
 bool MainWindow::isSettled() const { return m_session.isIdle() && m_graph->isSettled(); }
 
-/// A window that gets smaller takes it from its centre first, until there is no graph left: then the docks give way.
+/// A shrinking window first shrinks its centre, until the graph has no room left. Then the docks shrink.
 void MainWindow::resizeEvent(QResizeEvent* event) {
   QMainWindow::resizeEvent(event);
   keepCentreWide();
@@ -384,7 +389,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     settings.setValue(kGeometryKey, saveGeometry());
     if (m_hasShownModel) settings.setValue(kStateKey, saveState(kLayoutVersion));
   }
-  hide();  // what does not end at once ends unseen
+  hide();  // work that does not end at once ends in the background
   m_session.shutdown();
   event->accept();
 }

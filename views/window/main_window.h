@@ -1,6 +1,6 @@
 #pragma once
-/// The window: menus, toolbar, docks and status bar around one session, which outlives it. It wires; what is shown
-/// lives in the panels.
+/// The window: menus, toolbar, docks and status bar around one session, which outlives it. It connects signals; the
+/// panels show the content.
 #include <QMainWindow>
 #include <map>
 
@@ -29,7 +29,8 @@ enum class Glyph;
 class MainWindow : public QMainWindow {
   Q_OBJECT
  public:
-  /// `remembers`: read and write the user's settings (off for scripts and tests: always the same window).
+  /// `remembers`: reads and writes the user's settings. Off for scripts and tests, which need the same window each
+  /// time.
   MainWindow(Session& session, bool remembers, QWidget* parent = nullptr);
   ~MainWindow() override;
 
@@ -44,10 +45,10 @@ class MainWindow : public QMainWindow {
   void applyPreset(Preset preset);
   void setDarkTheme(bool isDark);
   void setSearchText(const QString& text);
-  /// The dock of this name to the front; names are those of the Window menu, and "Run" is the view of the run.
-  /// False when there is none.
+  /// Raises the dock of this name. Names are those of the Window menu, and "Run" is the run view.
+  /// False if there is no such dock.
   bool raiseDock(const QString& name);
-  /// Nothing is under way: no work, no layout, no pending refresh.
+  /// True if no job, layout or refresh is pending.
   bool isSettled() const;
 
  protected:
@@ -82,7 +83,7 @@ class MainWindow : public QMainWindow {
   void updateRecent();
   void saveSession();
   void saveSessionAs();
-  void takeSession(const QString& file, const SavedView& view);
+  void applySession(const QString& file, const SavedView& view);
   void exportPlan();
   void savePicture();
   // main_window_actions.cpp
@@ -124,20 +125,20 @@ class MainWindow : public QMainWindow {
   std::map<QString, QAction*> m_actions;
   std::map<QString, QDockWidget*> m_docks;
   QStackedWidget* m_stack = nullptr;
-  ExportDialog* m_export = nullptr;  ///< once it was asked for
+  ExportDialog* m_export = nullptr;  ///< null until first used
   StartPage* m_start = nullptr;
   QTabWidget* m_views = nullptr;  ///< graph and run
   GraphArea* m_graph = nullptr;
   RunView* m_run = nullptr;
   MessageBar* m_message = nullptr;
-  std::weak_ptr<const pipeline::Model> m_runsAtRandom;  ///< what the user runs without its weights
+  std::weak_ptr<const pipeline::Model> m_runsAtRandom;  ///< the model that the user runs without its weights
   QToolBar* m_toolBar = nullptr;
   QSpinBox* m_ranks = nullptr;
   QComboBox* m_engine = nullptr;
   QComboBox* m_sequenceParallel = nullptr;
   SolveSettings* m_solveSettings = nullptr;
-  QString m_sessionFile;  ///< what is open was saved there, or came from there; empty: neither
-  QString m_survey;       ///< what the survey under way is called; empty: none
+  QString m_sessionFile;  ///< the open session's file; empty: not saved
+  QString m_survey;       ///< title of the running survey; empty: no survey
   QLabel* m_stepLabel = nullptr;
   QLineEdit* m_search = nullptr;
   QLabel* m_hits = nullptr;

@@ -15,7 +15,7 @@
 #include <QToolBar>
 #include <QToolButton>
 
-#include "pipeline/hub_model.h"
+#include "pipeline/source/hub_model.h"
 #include "views/base/icons.h"
 #include "views/base/text.h"
 #include "views/run/run_view.h"
@@ -62,15 +62,16 @@ QAction* MainWindow::addAction(QMenu* menu, const QString& name, const QString& 
 void MainWindow::makeMenus() {
   const auto key = keyOf;
   makeFileMenu();
-  QMenu* model = menuBar()->addMenu(tr("&Model"));
-  addAction(model, QStringLiteral("capture"), tr("&Capture Options…"), {}, [this] { askForCapture(); });
-  addAction(model, QStringLiteral("add-pin"), tr("&Pin a Placement…"), key("Ctrl+P"), [this] { askForPin(); });
-  QMenu* pins = model->addMenu(tr("P&ins"));
+  QMenu* model = menuBar()->addMenu(QStringLiteral("&Model"));
+  addAction(model, QStringLiteral("capture"), QStringLiteral("&Capture Options…"), {}, [this] { askForCapture(); });
+  addAction(model, QStringLiteral("add-pin"), QStringLiteral("&Pin a Placement…"), key("Ctrl+P"),
+            [this] { askForPin(); });
+  QMenu* pins = model->addMenu(QStringLiteral("P&ins"));
   connect(pins, &QMenu::aboutToShow, this, [this, pins] { fillPinsMenu(pins); });
   model->addSeparator();
-  QAction* undo = m_session.undoStack().createUndoAction(this, tr("&Undo"));
+  QAction* undo = m_session.undoStack().createUndoAction(this, QStringLiteral("&Undo"));
   undo->setShortcut(QKeySequence::Undo);
-  QAction* redo = m_session.undoStack().createRedoAction(this, tr("&Redo"));
+  QAction* redo = m_session.undoStack().createRedoAction(this, QStringLiteral("&Redo"));
   QList<QKeySequence> redoKeys = QKeySequence::keyBindings(QKeySequence::Redo);
   if (const QKeySequence other(Qt::CTRL | Qt::Key_Y); !redoKeys.contains(other)) redoKeys << other;
   redo->setShortcuts(redoKeys);
@@ -79,14 +80,16 @@ void MainWindow::makeMenus() {
 
   makeSolveMenu();
   makeDebugMenu();
-  QMenu* run = menuBar()->addMenu(tr("&Run"));
-  addAction(run, QStringLiteral("run"), tr("Run on 2 Ranks"), key("Ctrl+Shift+R"), [this] { runRanks(); });
-  addAction(run, QStringLiteral("run-cluster"), tr("Run on a &Cluster…"), {}, [this] { m_run->showCluster(); });
-  addAction(run, QStringLiteral("first-difference"), tr("Find the First &Difference"), key("Ctrl+D"), [this] {
-    showRun();
-    m_session.runs().findFirstDifference();
-  });
-  addAction(run, QStringLiteral("stop-run"), tr("&Stop"), {}, [this] { m_session.jobs().stop(); });
+  QMenu* run = menuBar()->addMenu(QStringLiteral("&Run"));
+  addAction(run, QStringLiteral("run"), QStringLiteral("Run on 2 Ranks"), key("Ctrl+Shift+R"), [this] { runRanks(); });
+  addAction(run, QStringLiteral("run-cluster"), QStringLiteral("Run on a &Cluster…"), {},
+            [this] { m_run->showCluster(); });
+  addAction(run, QStringLiteral("first-difference"), QStringLiteral("Find the First &Difference"), key("Ctrl+D"),
+            [this] {
+              showRun();
+              m_session.runs().findFirstDifference();
+            });
+  addAction(run, QStringLiteral("stop-run"), QStringLiteral("&Stop"), {}, [this] { m_session.jobs().stop(); });
   makeViewMenus();
 
   auto* escape = new QAction(this);
@@ -96,76 +99,81 @@ void MainWindow::makeMenus() {
 }
 
 void MainWindow::makeSolveMenu() {
-  QMenu* solve = menuBar()->addMenu(tr("&Solve"));
-  addAction(solve, QStringLiteral("solve"), tr("&Solve"), keyOf("Ctrl+Return"), [this] { m_session.solve(); });
-  addAction(solve, QStringLiteral("stop"), tr("S&top"), {}, [this] { m_session.jobs().stop(); });
+  QMenu* solve = menuBar()->addMenu(QStringLiteral("&Solve"));
+  addAction(solve, QStringLiteral("solve"), QStringLiteral("&Solve"), keyOf("Ctrl+Return"),
+            [this] { m_session.solve(); });
+  addAction(solve, QStringLiteral("stop"), QStringLiteral("S&top"), {}, [this] { m_session.jobs().stop(); });
   m_solveSettings = new SolveSettings(m_session.opened(), m_session.settings(), m_session.notices(), this);
   connect(m_solveSettings, &SolveSettings::changedByUser, this, &MainWindow::rememberSettings);
-  addAction(solve, QStringLiteral("settings"), tr("S&ettings…"), keyOf("Ctrl+,"), [this] {
+  addAction(solve, QStringLiteral("settings"), QStringLiteral("S&ettings…"), keyOf("Ctrl+,"), [this] {
     m_solveSettings->show();
     m_solveSettings->raise();
     m_solveSettings->activateWindow();
   });
   solve->addSeparator();
-  addAction(solve, QStringLiteral("world-sizes"), tr("Which &World Sizes Work"), keyOf("Ctrl+W"), [this] {
+  addAction(solve, QStringLiteral("world-sizes"), QStringLiteral("Which &World Sizes Work"), keyOf("Ctrl+W"), [this] {
     raiseDock(QStringLiteral("Pre-flight"));
     m_session.answers().computeWorldSizes();
   });
-  addAction(solve, QStringLiteral("front"), tr("Weigh &Time against Memory"), keyOf("Ctrl+M"), [this] {
+  addAction(solve, QStringLiteral("front"), QStringLiteral("Weigh &Time against Memory"), keyOf("Ctrl+M"), [this] {
     raiseDock(QStringLiteral("Pareto"));
     m_session.answers().computeFront();
   });
   solve->addSeparator();
-  addAction(solve, QStringLiteral("other-branch"), tr("Show the &Other Branch"), keyOf("Ctrl+B"),
+  addAction(solve, QStringLiteral("other-branch"), QStringLiteral("Show the &Other Branch"), keyOf("Ctrl+B"),
             [this] { m_session.plans().showBranch(1 - m_session.plans().shownBranch()); });
-  addAction(solve, QStringLiteral("keep-branch"), tr("&Keep B"), {}, [this] { m_session.plans().keepBranch(); });
-  addAction(solve, QStringLiteral("drop-branch"), tr("&Drop B"), {}, [this] { m_session.plans().dropBranch(); });
+  addAction(solve, QStringLiteral("keep-branch"), QStringLiteral("&Keep B"), {},
+            [this] { m_session.plans().keepBranch(); });
+  addAction(solve, QStringLiteral("drop-branch"), QStringLiteral("&Drop B"), {},
+            [this] { m_session.plans().dropBranch(); });
 }
 
 void MainWindow::makeDebugMenu() {
   const auto key = keyOf;
-  QMenu* debug = menuBar()->addMenu(tr("&Debug"));
-  addAction(debug, QStringLiteral("next"), tr("&Next Event"), key("F10"), [this] { m_session.debugger().stepBy(+1); });
-  addAction(debug, QStringLiteral("previous"), tr("&Previous Event"), key("Shift+F10"),
+  QMenu* debug = menuBar()->addMenu(QStringLiteral("&Debug"));
+  addAction(debug, QStringLiteral("next"), QStringLiteral("&Next Event"), key("F10"),
+            [this] { m_session.debugger().stepBy(+1); });
+  addAction(debug, QStringLiteral("previous"), QStringLiteral("&Previous Event"), key("Shift+F10"),
             [this] { m_session.debugger().stepBy(-1); });
-  addAction(debug, QStringLiteral("into"), tr("&Into the Next Decision"), key("F11"),
+  addAction(debug, QStringLiteral("into"), QStringLiteral("&Into the Next Decision"), key("F11"),
             [this] { m_session.debugger().stepInto(); });
-  addAction(debug, QStringLiteral("out"), tr("&Out to the Decision Before"), key("Shift+F11"),
+  addAction(debug, QStringLiteral("out"), QStringLiteral("&Out to the Decision Before"), key("Shift+F11"),
             [this] { m_session.debugger().stepOut(); });
-  addAction(debug, QStringLiteral("continue"), tr("&Run to Breakpoint"), key("F5"),
+  addAction(debug, QStringLiteral("continue"), QStringLiteral("&Run to Breakpoint"), key("F5"),
             [this] { m_session.debugger().runToBreakpoint(true); });
-  addAction(debug, QStringLiteral("back"), tr("Run &Back to Breakpoint"), key("Shift+F5"),
+  addAction(debug, QStringLiteral("back"), QStringLiteral("Run &Back to Breakpoint"), key("Shift+F5"),
             [this] { m_session.debugger().runToBreakpoint(false); });
   debug->addSeparator();
-  addAction(debug, QStringLiteral("next-conflict"), tr("Next &Conflict"), key("F8"), [this] {
+  addAction(debug, QStringLiteral("next-conflict"), QStringLiteral("Next &Conflict"), key("F8"), [this] {
     raiseDock(QStringLiteral("Conflict"));
     m_session.debugger().nextConflict();
   });
-  addAction(debug, QStringLiteral("previous-conflict"), tr("Previous C&onflict"), key("Shift+F8"), [this] {
+  addAction(debug, QStringLiteral("previous-conflict"), QStringLiteral("Previous C&onflict"), key("Shift+F8"), [this] {
     raiseDock(QStringLiteral("Conflict"));
     m_session.debugger().previousConflict();
   });
-  addAction(debug, QStringLiteral("next-change"), tr("Next C&hange of the Selected Value"), key("Ctrl+F10"),
+  addAction(debug, QStringLiteral("next-change"), QStringLiteral("Next C&hange of the Selected Value"), key("Ctrl+F10"),
             [this] { m_session.debugger().toNextChange(m_session.selection().focus().node); });
-  addAction(debug, QStringLiteral("breakpoint"), tr("&Toggle Breakpoint"), key("F9"), [this] {
+  addAction(debug, QStringLiteral("breakpoint"), QStringLiteral("&Toggle Breakpoint"), key("F9"), [this] {
     const graph::NodeId node = m_session.selection().focus().node;
     if (node.isValid()) return m_session.debugger().toggleBreakpoint(node);
-    m_message->show(tr("Select the node first at which the search is to stop."), Severity::Info);
+    m_message->show(QStringLiteral("First select the node where the search should stop."), Severity::Info);
   });
   debug->addSeparator();
-  addAction(debug, QStringLiteral("first"), tr("&First Step"), key("Home"), [this] { m_session.debugger().seek(0); });
-  addAction(debug, QStringLiteral("last"), tr("&Last Step"), key("End"),
+  addAction(debug, QStringLiteral("first"), QStringLiteral("&First Step"), key("Home"),
+            [this] { m_session.debugger().seek(0); });
+  addAction(debug, QStringLiteral("last"), QStringLiteral("&Last Step"), key("End"),
             [this] { m_session.debugger().seek(m_session.debugger().stepCount()); });
 }
 
 void MainWindow::makeViewMenus() {
   const auto key = keyOf;
-  QMenu* view = menuBar()->addMenu(tr("&View"));
-  addAction(view, QStringLiteral("focus-back"), tr("Focus &Back"), key("Alt+Left"),
+  QMenu* view = menuBar()->addMenu(QStringLiteral("&View"));
+  addAction(view, QStringLiteral("focus-back"), QStringLiteral("Focus &Back"), key("Alt+Left"),
             [this] { m_session.selection().goBack(); });
-  addAction(view, QStringLiteral("focus-forward"), tr("Focus &Forward"), key("Alt+Right"),
+  addAction(view, QStringLiteral("focus-forward"), QStringLiteral("Focus &Forward"), key("Alt+Right"),
             [this] { m_session.selection().goForward(); });
-  addAction(view, QStringLiteral("find"), tr("F&ind"), QKeySequence::Find, [this] {
+  addAction(view, QStringLiteral("find"), QStringLiteral("F&ind"), QKeySequence::Find, [this] {
     m_search->setFocus();
     m_search->selectAll();
   });
@@ -173,33 +181,33 @@ void MainWindow::makeViewMenus() {
   m_graph->addActions(*view);
   view->addSeparator();
   auto* themes = new QActionGroup(this);
-  addAction(view, QStringLiteral("light"), tr("&Light Theme"), {}, [this] { setDarkTheme(false); });
-  addAction(view, QStringLiteral("dark"), tr("&Dark Theme"), {}, [this] { setDarkTheme(true); });
+  addAction(view, QStringLiteral("light"), QStringLiteral("&Light Theme"), {}, [this] { setDarkTheme(false); });
+  addAction(view, QStringLiteral("dark"), QStringLiteral("&Dark Theme"), {}, [this] { setDarkTheme(true); });
   for (const char* name : {"light", "dark"}) {
     action(QLatin1String(name))->setCheckable(true);
     themes->addAction(action(QLatin1String(name)));
   }
   action(QStringLiteral("light"))->setChecked(true);
 
-  QMenu* window = menuBar()->addMenu(tr("&Window"));
-  addAction(window, QStringLiteral("preset-inspect"), tr("Preset &Inspect"), key("Ctrl+1"),
+  QMenu* window = menuBar()->addMenu(QStringLiteral("&Window"));
+  addAction(window, QStringLiteral("preset-inspect"), QStringLiteral("Preset &Inspect"), key("Ctrl+1"),
             [this] { applyPreset(Preset::Inspect); });
-  addAction(window, QStringLiteral("preset-debug"), tr("Preset &Debug"), key("Ctrl+2"),
+  addAction(window, QStringLiteral("preset-debug"), QStringLiteral("Preset &Debug"), key("Ctrl+2"),
             [this] { applyPreset(Preset::Debug); });
-  addAction(window, QStringLiteral("preset-run"), tr("Preset &Run"), key("Ctrl+3"),
+  addAction(window, QStringLiteral("preset-run"), QStringLiteral("Preset &Run"), key("Ctrl+3"),
             [this] { applyPreset(Preset::Run); });
-  addAction(window, QStringLiteral("other-view"), tr("&Graph or Run"), key("Ctrl+4"),
+  addAction(window, QStringLiteral("other-view"), QStringLiteral("&Graph or Run"), key("Ctrl+4"),
             [this] { m_graph->isVisible() ? showRun() : showGraph(); });
   window->addSeparator();
   for (const auto& [name, dock] : m_docks) window->addAction(dock->toggleViewAction());
 
-  QMenu* help = menuBar()->addMenu(tr("&Help"));
-  addAction(help, QStringLiteral("keys"), tr("&Keys"), QKeySequence::HelpContents, [this] { showKeys(); });
-  addAction(help, QStringLiteral("about"), tr("&About Cleave"), {}, [this] { showAbout(); });
+  QMenu* help = menuBar()->addMenu(QStringLiteral("&Help"));
+  addAction(help, QStringLiteral("keys"), QStringLiteral("&Keys"), QKeySequence::HelpContents, [this] { showKeys(); });
+  addAction(help, QStringLiteral("about"), QStringLiteral("&About Cleave"), {}, [this] { showAbout(); });
 }
 
 void MainWindow::makeToolBar() {
-  m_toolBar = addToolBar(tr("Main"));
+  m_toolBar = addToolBar(QStringLiteral("Main"));
   m_toolBar->setObjectName(QStringLiteral("Main"));
   m_toolBar->setMovable(false);
   m_toolBar->setIconSize({16, 16});
@@ -209,14 +217,14 @@ void MainWindow::makeToolBar() {
   m_stepLabel->setAlignment(Qt::AlignCenter);
   m_search = new QLineEdit;
   m_search->setObjectName(QStringLiteral("search"));
-  m_search->setPlaceholderText(tr("Search: op:mm axis:1 in:layers.3 shape:*x4096"));
-  m_search->setAccessibleName(tr("Search the graph"));
-  m_search->setToolTip(
-      tr("Words, op:mm, axis:1, in:layers.3, shape:*x4096, source:norm.py, /regex/. Enter goes to the next hit, "
-         "Shift+Enter to the one "
-         "before."));
+  m_search->setPlaceholderText(QStringLiteral("Search: op:mm axis:1 in:layers.3 shape:*x4096"));
+  m_search->setAccessibleName(QStringLiteral("Search the graph"));
+  m_search->setToolTip(QStringLiteral(
+      "Words, op:mm, axis:1, in:layers.3, shape:*x4096, source:norm.py, /regex/. Enter goes to the next hit, "
+      "Shift+Enter to the one "
+      "before."));
   m_search->setClearButtonEnabled(true);
-  // A line of code is long: as wide as the hint where there is room.
+  // A line of code is long, so the popup is as wide as the hint if there is room.
   m_search->setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
   m_search->setMaximumWidth(fontMetrics().horizontalAdvance(m_search->placeholderText()) + 60);
   m_search->setMinimumWidth(120);
@@ -238,12 +246,12 @@ void MainWindow::makeToolBar() {
   row->setContentsMargins(0, 0, 0, 0);
   row->addStretch(1);
   row->addWidget(m_hits);
-  row->addWidget(m_search, 100);  // all the room up to its width, and the stretch what is left
+  row->addWidget(m_search, 100);  // the search box takes the room up to its maximum width, the stretch takes the rest
   m_toolBar->addWidget(searching);
   for (const char* name : {"solve", "run"})
     if (auto* button = qobject_cast<QToolButton*>(m_toolBar->widgetForAction(action(QLatin1String(name)))))
       button->setToolButtonStyle(Qt::ToolButtonTextBesideIcon);
-  action(QStringLiteral("open"))->setIconText(tr("Open"));
+  action(QStringLiteral("open"))->setIconText(QStringLiteral("Open"));
 
   connect(m_search, &QLineEdit::textChanged, this, [this](const QString& text) {
     if (const auto found = m_session.selection().find(text); !found) m_hits->setText(QStringLiteral("?"));
@@ -260,32 +268,35 @@ void MainWindow::makeToolBar() {
 void MainWindow::addSolveControls() {
   m_ranks = new QSpinBox;
   m_ranks->setRange(1, kMaxRanks);
-  m_ranks->setToolTip(tr("Tensor-parallel ranks to split over"));
-  m_ranks->setAccessibleName(tr("Ranks"));
+  m_ranks->setToolTip(QStringLiteral("Number of tensor-parallel ranks"));
+  m_ranks->setAccessibleName(QStringLiteral("Ranks"));
   m_engine = new QComboBox;
   const std::pair<solve::Engine, QString> engines[] = {
       {solve::Engine::Optimal,
-       tr("The fastest plan by the cost model, or within the slack the one that holds least; proved")},
-      {solve::Engine::Learning, tr("The first plan that holds; learns from each conflict")},
-      {solve::Engine::Reference, tr("The first plan that holds, as Optimum searches for it")}};
+       QStringLiteral("Proved fastest plan by the cost model; with slack, the one with the least memory within it")},
+      {solve::Engine::Learning, QStringLiteral("First valid plan; learns from each conflict")},
+      {solve::Engine::Reference, QStringLiteral("First valid plan, searched as in Optimum")}};
   for (const auto& [engine, what] : engines) {
     m_engine->addItem(toQ(solve::toText(engine)), int(engine));
     m_engine->setItemData(m_engine->count() - 1, what, Qt::ToolTipRole);
   }
-  m_engine->setToolTip(tr("Search engine: optimal finds the cheapest plan, learning and reference the first"));
-  m_engine->setAccessibleName(tr("Engine"));
+  m_engine->setToolTip(
+      QStringLiteral("Search engine: optimal finds the fastest plan, learning and reference the first valid one"));
+  m_engine->setAccessibleName(QStringLiteral("Engine"));
   m_sequenceParallel = new QComboBox;
-  m_sequenceParallel->addItem(tr("sequence parallel: off"), int(rules::SequenceParallel::Off));
-  m_sequenceParallel->addItem(tr("sequence parallel: on"), int(rules::SequenceParallel::On));
-  m_sequenceParallel->addItem(tr("sequence parallel: auto"), int(rules::SequenceParallel::Auto));
-  m_sequenceParallel->setToolTip(tr("Split activations on the sequence between the split layers"));
-  m_sequenceParallel->setAccessibleName(tr("Sequence parallelism"));
+  m_sequenceParallel->addItem(QStringLiteral("sequence parallel: off"), int(rules::SequenceParallel::Off));
+  m_sequenceParallel->addItem(QStringLiteral("sequence parallel: on"), int(rules::SequenceParallel::On));
+  m_sequenceParallel->addItem(QStringLiteral("sequence parallel: auto"), int(rules::SequenceParallel::Auto));
+  m_sequenceParallel->setToolTip(
+      QStringLiteral("Split activations on the sequence dimension between the split layers"));
+  m_sequenceParallel->setAccessibleName(QStringLiteral("Sequence parallelism"));
   for (QWidget* control :
        {static_cast<QWidget*>(m_ranks), static_cast<QWidget*>(m_engine), static_cast<QWidget*>(m_sequenceParallel)})
     m_toolBar->addWidget(control);
   m_toolBar->addAction(action(QStringLiteral("settings")));
-  action(QStringLiteral("settings"))->setIconText(tr("Settings…"));
-  action(QStringLiteral("settings"))->setToolTip(tr("Device, training, memory budget, candidate set (Ctrl+,)"));
+  action(QStringLiteral("settings"))->setIconText(QStringLiteral("Settings…"));
+  action(QStringLiteral("settings"))
+      ->setToolTip(QStringLiteral("Device, training, memory budget, candidate set (Ctrl+,)"));
   connect(m_ranks, &QSpinBox::valueChanged, this, [this](int ranks) {
     m_session.settings().setRanks(ranks);
     rememberSettings();
@@ -305,14 +316,14 @@ void MainWindow::updateBranchActions() {
   const std::size_t count = m_session.plans().branches().size();
   for (const char* name : {"other-branch", "keep-branch", "drop-branch"})
     action(QLatin1String(name))->setEnabled(count > 1);
-  // A second plan has just appeared: what it changes is the first thing to look at.
+  // A new second plan: the diff is shown first.
   if (count > 1 && m_branchCount < 2 && m_session.plans().plan() && !m_run->isVisible())
     raiseDock(QStringLiteral("Diff"));
   m_branchCount = count;
 }
 
 void MainWindow::makeStatusBar() {
-  m_status = new ElidedLabel(tr("Open a model folder or a sample."));
+  m_status = new ElidedLabel(QStringLiteral("Open a model folder or a sample."));
   m_status->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_status->setIndent(6);
   m_progress = new QProgressBar;
@@ -321,8 +332,8 @@ void MainWindow::makeStatusBar() {
   m_progress->setFixedHeight(10);
   m_progress->hide();
   m_cancel = new QToolButton;
-  m_cancel->setText(tr("Stop"));
-  m_cancel->setToolTip(tr("Stop (Esc)"));
+  m_cancel->setText(QStringLiteral("Stop"));
+  m_cancel->setToolTip(QStringLiteral("Stop (Esc)"));
   m_cancel->hide();
   statusBar()->setSizeGripEnabled(false);
   statusBar()->addWidget(m_status, 1);
@@ -366,10 +377,10 @@ void MainWindow::fillPinsMenu(QMenu* menu) {
   menu->clear();
   for (const solve::Pin& pin : m_session.settings().pins()) {
     const QString text = toQ(pin.text);
-    connect(menu->addAction(tr("Lift %1").arg(text)), &QAction::triggered, this,
+    connect(menu->addAction(QStringLiteral("Lift %1").arg(text)), &QAction::triggered, this,
             [this, text] { m_session.settings().removePin(text); });
   }
-  if (menu->isEmpty()) menu->addAction(tr("Nothing is pinned"))->setEnabled(false);
+  if (menu->isEmpty()) menu->addAction(QStringLiteral("Nothing is pinned"))->setEnabled(false);
 }
 
 void MainWindow::runRanks() {
@@ -391,16 +402,16 @@ void MainWindow::askForWeights(const RunSettings& settings) {
   m_run->start();
 }
 
-/// How large they are, their Hub says first.
+/// Asks the Hub for the size of the weights before the dialog.
 void MainWindow::askForHubWeights(const RunSettings& settings) {
   const std::weak_ptr<const pipeline::Model> model = m_session.opened().model();
   const std::string folder = m_session.opened().model()->info.source;
-  m_status->setText(tr("Asking how large the weights are…"));
-  m_session.files().worker().post(QStringLiteral("weights"), tr("Asking how large the weights are"),
+  m_status->setText(QStringLiteral("Reading the size of the weights…"));
+  m_session.files().worker().post(QStringLiteral("weights"), QStringLiteral("Reading the size of the weights"),
                                   [=, this](const Progress& progress) -> Worker::Completion {
                                     const auto announced = pipeline::announceHubWeights(folder, progress);
                                     return [=, this] {
-                                      if (model.lock() != m_session.opened().model()) return;  // another is open
+                                      if (model.lock() != m_session.opened().model()) return;  // another model is open
                                       m_status->clear();
                                       const auto choice = views::askForHubWeights(m_session.title(), announced, this);
                                       if (!choice || model.lock() != m_session.opened().model()) return;
@@ -414,9 +425,9 @@ void MainWindow::askForHubWeights(const RunSettings& settings) {
 
 void MainWindow::askForPin() {
   const QString text = QInputDialog::getText(
-      this, tr("Pin a placement"),
-      tr("NAME=PLACEMENT for a value, LAYER=STRATEGY for a layer:\n%1;\n"
-         "== means that strategy alone, != forbids, * matches any characters:")
+      this, QStringLiteral("Pin a placement"),
+      QStringLiteral("NAME=PLACEMENT for a value, LAYER=STRATEGY for a layer:\n%1;\n"
+                     "== means that strategy alone, != forbids, * matches any characters:")
           .arg(toQ(solve::strategyWords())),
       QLineEdit::Normal,
       m_session.selection().focus().node.isValid()
@@ -434,12 +445,13 @@ void MainWindow::askForCapture() {
   if (options) m_session.recapture(*options);
 }
 
-void MainWindow::showKeys() { QMessageBox::information(this, tr("Keys"), keysText(*menuBar())); }
+void MainWindow::showKeys() { QMessageBox::information(this, QStringLiteral("Keys"), keysText(*menuBar())); }
 
 void MainWindow::showAbout() {
-  QMessageBox::about(this, tr("About Cleave"),
-                     tr("<b>Cleave %1</b><p>Shows how a Transformer splits across GPUs, why, and whether it works.</p>")
-                         .arg(QApplication::applicationVersion()));
+  QMessageBox::about(
+      this, QStringLiteral("About Cleave"),
+      QStringLiteral("<b>Cleave %1</b><p>Shows how a Transformer splits across GPUs, why, and whether it works.</p>")
+          .arg(QApplication::applicationVersion()));
 }
 
 }  // namespace cleave::views

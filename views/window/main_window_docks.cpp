@@ -32,7 +32,7 @@ const QString kModules = QStringLiteral("Modules"), kDecision = QStringLiteral("
 }  // namespace
 
 QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::DockWidgetArea area) {
-  auto* dock = new QDockWidget(tr(name.toUtf8().constData()), this);
+  auto* dock = new QDockWidget(name, this);
   dock->setObjectName(name);
   dock->setWidget(content);
   addDockWidget(area, dock);
@@ -44,8 +44,8 @@ QDockWidget* MainWindow::addDock(const QString& name, QWidget* content, Qt::Dock
   return dock;
 }
 
-/// A dock that is hidden with the focus in it passes it to whatever comes next, often a text field: keys would go
-/// there.
+/// A dock that is hidden with the focus passes it to the next widget, often a text field, which would then get the
+/// keys.
 void MainWindow::keepFocusInView(const QWidget* old) {
   if (!old || !isActiveWindow()) return;
   const auto hadIt = [old](const auto& entry) { return entry.second->isAncestorOf(old) && !entry.second->isVisible(); };
@@ -86,7 +86,7 @@ void MainWindow::applyPreset(Preset preset) {
     tabifyDockWidget(last, dock(name));
     last = dock(name);
   }
-  // The run has the window for itself; the Window menu brings each panel back.
+  // The run view gets the whole window. The Window menu shows each panel again.
   const bool isRun = preset == Preset::Run;
   isRun ? showRun() : showGraph();
   for (const auto& [name, widget] : m_docks) widget->setVisible(!isRun);
@@ -98,7 +98,7 @@ void MainWindow::applyPreset(Preset preset) {
   dock(kDecision)->raise();
 }
 
-/// Inspect: one group at full height, for panels that are read. Debug: the decision above the conflict.
+/// Inspect: one group at full height, for reading. Debug: the decision above the conflict.
 void MainWindow::arrangeRight(Preset preset) {
   addDockWidget(Qt::RightDockWidgetArea, dock(kDecision));
   QDockWidget* last = dock(kDecision);
@@ -139,7 +139,7 @@ void MainWindow::keepCentreWide() {
 }
 
 void MainWindow::keepCentreHigh() {
-  // Of the height, for the graph and what stands above it, or for the run with its controls.
+  // Height for the graph and the bars above it, or for the run and its controls.
   constexpr int kLeastShare = 3, kOf = 5, kEnough = 400, kShareOfRun = 4, kEnoughForRun = 500;
   const int least = m_run->isVisible() ? std::min(kEnoughForRun, height() * kShareOfRun / kOf)
                                        : std::min(kEnough, height() * kLeastShare / kOf);

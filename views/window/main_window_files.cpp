@@ -1,4 +1,4 @@
-// The File menu: what is opened, saved and exported.
+// The File menu: open, save and export.
 #include <QDir>
 #include <QFileDialog>
 #include <QFileInfo>
@@ -6,7 +6,7 @@
 #include <QMenuBar>
 #include <QSettings>
 
-#include "pipeline/hub_model.h"
+#include "pipeline/source/hub_model.h"
 #include "views/base/text.h"
 #include "views/window/export_dialog.h"
 #include "views/window/graph_area.h"
@@ -23,14 +23,15 @@ const QString kRecentKey = QStringLiteral("recent"), kSessionEnding = QStringLit
 }  // namespace
 
 void MainWindow::makeFileMenu() {
-  QMenu* file = menuBar()->addMenu(tr("&File"));
-  addAction(file, QStringLiteral("open"), tr("&Open Model Folder…"), QKeySequence::Open, [this] { openDialog(); });
-  addAction(file, QStringLiteral("open-file"), tr("Open Program, Plan, &Trace or Session…"),
+  QMenu* file = menuBar()->addMenu(QStringLiteral("&File"));
+  addAction(file, QStringLiteral("open"), QStringLiteral("&Open Model Folder…"), QKeySequence::Open,
+            [this] { openDialog(); });
+  addAction(file, QStringLiteral("open-file"), QStringLiteral("Open Program, Plan, &Trace or Session…"),
             QKeySequence(QStringLiteral("Ctrl+Shift+O")), [this] { openFileDialog(); });
-  addAction(file, QStringLiteral("open-hub"), tr("Open from the &Hub…"), QKeySequence(QStringLiteral("Ctrl+Alt+O")),
-            [this] { openHubDialog(); });
-  m_recentMenu = file->addMenu(tr("Open &Recent"));
-  QMenu* samples = file->addMenu(tr("&Samples"));
+  addAction(file, QStringLiteral("open-hub"), QStringLiteral("Open from the &Hub…"),
+            QKeySequence(QStringLiteral("Ctrl+Alt+O")), [this] { openHubDialog(); });
+  m_recentMenu = file->addMenu(QStringLiteral("Open &Recent"));
+  QMenu* samples = file->addMenu(QStringLiteral("&Samples"));
   if (m_samples)
     for (const pipeline::Sample& sample : *m_samples) {
       QAction* entry = samples->addAction(toQ(sample.title));
@@ -40,38 +41,43 @@ void MainWindow::makeFileMenu() {
   samples->setToolTipsVisible(true);
   samples->setEnabled(m_samples.has_value());
   file->addSeparator();
-  addAction(file, QStringLiteral("save-session"), tr("&Save Session"), QKeySequence::Save, [this] { saveSession(); });
-  addAction(file, QStringLiteral("save-session-as"), tr("Save Session &As…"),
+  addAction(file, QStringLiteral("save-session"), QStringLiteral("&Save Session"), QKeySequence::Save,
+            [this] { saveSession(); });
+  addAction(file, QStringLiteral("save-session-as"), QStringLiteral("Save Session &As…"),
             QKeySequence(QStringLiteral("Ctrl+Shift+S")), [this] { saveSessionAs(); });
-  addAction(file, QStringLiteral("save-trace"), tr("Save T&race…"), {}, [this] {
-    const QString path = QFileDialog::getSaveFileName(
-        this, tr("Save the recorded search"), m_session.title() + QStringLiteral(".trace"), tr("Traces (*.trace)"));
+  addAction(file, QStringLiteral("save-trace"), QStringLiteral("Save T&race…"), {}, [this] {
+    const QString path =
+        QFileDialog::getSaveFileName(this, QStringLiteral("Save the recorded search"),
+                                     m_session.title() + QStringLiteral(".trace"), QStringLiteral("Traces (*.trace)"));
     if (!path.isEmpty()) m_session.saveTrace(path);
   });
-  addAction(file, QStringLiteral("export-plan"), tr("Export &Plan…"), QKeySequence(QStringLiteral("Ctrl+E")),
-            [this] { exportPlan(); });
-  addAction(file, QStringLiteral("save-picture"), tr("Export P&icture…"), QKeySequence(QStringLiteral("Ctrl+Shift+E")),
-            [this] { savePicture(); });
+  addAction(file, QStringLiteral("export-plan"), QStringLiteral("Export &Plan…"),
+            QKeySequence(QStringLiteral("Ctrl+E")), [this] { exportPlan(); });
+  addAction(file, QStringLiteral("save-picture"), QStringLiteral("Export P&icture…"),
+            QKeySequence(QStringLiteral("Ctrl+Shift+E")), [this] { savePicture(); });
   file->addSeparator();
-  addAction(file, QStringLiteral("quit"), tr("&Quit"), QKeySequence::Quit, [this] { close(); });
+  addAction(file, QStringLiteral("quit"), QStringLiteral("&Quit"), QKeySequence::Quit, [this] { close(); });
 }
 
 void MainWindow::openPath(const QString& path) { m_session.open(path); }
 
 void MainWindow::openDialog() {
-  const QFileInfo opened(m_session.opened().folder());  // of an exported program its archive
+  const QFileInfo opened(m_session.opened().folder());  // for an exported program its archive
   const QString from = opened.filePath().isEmpty() ? QDir::homePath()
                        : opened.isFile()           ? opened.absolutePath()
                                                    : opened.filePath();
-  const QString path = QFileDialog::getExistingDirectory(this, tr("Open a model folder (config.json inside)"), from);
+  const QString path =
+      QFileDialog::getExistingDirectory(this, QStringLiteral("Open a model folder (config.json inside)"), from);
   if (!path.isEmpty()) openPath(path);
 }
 
 void MainWindow::openFileDialog() {
   const QString path = QFileDialog::getOpenFileName(
-      this, tr("Open an exported program, a plan (also of transformers or PyTorch), a recorded search or a session"),
+      this,
+      QStringLiteral(
+          "Open an exported program, a plan (also of transformers or PyTorch), a recorded search or a session"),
       m_session.opened().source(),
-      tr("Programs, plans, traces and sessions (*.pt2 *.json *.trace *.cleave);;All files (*)"));
+      QStringLiteral("Programs, plans, traces and sessions (*.pt2 *.json *.trace *.cleave);;All files (*)"));
   if (!path.isEmpty()) openPath(path);
 }
 
@@ -98,13 +104,13 @@ void MainWindow::updateRecent() {
   for (const QString& path : recent) {
     QString text = path;
     if (const QString name = toQ(pipeline::modelName(toStd(path))); name.contains(QLatin1Char('/')))
-      text = name;                                         // of a snapshot in the Hub's cache
-    text.replace(QLatin1Char('&'), QStringLiteral("&&"));  // one alone marks the key of a menu
+      text = name;                                         // a snapshot in the Hub's cache
+    text.replace(QLatin1Char('&'), QStringLiteral("&&"));  // a single one marks a menu's mnemonic
     connect(m_recentMenu->addAction(text), &QAction::triggered, this, [this, path] { openPath(path); });
   }
 }
 
-/// To the file that it came from, or was saved to before.
+/// Saves to the session's current file.
 void MainWindow::saveSession() {
   if (m_sessionFile.isEmpty()) return saveSessionAs();
   m_session.save(m_sessionFile, m_graph->savedView());
@@ -112,9 +118,9 @@ void MainWindow::saveSession() {
 
 void MainWindow::saveSessionAs() {
   const QString proposed = m_sessionFile.isEmpty() ? m_session.title() + kSessionEnding : m_sessionFile;
-  QFileDialog dialog(this, tr("Save the session"), proposed, tr("Sessions (*.cleave)"));
+  QFileDialog dialog(this, QStringLiteral("Save the session"), proposed, QStringLiteral("Sessions (*.cleave)"));
   dialog.setAcceptMode(QFileDialog::AcceptSave);
-  dialog.setDefaultSuffix(kSessionEnding.mid(1));  // asks before it overwrites what is called so
+  dialog.setDefaultSuffix(kSessionEnding.mid(1));  // the dialog asks before it overwrites
   dialog.selectFile(proposed);
   if (dialog.exec() != QDialog::Accepted || dialog.selectedFiles().isEmpty()) return;
   const QString file = dialog.selectedFiles().constFirst();
@@ -123,12 +129,12 @@ void MainWindow::saveSessionAs() {
   remember(file);
 }
 
-void MainWindow::takeSession(const QString& file, const SavedView& view) {
+void MainWindow::applySession(const QString& file, const SavedView& view) {
   m_sessionFile = file;
   m_graph->restore(view);
   if (file.isEmpty()) return;
   remember(file);
-  m_status->setText(tr("Opened the session %1").arg(QFileInfo(file).fileName()));
+  m_status->setText(QStringLiteral("Opened the session %1").arg(QFileInfo(file).fileName()));
 }
 
 void MainWindow::exportPlan() {
@@ -140,9 +146,9 @@ void MainWindow::exportPlan() {
 }
 
 void MainWindow::savePicture() {
-  const QString path = QFileDialog::getSaveFileName(this, tr("Export the graph as a picture"),
+  const QString path = QFileDialog::getSaveFileName(this, QStringLiteral("Export the graph as a picture"),
                                                     m_session.title() + QStringLiteral(".svg"),
-                                                    tr("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)"));
+                                                    QStringLiteral("SVG (*.svg);;PDF (*.pdf);;PNG (*.png)"));
   if (path.isEmpty()) return;
   const auto picture = m_graph->exportPicture(QFileInfo(path).suffix().toLower());
   if (!picture) return m_message->show(toQ(picture.error().message), Severity::Failure);

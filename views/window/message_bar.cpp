@@ -14,9 +14,9 @@ namespace cleave::views {
 namespace {
 constexpr int kStayMs = 10'000;
 constexpr int kBandWidth = 4;
-constexpr int kMostLines = 3, kLowWindow = 700;  // a window that is lower than that has room for one
+constexpr int kMostLines = 3, kLowWindow = 700;  // a lower window has room for one line
 
-/// As much of the text as so many lines of that width hold.
+/// The longest beginning of the text that fits into this number of lines.
 QString inLines(const QString& text, const QFont& font, int width, int most) {
   QString flat = text;
   QTextLayout layout(flat.replace(QLatin1Char('\n'), QChar::LineSeparator), font);
@@ -49,12 +49,12 @@ QColor bandColor(const Theme& theme, Severity severity) {
 MessageBar::MessageBar(QWidget* parent) : QFrame(parent), m_text(new QLabel) {
   m_text->setWordWrap(true);
   m_text->setTextFormat(Qt::PlainText);
-  m_text->setMinimumWidth(1);  // a path that cannot be broken does not push the docks aside
+  m_text->setMinimumWidth(1);  // an unbreakable path must not push the docks aside
   m_text->setTextInteractionFlags(Qt::TextSelectableByMouse);
   auto* close = new QToolButton;
   close->setText(QStringLiteral("✕"));
   close->setAutoRaise(true);
-  close->setToolTip(tr("Close this message"));
+  close->setToolTip(QStringLiteral("Close this message"));
   close->setAccessibleName(close->toolTip());
   auto* layout = new QHBoxLayout(this);
   layout->setContentsMargins(kBandWidth + 10, 5, 6, 5);
@@ -69,7 +69,7 @@ MessageBar::MessageBar(QWidget* parent) : QFrame(parent), m_text(new QLabel) {
 
 QString MessageBar::text() const { return current() ? current()->text : QString(); }
 
-/// Closed by the user or by time: what it stood before is seen again.
+/// The message was closed by the user or by time: show the plan's message again.
 void MessageBar::leave() {
   current().reset();
   refresh();
@@ -84,7 +84,7 @@ void MessageBar::withdraw(const std::vector<About>& gone) {
 void MessageBar::show(const QString& text, Severity severity, About about) {
   auto& said = about == About::Plan ? m_ofPlan : m_passing;
   said.reset();
-  if (!text.isEmpty()) said = Said{text, severity, about};
+  if (!text.isEmpty()) said = NamedStyles{text, severity, about};
   m_timer.stop();
   refresh();
 }

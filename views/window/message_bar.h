@@ -1,7 +1,6 @@
 #pragma once
-/// What failed, what ended, what to know, in a few lines under the graph (all of it in the tooltip and in the log).
-/// Never a modal box. What there is to know of the plan stands for as long as the plan is shown: other sentences stand
-/// before it, and when they go it is there again.
+/// Failures, results and hints in a few lines below the graph. The tooltip and the log have the full text. Never a
+/// modal box. The plan's message stays as long as the plan is shown; other messages hide it for a while.
 #include <QFrame>
 #include <QTimer>
 #include <optional>
@@ -16,15 +15,15 @@ class MessageBar : public QFrame {
   Q_OBJECT
  public:
   explicit MessageBar(QWidget* parent = nullptr);
-  /// An empty text takes back what was said of the plan, or else. Failures and warnings stay until closed or replaced;
-  /// the rest goes by itself.
+  /// An empty text withdraws the message about the plan, or the other one. Failures and warnings stay until closed or
+  /// replaced; others disappear after a while.
   void show(const QString& text, Severity severity, About about = About::Moment);
-  /// Takes away what speaks of these.
+  /// Withdraws messages about these subjects.
   void withdraw(const std::vector<About>& gone);
   QString text() const;
 
  signals:
-  // Around being shown, hidden or given another text, where its height may become another one.
+  // Emitted around showing, hiding or changing the text, when the height may change.
   void aboutToPlace();
   void placed();
 
@@ -33,18 +32,18 @@ class MessageBar : public QFrame {
   void resizeEvent(QResizeEvent* event) override;
 
  private:
-  struct Said {
+  struct NamedStyles {
     QString text;
     Severity severity = Severity::Info;
     About about = About::Moment;
   };
-  std::optional<Said>& current() { return m_passing ? m_passing : m_ofPlan; }
-  const std::optional<Said>& current() const { return m_passing ? m_passing : m_ofPlan; }
+  std::optional<NamedStyles>& current() { return m_passing ? m_passing : m_ofPlan; }
+  const std::optional<NamedStyles>& current() const { return m_passing ? m_passing : m_ofPlan; }
   void leave();
   void refresh();
   void fitText();
   QLabel* m_text;
-  std::optional<Said> m_ofPlan, m_passing;
+  std::optional<NamedStyles> m_ofPlan, m_passing;
   QTimer m_timer;
 };
 

@@ -3,7 +3,10 @@
 #include <QEvent>
 
 #include "base/quantities.h"
-#include "plan/headline.h"
+#include "plan/build/warnings.h"
+#include "plan/text/choice_text.h"
+#include "plan/text/headline.h"
+#include "plan/text/shares_text.h"
 #include "solve/cost/memory_parts.h"
 #include "solve/problem/wording.h"
 #include "views/base/rich_text.h"
@@ -16,14 +19,14 @@ namespace cleave::views {
 namespace {
 QString splitText(const plan::Shares& shares) {
   if (shares.ranks == 1 || shares.layers.layers == 0) return toQ(plan::toText(shares)).chopped(1);
-  QString text = QObject::tr("each rank holds <b>%1 of the weights</b> and computes %2 of the FLOPs")
+  QString text = QStringLiteral("<b>%1 of the weights</b> and %2 of the FLOPs per rank")
                      .arg(toQ(plan::percentText(shares.heldWeights())), toQ(plan::percentText(shares.computedFlops())));
-  text += QObject::tr(" · %1 of %2 layers split").arg(shares.layers.split).arg(shares.layers.layers);
-  if (shares.layers.gathered > 0) text += QObject::tr(", %1 gathered").arg(shares.layers.gathered);
+  text += QStringLiteral(" · %1 of %2 layers split").arg(shares.layers.split).arg(shares.layers.layers);
+  if (shares.layers.gathered > 0) text += QStringLiteral(", %1 gathered").arg(shares.layers.gathered);
   return text;
 }
 
-/// What of the weights is on every rank, most of it, with a link to it.
+/// The largest group of replicated weights, with a link to it.
 QString largestHtml(const plan::Plan& plan) {
   const std::string text = plan::largestWholeText(plan.shares);
   if (text.empty()) return {};
@@ -32,7 +35,7 @@ QString largestHtml(const plan::Plan& plan) {
                                            link(plan.graph->value(whole.first).producer, toQ(whole.pattern)));
 }
 
-/// "3 layers are replicated on every rank: 2 cannot be split, 1 does not pay to split", each with a link to its first.
+/// "3 layers are replicated: ...", with a link from each cause to its first layer.
 QString wholeHtml(const std::vector<plan::ReplicatedLayers>& layers) {
   QString html = toQ(plan::replicatedText(layers));
   for (const plan::ReplicatedLayers& same : layers)
@@ -41,17 +44,17 @@ QString wholeHtml(const std::vector<plan::ReplicatedLayers>& layers) {
 }
 
 QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
-  QString bytes = QObject::tr("<b>%1</b> per rank").arg(bytesText(plan.cost.bytes()));
+  QString bytes = QStringLiteral("<b>%1</b> per rank").arg(bytesText(plan.cost.bytes()));
   const std::int64_t budget = plan.costSettings.budgetBytes();
   if (plan.cost.bytes() <= budget) return bytes;
   return QStringLiteral("%1 <span style=\"color:%2\">%3</span>")
-      .arg(bytes, colors.conflict, QObject::tr("(over the budget of %1)").arg(bytesText(budget)));
+      .arg(bytes, colors.conflict, QStringLiteral("(over the budget of %1)").arg(bytesText(budget)));
 }
 
 QString planHtml(const plan::Plan& plan, const TextColors& colors) {
-  QStringList parts{QObject::tr("<b>%1</b> per %2 on %3 × %4")
+  QStringList parts{QStringLiteral("<b>%1</b> per %2 on %3 × %4")
                         .arg(timeText(plan.cost.femtoseconds()),
-                             plan.costSettings.isTraining ? QObject::tr("training step") : QObject::tr("step"))
+                             plan.costSettings.isTraining ? QStringLiteral("training step") : QStringLiteral("step"))
                         .arg(plan.ranks)
                         .arg(toQ(plan.costSettings.profile.name).toHtmlEscaped()),
                     bytesHtml(plan, colors), splitText(plan.shares), toQ(plan::proofInWords(plan))};
@@ -61,18 +64,18 @@ QString planHtml(const plan::Plan& plan, const TextColors& colors) {
 
 QString modelText(const plan::ModelInfo& model) {
   if (model.batch == 0) return toQ(graph::toText(model.dtype));
-  if (model.sequence == 0) return QObject::tr("batch %1, %2").arg(model.batch).arg(toQ(graph::toText(model.dtype)));
-  return QObject::tr("batch %1, sequence %2, %3")
+  if (model.sequence == 0) return QStringLiteral("batch %1, %2").arg(model.batch).arg(toQ(graph::toText(model.dtype)));
+  return QStringLiteral("batch %1, sequence %2, %3")
       .arg(model.batch)
       .arg(model.sequence)
       .arg(toQ(graph::toText(model.dtype)));
 }
 
 QString details(const plan::Plan& plan) {
-  QStringList lines{QObject::tr("Predicted: %1").arg(toQ(plan::predictedText(plan))),
-                    QObject::tr("A rank holds at most %1").arg(toQ(solve::memoryText(plan.cost)))};
+  QStringList lines{QStringLiteral("Predicted: %1").arg(toQ(plan::predictedText(plan))),
+                    QStringLiteral("Peak memory per rank: %1").arg(toQ(solve::memoryText(plan.cost)))};
   if (const std::string choice = plan::choiceInWords(plan); !choice.empty())
-    lines << QObject::tr("Chosen: %1").arg(toQ(choice));
+    lines << QStringLiteral("Chosen: %1").arg(toQ(choice));
   for (const std::string& sentence : plan::replicatedByChoice(plan)) lines << prose(sentence);
   return lines.join(QLatin1Char('\n'));
 }
@@ -86,7 +89,7 @@ PlanStrip::PlanStrip(const OpenedModel& opened, const Plans& plans, const Jobs& 
   setWordWrap(true);
   setMinimumWidth(1);
   setTextInteractionFlags(Qt::TextBrowserInteraction);
-  setAccessibleName(tr("Plan"));
+  setAccessibleName(QStringLiteral("Plan"));
   onLink(*this, [&selection](const Target& target) { selection.follow(target); });
   connect(&plans, &Plans::planChanged, this, &PlanStrip::refresh);
   connect(&opened, &OpenedModel::changed, this, &PlanStrip::refresh);

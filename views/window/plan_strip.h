@@ -1,7 +1,6 @@
 #pragma once
-/// What is told of the shown plan before all else, above the graph: its time and bytes, how much of the model it
-/// splits, how many layers it leaves whole and for which causes, and what it is a plan of. The figures are the plan's
-/// own, as the command line writes them.
+/// The summary of the shown plan above the graph: time and bytes, split share, replicated layers with causes, and the
+/// plan's model. The figures are the plan's own, as on the command line.
 #include <QLabel>
 
 #include "views/session/plans.h"

@@ -56,7 +56,7 @@ int ScriptRunner::run() {
       return 1;
     }
   }
-  // What is still under way at the end of the file is cut off, as closing the window would.
+  // The end of the file stops all running work, as closing the window would.
   return workFailed() ? 1 : 0;
 }
 
@@ -98,9 +98,8 @@ Result<void> ScriptRunner::execute(const ScriptCommand& command) {
     return {};
   }
   if (is("panel"))
-    return m_window.raiseDock(command.rest)
-               ? Result<void>()
-               : fail(ErrorCode::BadUsage, "there is no panel \"{}\"", toStd(command.rest));
+    return m_window.raiseDock(command.rest) ? Result<void>()
+                                            : fail(ErrorCode::BadUsage, "unknown panel \"{}\"", toStd(command.rest));
   if (is("colour"))
     return m_window.graphArea().setColorBy(*parseColorBy(command.rest.section(QLatin1Char('='), 1))), Result<void>();
   if (is("branch")) return showBranch(command.rest);
@@ -144,7 +143,7 @@ Result<void> ScriptRunner::open(const ScriptCommand& command) {
     if (sample == samples->end()) {
       std::string names;
       for (const pipeline::Sample& s : *samples) names += (names.empty() ? "" : ", ") + s.name;
-      return fail(ErrorCode::Negative, "there is no sample \"{}\": there are {}", toStd(command.rest), names);
+      return fail(ErrorCode::Negative, "unknown sample \"{}\"; use one of {}", toStd(command.rest), names);
     }
     m_session.openSample(*sample);
   } else {
@@ -200,7 +199,7 @@ Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& 
 Result<void> ScriptRunner::showBranch(const QString& which) {
   CLEAVE_TRY_VOID(wait());
   if (m_session.plans().branches().size() < 2 && which != QLatin1String("A"))
-    return fail(ErrorCode::Negative, "there is no branch B: solve with something changed first");
+    return fail(ErrorCode::Negative, "there is no branch B; change a setting and solve first");
   if (which == QLatin1String("keep"))
     m_session.plans().keepBranch();
   else if (which == QLatin1String("drop"))
@@ -220,8 +219,7 @@ Result<void> ScriptRunner::askWhyNot(const QString& arguments) {
   } else if (const auto placement = rules::Placement::parse(wanted)) {
     m_session.answers().askWhyNot(focus.value, *placement);
   } else {
-    return fail(ErrorCode::Negative, "\"{}\" is neither a placement such as S(1) nor a strategy such as column",
-                wanted);
+    return fail(ErrorCode::Negative, "\"{}\" is not a placement such as S(1) or a strategy such as column", wanted);
   }
   CLEAVE_TRY_VOID(wait());
   const auto& reply = m_session.answers().whyNot();
@@ -234,7 +232,7 @@ Result<void> ScriptRunner::applyRemedy(int number) {
   const auto remedies = m_session.answers().remedies();
   const std::size_t count = remedies ? remedies->offers.size() : 0;
   if (static_cast<std::size_t>(number) > count)
-    return fail(ErrorCode::Negative, "there is no remedy {}: {} are offered", number, count);
+    return fail(ErrorCode::Negative, "there is no remedy {}; the number of remedies is {}", number, count);
   m_startedAt[Activity::Solving] = m_line;
   m_session.plans().applyChange(remedies->offers[static_cast<std::size_t>(number) - 1].change);
   return {};
@@ -245,7 +243,7 @@ Result<void> ScriptRunner::applyFit(int number) {
   const auto remedies = m_session.answers().remedies();
   const std::size_t count = remedies && remedies->fits ? remedies->fits->found.size() : 0;
   if (static_cast<std::size_t>(number) > count)
-    return fail(ErrorCode::Negative, "there is no fit {}: {} are offered", number, count);
+    return fail(ErrorCode::Negative, "there is no fit {}; the number of fits is {}", number, count);
   m_startedAt[Activity::Opening] = m_startedAt[Activity::Solving] = m_line;
   m_session.plans().applyFit(remedies->fits->found[static_cast<std::size_t>(number) - 1]);
   return {};
@@ -256,7 +254,7 @@ Result<void> ScriptRunner::step(const QString& argument) {
   const qint64 number = argument.toLongLong();
   const qint64 target = isRelative ? static_cast<qint64>(m_session.debugger().wantedStep()) + number : number;
   if (target < 0 || static_cast<StepId>(target) > m_session.debugger().stepCount())
-    return fail(ErrorCode::Negative, "there is no step {}: the search has {}", target,
+    return fail(ErrorCode::Negative, "there is no step {}; the search has {}", target,
                 m_session.debugger().stepCount());
   m_session.debugger().seek(static_cast<StepId>(target));
   return waitUntil([this] { return !m_session.debugger().reads().isBusy(); }, "the step");
@@ -267,7 +265,7 @@ Result<void> ScriptRunner::setRun(const QString& arguments) {
   for (const KeyValue& pair : keyValues(arguments)) {
     const auto changed = applyRunArgument(pair, settings);
     if (!changed)
-      return fail(ErrorCode::Negative, "{}={} does not go with what else is set", toStd(pair.key), toStd(pair.value));
+      return fail(ErrorCode::Negative, "{}={} conflicts with the other settings", toStd(pair.key), toStd(pair.value));
     settings = *changed;
   }
   m_session.runs().setSettings(settings);
@@ -275,7 +273,7 @@ Result<void> ScriptRunner::setRun(const QString& arguments) {
 }
 
 Result<void> ScriptRunner::runRanks(const QString& arguments) {
-  CLEAVE_TRY_VOID(waitUntil([this] { return m_session.jobs().activity() == Activity::Idle; }, "the work before"));
+  CLEAVE_TRY_VOID(waitUntil([this] { return m_session.jobs().activity() == Activity::Idle; }, "the previous job"));
   if (m_failed) return {};
   CLEAVE_TRY_VOID(setRun(arguments));
   m_startedAt[Activity::Running] = m_line;
@@ -285,7 +283,7 @@ Result<void> ScriptRunner::runRanks(const QString& arguments) {
 
 Result<void> ScriptRunner::bisect() {
   CLEAVE_TRY_VOID(wait());
-  if (!m_session.plans().plan()) return fail(ErrorCode::Negative, "there is no plan whose ranks could be compared");
+  if (!m_session.plans().plan()) return fail(ErrorCode::Negative, "there is no plan to compare with an unsplit run");
   m_startedAt[Activity::Running] = m_line;
   m_window.showRun();
   m_session.runs().findFirstDifference();
@@ -299,7 +297,8 @@ Result<void> ScriptRunner::showHistory(const ScriptCommand& command) {
   const int other = command.rest.section(QLatin1Char(' '), -1).toInt();
   const int count = static_cast<int>(history.runs().size());
   if (std::max(number, other) > count)
-    return fail(ErrorCode::Negative, "there is no run {}: {} are kept", std::max(number, other), count);
+    return fail(ErrorCode::Negative, "there is no run {}; the number of saved runs is {}", std::max(number, other),
+                count);
   if (command.name == QLatin1String("forget")) {
     history.forget(static_cast<std::size_t>(number) - 1);
     return {};
@@ -309,20 +308,19 @@ Result<void> ScriptRunner::showHistory(const ScriptCommand& command) {
   const bool isPair = command.name == QLatin1String("compare");
   if (isPair ? m_window.runView().history().compare(number, other) : m_window.runView().history().showRun(number))
     return {};
-  return fail(ErrorCode::Negative, "a run is compared with another one");
+  return fail(ErrorCode::Negative, "compare needs two different runs");
 }
 
 Result<void> ScriptRunner::select(const QString& name) {
   const graph::Graph& graph = *m_session.opened().graph();
   ValueId value = graph.findValue(toStd(name));
-  // A layer goes by its module's name too: "lm_head" is the value that it computes.
+  // A layer's module name is accepted too: "lm_head" is its result.
   for (const graph::NodeId node : idRange<graph::NodeId>(graph.nodes.size())) {
     if (value.isValid()) break;
     if (graph::layerShape(graph, node) && graph::layerName(graph, node) == toStd(name))
       value = graph.node(node).results[0];
   }
-  if (!value.isValid())
-    return fail(ErrorCode::Negative, "there is no value and no layer \"{}\" in this graph", toStd(name));
+  if (!value.isValid()) return fail(ErrorCode::Negative, "this graph has no value or layer \"{}\"", toStd(name));
   m_session.selection().focusValue(value);
   return {};
 }
@@ -334,18 +332,18 @@ Result<void> ScriptRunner::needsModel() {
 }
 
 Result<void> ScriptRunner::needsTrace() {
-  // A running search can be walked through as soon as it shows.
+  // A running search can be stepped through as soon as it is shown.
   CLEAVE_TRY_VOID(waitUntil(
       [this] {
         return (m_session.jobs().activity() != Activity::Solving || m_session.debugger().isLive()) &&
                !m_session.debugger().reads().isBusy();
       },
       "the search"));
-  if (!m_session.debugger().trace()) return fail(ErrorCode::Negative, "there is no search to walk through");
+  if (!m_session.debugger().trace()) return fail(ErrorCode::Negative, "there is no search to step through");
   return {};
 }
 
-/// As File ▸ Save Session does, once everything stands still.
+/// Like File ▸ Save Session, after all work has ended.
 Result<void> ScriptRunner::saveSession(const QString& name) {
   CLEAVE_TRY_VOID(wait());
   CLEAVE_TRY(const QString file, outputFile(name));
@@ -358,7 +356,7 @@ Result<void> ScriptRunner::saveSession(const QString& name) {
 Result<QString> ScriptRunner::outputFile(const QString& name) const {
   const QDir folder(m_folder.isEmpty() ? QStringLiteral(".") : m_folder);
   if (!folder.mkpath(QStringLiteral(".")))
-    return fail(ErrorCode::Environment, "the folder {} cannot be made", toStd(folder.path()));
+    return fail(ErrorCode::Environment, "the folder {} cannot be created", toStd(folder.path()));
   return folder.filePath(name);
 }
 
@@ -369,13 +367,13 @@ Result<void> ScriptRunner::pause(int milliseconds) {
 }
 
 Result<void> ScriptRunner::wait() {
-  return waitUntil([this] { return m_window.isSettled(); }, "the work");
+  return waitUntil([this] { return m_window.isSettled(); }, "the running work");
 }
 
 Result<void> ScriptRunner::waitUntil(const std::function<bool()>& isDone, const char* what) {
   QElapsedTimer elapsed;
   elapsed.start();
-  // Two quiet looks in a row: one piece of work may start the next from its completion.
+  // Two idle checks in a row, because a completion may start the next piece of work.
   for (int quietLooks = 0; quietLooks < 2;) {
     QEventLoop loop;
     QTimer::singleShot(kPollMs, &loop, &QEventLoop::quit);
@@ -386,7 +384,7 @@ Result<void> ScriptRunner::waitUntil(const std::function<bool()>& isDone, const 
     else
       quietLooks = 0;
     if (elapsed.elapsed() > kWaitLimitMs)
-      return fail(ErrorCode::Negative, "waited {} s for {}, which did not end", kWaitLimitMs / 1000, what);
+      return fail(ErrorCode::Negative, "timeout after {} s while waiting for {}", kWaitLimitMs / 1000, what);
   }
   return {};
 }

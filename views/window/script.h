@@ -1,7 +1,7 @@
 #pragma once
-/// Drives the window without a person: `cleave --script FILE --screenshot DIR`, also offscreen.
+/// Drives the window without a user: `cleave --script FILE --screenshot DIR`, also offscreen.
 ///
-/// One command a line; blank lines and lines that begin with # do not count:
+/// One command per line. Blank lines and lines that begin with # are ignored:
 ///
 ///     open PATH (a model, a plan, a recorded search or a session) · sample NAME · solve [engine=E] [ranks=N]
 ///     [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] [budget=16GiB|none] [train=on|off]
@@ -13,38 +13,30 @@
 ///     theme dark|light · resize WxH · preset inspect|debug|run · panel NAME · shot NAME [of ACTION [ROW]] · picture
 ///     NAME.svg|pdf|png · save-session NAME.cleave · quit
 ///
-/// `shot NAME of ACTION` does what a menu's entry does (MainWindow names them: open-hub, export-plan), waits for the
-/// dialog that it opens, chooses that row of its list, takes both, and closes it again. Paths are those of the working
-/// folder, or else beside the script.
+/// `shot NAME of ACTION` triggers a menu entry (MainWindow names them: open-hub, export-plan), waits for its dialog,
+/// selects that row of its list, takes a picture of window and dialog, and closes the dialog. Paths are relative to the
+/// working folder, or else to the script's folder.
 ///
-/// A command that needs a result (a step, a selection, a run) waits for the work before it; `solve` and `run`
-/// themselves go on while the next lines are read, until `wait`. The file is read whole before anything happens: an
-/// unknown command or a malformed argument ends with 2, a command that fails with 1; both name the line.
+/// A command that needs a result (a step, a selection, a run) waits for earlier work. `solve` and `run` themselves
+/// continue while the next lines are read, until `wait`. The whole file is parsed first: an unknown command or a
+/// malformed argument exits with 2, and a failed command exits with 1. Both errors name the line.
 #include <QEventLoop>
 #include <QString>
 #include <functional>
 #include <vector>
 
 #include "views/window/main_window.h"
+#include "views/window/script_parse.h"
 
 namespace cleave::views {
-
-struct ScriptCommand {
-  int line = 0;  ///< 1-based
-  QString name;
-  QString rest;  ///< as written, trimmed
-};
-
-/// BadUsage names the line of the first unknown command or malformed argument.
-Result<std::vector<ScriptCommand>> parseScript(const QString& text);
 
 class ScriptRunner : public QObject {
   Q_OBJECT
  public:
-  /// `folder` takes the screenshots; empty: the working folder. `beside`: where the script itself is; empty: nowhere.
+  /// `folder`: for the screenshots; empty: the working folder. `beside`: the script's folder; empty: none.
   ScriptRunner(MainWindow& window, std::vector<ScriptCommand> commands, QString folder, QString beside = {},
                QObject* parent = nullptr);
-  /// Blocks in an event loop until the script ended; the exit code. Errors go to stderr.
+  /// Blocks in an event loop until the script ends, and returns the exit code. Errors go to stderr.
   int run();
 
  private:
@@ -80,8 +72,8 @@ class ScriptRunner : public QObject {
   QString m_folder;
   QString m_beside;
   int m_line = 0;
-  std::map<Activity, int> m_startedAt;              ///< line of the command whose work goes on
-  std::optional<std::pair<int, QString>> m_failed;  ///< line and sentence of work that failed
+  std::map<Activity, int> m_startedAt;              ///< line of the command that started the running job
+  std::optional<std::pair<int, QString>> m_failed;  ///< line and message of the failed job
 };
 
 }  // namespace cleave::views

@@ -1,10 +1,13 @@
-// The script's language: every command and argument is checked before anything happens.
 #include "views/window/script_parse.h"
 
 #include <QRegularExpression>
 #include <algorithm>
 
 #include "base/quantities.h"
+#include "launch/backend.h"
+#include "rules/strategy_context.h"
+#include "solve/problem/cost_settings.h"
+#include "solve/problem/solve_result.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -63,7 +66,7 @@ struct Syntax {
   const char* name;
   Arguments arguments;
   const char* usage;
-  const char* pattern;  ///< what one argument must look like; null: anything
+  const char* pattern;  ///< regular expression for an argument; null: any text
 };
 constexpr Syntax kSyntaxes[] = {
     {"open", Arguments::One, "open PATH", nullptr},
@@ -91,7 +94,7 @@ constexpr Syntax kSyntaxes[] = {
      "run [ranks=N] [backend=auto|gloo|nccl] [steps=N] [optimizer=O] [lr=X] [weight_decay=X] [clip=X|none] "
      "[accumulate=N]",
      nullptr},
-    {"set-run", Arguments::KeyValues, "set-run, with what run takes", nullptr},
+    {"set-run", Arguments::KeyValues, "set-run, with the arguments of run", nullptr},
     {"bisect", Arguments::None, "bisect", nullptr},
     {"view", Arguments::One, "view graph|run", "^(graph|run)$"},
     {"page", Arguments::One, "page overview|lanes|memory|log|history", "^(overview|lanes|memory|log|history)$"},
@@ -109,7 +112,7 @@ constexpr Syntax kSyntaxes[] = {
     {"save-session", Arguments::One, "save-session NAME.cleave", "^[^/\\\\]+\\.cleave$"},
     {"quit", Arguments::None, "quit", nullptr}};
 
-/// A pin without "pin=" before it: its key is no option's name.
+/// A pin without "pin=" in front: its key is not an option.
 bool isPinWord(const KeyValue& pair) {
   return pair.key.contains(QLatin1Char('.')) || pair.key.contains(QLatin1Char('*')) ||
          pair.key.contains(QLatin1Char('_')) || pair.key.endsWith(QLatin1Char('!'));
@@ -153,7 +156,7 @@ Result<void> checkCommand(const ScriptCommand& command) {
   if ((syntax->arguments == Arguments::None && hasRest) || (syntax->arguments == Arguments::One && !hasRest))
     return fail(ErrorCode::BadUsage, "write \"{}\"", syntax->usage);
   if (syntax->pattern && !QRegularExpression(QString::fromLatin1(syntax->pattern)).match(command.rest).hasMatch())
-    return fail(ErrorCode::BadUsage, "\"{}\" does not fit: write \"{}\"", toStd(command.rest), syntax->usage);
+    return fail(ErrorCode::BadUsage, "\"{}\" is not valid here; write \"{}\"", toStd(command.rest), syntax->usage);
   return syntax->arguments == Arguments::KeyValues ? checkKeyValues(command) : Result<void>();
 }
 

@@ -1,4 +1,4 @@
-// What a script takes of the window: pictures of it, of its dialogs, and of the graph alone.
+// The script's pictures: of the window, of its dialogs, and of the graph alone.
 #include <QApplication>
 #include <QBuffer>
 #include <QDialog>
@@ -16,12 +16,12 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kQuietMs = 120;   // panels gather bursts of signals for up to 60 ms
-constexpr int kDialogMs = 400;  // what a dialog fills itself with
+constexpr int kQuietMs = 120;   // panels merge bursts of signals for up to 60 ms
+constexpr int kDialogMs = 400;  // time for a dialog to fill itself
 constexpr int kLookMs = 10;
 constexpr int kTitleHeight = 30;
 
-/// What is open above the window; null: nothing.
+/// The dialog above the window. Null: no dialog.
 QWidget* shownDialog(const QWidget& window) {
   for (QWidget* const each : QApplication::topLevelWidgets())
     if (each != &window && each->isVisible() && qobject_cast<QDialog*>(each)) return each;
@@ -62,7 +62,7 @@ Result<void> ScriptRunner::waitUntilDrawn() {
 }
 
 Result<void> ScriptRunner::shoot(const QString& name) {
-  // What is under way stays under way, but what the window has to paint is painted.
+  // Running work continues, but pending paints of the window are finished.
   CLEAVE_TRY_VOID(waitUntilDrawn());
   CLEAVE_TRY_VOID(pause(kQuietMs));
   const QStringList words = name.split(QLatin1Char(' '));  // NAME, or NAME of ACTION [ROW]
@@ -81,9 +81,9 @@ Result<void> ScriptRunner::shoot(const QString& name) {
 
 Result<QPixmap> ScriptRunner::pictureOf(const QString& action, const QString& row) {
   auto* const entry = m_window.findChild<QAction*>(action);
-  if (!entry) return fail(ErrorCode::Negative, "there is no action \"{}\"", toStd(action));
-  if (!entry->isEnabled()) return fail(ErrorCode::Negative, "the action \"{}\" is disabled here", toStd(action));
-  // A modal dialog keeps `trigger` until it is closed: only a timer runs meanwhile.
+  if (!entry) return fail(ErrorCode::Negative, "unknown action \"{}\"", toStd(action));
+  if (!entry->isEnabled()) return fail(ErrorCode::Negative, "the action \"{}\" is disabled", toStd(action));
+  // A modal dialog blocks `trigger` until it is closed, so a timer takes the picture.
   std::optional<QPixmap> drawn;
   bool hasRow = row.isEmpty();
   QElapsedTimer shown;
@@ -108,7 +108,7 @@ Result<QPixmap> ScriptRunner::pictureOf(const QString& action, const QString& ro
   return *drawn;
 }
 
-/// The canvas alone, all of it, as Export would write it.
+/// Only the canvas, in full, as Export would write it.
 Result<void> ScriptRunner::savePicture(const QString& name) {
   CLEAVE_TRY_VOID(waitUntilDrawn());
   CLEAVE_TRY(const QString file, outputFile(name));

@@ -13,6 +13,7 @@
 #include <QSignalBlocker>
 #include <cmath>
 
+#include "pipeline/solve/devices.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -38,11 +39,11 @@ QString textOf(const std::vector<std::string>& patterns) {
 }
 
 QString rateText(double bytesPerSecond) {
-  return SolveSettings::tr("%1/s").arg(bytesText(static_cast<std::int64_t>(bytesPerSecond)));
+  return QStringLiteral("%1/s").arg(bytesText(static_cast<std::int64_t>(bytesPerSecond)));
 }
 
 QString factsText(const solve::DeviceProfile& profile) {
-  return SolveSettings::tr("%1 memory at %2, links at %3, %4 TFLOP/s in bfloat16")
+  return QStringLiteral("%1 memory at %2, links at %3, %4 TFLOP/s in bfloat16")
       .arg(bytesText(profile.memoryBytes), rateText(profile.memoryBytesPerSecond), rateText(profile.linkBytesPerSecond),
            QString::number(profile.halfFlopsPerSecond / 1e12, 'f', 0));
 }
@@ -57,19 +58,20 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
       m_device(new QComboBox),
       m_optimizer(new QComboBox),
       m_unit(new QComboBox),
-      m_training(new QCheckBox(tr("Count a training step: forward, backward, optimizer"))),
-      m_checkpoints(new QCheckBox(tr("Blocks keep what comes into them, and run again"))),
-      m_dropout(new QCheckBox(tr("Train with the dropout of config.json"))),
-      m_hasBudget(new QCheckBox(tr("at most"))),
+      m_training(new QCheckBox(QStringLiteral("Plan for a training step: forward, backward, optimizer"))),
+      m_checkpoints(
+          new QCheckBox(QStringLiteral("Save only block inputs and recompute the rest in the backward pass"))),
+      m_dropout(new QCheckBox(QStringLiteral("Train with the dropout of config.json"))),
+      m_hasBudget(new QCheckBox(QStringLiteral("at most"))),
       m_budget(new QDoubleSpinBox),
       m_slack(new QDoubleSpinBox),
       m_deviceFacts(new QLabel),
       m_trouble(new QLabel) {
-  setWindowTitle(tr("Solve settings"));
+  setWindowTitle(QStringLiteral("Solve settings"));
   setMinimumWidth(kWidth);
-  m_candidateSet->addItem(tr("as the engine likes (reference: its own, others: full)"));
-  m_candidateSet->addItem(tr("optimum: the reference's placements"), int(rules::CandidateSet::Optimum));
-  m_candidateSet->addItem(tr("full: all placements and strategies"), int(rules::CandidateSet::Full));
+  m_candidateSet->addItem(QStringLiteral("the engine's default (reference: optimum, others: full)"));
+  m_candidateSet->addItem(QStringLiteral("optimum: the reference's placements"), int(rules::CandidateSet::Optimum));
+  m_candidateSet->addItem(QStringLiteral("full: all placements and strategies"), int(rules::CandidateSet::Full));
   if (const auto profiles = pipeline::deviceProfiles())
     for (const solve::DeviceProfile& profile : *profiles) m_device->addItem(toQ(profile.title), toQ(profile.name));
   for (const auto optimizer :
@@ -81,32 +83,32 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
 
   auto* form = new QFormLayout;
   form->setFieldGrowthPolicy(QFormLayout::ExpandingFieldsGrow);
-  form->addRow(tr("&Candidates"), m_candidateSet);
-  form->addRow(tr("&Device"), m_device);
+  form->addRow(QStringLiteral("&Candidates"), m_candidateSet);
+  form->addRow(QStringLiteral("&Device"), m_device);
   form->addRow(QString(), m_deviceFacts);
-  form->addRow(tr("&Training"), m_training);
-  form->addRow(tr("&Optimizer"), m_optimizer);
-  form->addRow(tr("Chec&kpoints"), m_checkpoints);
-  form->addRow(tr("Dro&pout"), m_dropout);
-  form->addRow(tr("Memory of a &rank"), makeBudget());
+  form->addRow(QStringLiteral("&Training"), m_training);
+  form->addRow(QStringLiteral("&Optimizer"), m_optimizer);
+  form->addRow(QStringLiteral("Chec&kpoints"), m_checkpoints);
+  form->addRow(QStringLiteral("Dro&pout"), m_dropout);
+  form->addRow(QStringLiteral("Memory per &rank"), makeBudget());
   m_slack->setRange(0, solve::kMostSlackPercent);
-  m_slack->setAccessibleName(tr("Slack"));
+  m_slack->setAccessibleName(QStringLiteral("Slack"));
   m_slack->setDecimals(3);
   m_slack->setSuffix(QStringLiteral(" %"));
   m_slack->setToolTip(
-      tr("How much slower than the fastest a step may be if a rank then holds less; 0: the fastest plan. "
-         "Only the engine optimal uses it."));
-  form->addRow(tr("S&lack"), m_slack);
-  m_rulesOff = makePatterns(tr("operators, as aten::mul.Tensor, *embedding*"), &Settings::setRulesOff);
-  form->addRow(tr("Rules &off"), m_rulesOff);
+      QStringLiteral("Allowed slowdown of a step, in percent, to reduce memory per rank. 0: the fastest plan. "
+                     "Only the engine optimal uses it."));
+  form->addRow(QStringLiteral("S&lack"), m_slack);
+  m_rulesOff = makePatterns(QStringLiteral("operators, as aten::mul.Tensor, *embedding*"), &Settings::setRulesOff);
+  form->addRow(QStringLiteral("Rules &off"), m_rulesOff);
   m_rulesOff->setToolTip(
-      tr("Operators whose rules are switched off: they then take replicated operands only. Solves at once."));
-  m_redistributable = makePatterns(tr("values, as add_3, linear_*"), &Settings::setRedistributable);
-  form->addRow(tr("May be &gathered"), m_redistributable);
-  m_redistributable->setToolTip(tr(
-      "Values whose placement may change right after they are computed, by an all-gather or a cut. Solves at once."));
+      QStringLiteral("Operators whose rules are switched off. They accept replicated operands only. Solves at once."));
+  m_redistributable = makePatterns(QStringLiteral("values, as add_3, linear_*"), &Settings::setRedistributable);
+  form->addRow(QStringLiteral("May be &gathered"), m_redistributable);
+  m_redistributable->setToolTip(QStringLiteral(
+      "Values that may be redistributed after they are computed, by an all-gather or a slice. Solves at once."));
   auto* buttons = new QDialogButtonBox(QDialogButtonBox::Close);
-  auto* solve = buttons->addButton(tr("&Solve"), QDialogButtonBox::ActionRole);
+  auto* solve = buttons->addButton(QStringLiteral("&Solve"), QDialogButtonBox::ActionRole);
   auto* layout = new QVBoxLayout(this);
   layout->addLayout(form);
   layout->addWidget(m_trouble);
@@ -142,7 +144,7 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
     emit changedByUser();
   });
   connect(m_slack, &QDoubleSpinBox::editingFinished, this, [this] {
-    // What the field cannot show exactly stays as it is until another value is typed.
+    // A value that the field cannot show exactly is kept until another one is typed.
     if (std::abs(m_slack->value() - m_settings.options().cost.slackPercent) < kLeastSlackStep / 2) return;
     m_settings.setSlack(m_slack->value());
     emit changedByUser();
@@ -155,11 +157,11 @@ SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, Noti
 QWidget* SolveSettings::makeBudget() {
   m_budget->setRange(0.001, kMostGiB);
   m_budget->setDecimals(3);
-  m_budget->setAccessibleName(tr("Memory budget"));
-  m_unit->setAccessibleName(tr("Unit of the memory budget"));
+  m_budget->setAccessibleName(QStringLiteral("Memory budget"));
+  m_unit->setAccessibleName(QStringLiteral("Unit of the memory budget"));
   m_unit->addItem(QStringLiteral("GiB"), QVariant::fromValue<qlonglong>(kGiB));
   m_unit->addItem(QStringLiteral("MiB"), QVariant::fromValue<qlonglong>(kMiB));
-  m_hasBudget->setToolTip(tr("Off: all of the device's memory. Only the engine optimal uses it."));
+  m_hasBudget->setToolTip(QStringLiteral("Off: the whole device memory. Only the engine optimal uses the budget."));
   auto* row = new QWidget;
   auto* layout = new QHBoxLayout(row);
   layout->setContentsMargins(0, 0, 0, 0);
@@ -179,7 +181,7 @@ QLineEdit* SolveSettings::makePatterns(const QString& hint, Result<void> (Settin
     const auto done = (m_settings.*apply)(patternsOf(line->text()));
     m_trouble->setVisible(!done);
     if (!done) m_trouble->setText(toQ(done.error().message));
-    window()->adjustSize();  // its lines take no room from the others
+    window()->adjustSize();  // its lines must not shrink the others
   });
   return line;
 }
@@ -223,10 +225,11 @@ void SolveSettings::refresh() {
   const pipeline::Model* model = m_opened.model().get();
   m_dropout->setChecked(settings.trainsWithDropout);
   m_dropout->setEnabled(settings.cost.isTraining && !(model && model->exported));
-  m_dropout->setToolTip(model && model->exported ? tr("An exported program has the dropout that it was exported with.")
+  m_dropout->setToolTip(model && model->exported
+                            ? QStringLiteral("An exported program keeps the dropout of its export.")
                         : model && model->info.dropouts.empty()
-                            ? tr("The config of this model has none: no probability in it is above 0.")
-                        : model ? tr("Of this model: %1.").arg(toQ(model->info.dropouts))
+                            ? QStringLiteral("This model has no dropout: all probabilities in its config are 0.")
+                        : model ? QStringLiteral("Dropout of this model: %1.").arg(toQ(model->info.dropouts))
                                 : QString());
   showBudget(settings.cost.memoryBudget);
   m_slack->setValue(settings.cost.slackPercent);
@@ -264,7 +267,7 @@ void saveSolveSettings(const Settings& settings) {
   stored.setValue(kSlack, toQ(fmt::format("{}", now.cost.slackPercent)));
 }
 
-/// What is missing or makes no sense (an older version, a hand in the file) leaves the default.
+/// A missing or invalid entry (older version, edited file) leaves the default.
 void loadSolveSettings(Settings& settings) {
   QSettings stored;
   stored.beginGroup(kGroup);
@@ -275,7 +278,7 @@ void loadSolveSettings(Settings& settings) {
     settings.setCandidateSet(static_cast<rules::CandidateSet>(candidateSet));
   if (const int mode = stored.value(kSequence).toInt(); mode >= 0 && mode <= 2)
     settings.setSequenceParallel(static_cast<rules::SequenceParallel>(mode));
-  // A profile that is gone leaves the default, which the toolbar then shows.
+  // A missing profile leaves the default, which the toolbar then shows.
   if (const QString device = stored.value(kDevice).toString(); !device.isEmpty())
     static_cast<void>(settings.setDeviceProfile(device));
   settings.setTraining(stored.value(kTraining).toBool());

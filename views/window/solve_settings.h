@@ -1,7 +1,6 @@
 #pragma once
-/// What the toolbar has no room for: for which device and use costs are counted, the memory budget, the candidate set,
-/// and the rules and values that the user treats specially. Follows the session; every control takes effect at once, on
-/// the next solve.
+/// The settings that do not fit into the toolbar: device and use for the costs, memory budget, candidate set, and the
+/// rules and values that the user treats specially. Follows the session. Every control takes effect on the next solve.
 #include <QDialog>
 
 #include "views/session/notices.h"
@@ -21,7 +20,7 @@ class SolveSettings : public QDialog {
   SolveSettings(const OpenedModel& opened, Settings& settings, Notices& notices, QWidget* parent = nullptr);
 
  signals:
-  /// The user changed a setting (not a sample, a remedy or a branch).
+  /// The user changed a setting (as opposed to a sample, a remedy or a branch).
   void changedByUser();
 
  private:

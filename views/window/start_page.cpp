@@ -10,7 +10,7 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 
-#include "pipeline/hub_model.h"
+#include "pipeline/source/hub_model.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
 
@@ -95,18 +95,18 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayou
   big.setPointSizeF(big.pointSizeF() * 2.2);
   big.setWeight(QFont::DemiBold);
   title->setFont(big);
-  auto* what =
-      new QLabel(tr("See how a Transformer splits across GPUs, why, and whether the split model computes the same."));
+  auto* what = new QLabel(
+      QStringLiteral("See how a Transformer splits across GPUs, why, and whether the split model computes the same."));
   what->setWordWrap(true);
-  auto* open = new QPushButton(tr("Open a model folder…"));
+  auto* open = new QPushButton(QStringLiteral("Open a model folder…"));
   open->setDefault(true);
   open->setMinimumHeight(34);
-  auto* hub = new QPushButton(tr("Open from the Hub…"));
+  auto* hub = new QPushButton(QStringLiteral("Open from the Hub…"));
   hub->setMinimumHeight(34);
-  auto* hint =
-      new QLabel(tr("A Hugging Face folder with config.json; weights in safetensors are only needed to run. Folders, "
-                    "exported programs (.pt2), plans, recorded searches and sessions can be dropped anywhere on this "
-                    "window."));
+  auto* hint = new QLabel(QStringLiteral(
+      "A Hugging Face folder with config.json. Only runs need weights (safetensors). You can drop folders, "
+      "exported programs (.pt2), plans, recorded searches and sessions anywhere on this "
+      "window."));
   hint->setWordWrap(true);
   hint->setForegroundRole(QPalette::PlaceholderText);
   connect(open, &QPushButton::clicked, this, &StartPage::openRequested);
@@ -121,13 +121,13 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayou
   left->addWidget(hub);
   left->addWidget(hint);
   left->addSpacing(18);
-  left->addWidget(heading(tr("Recent")));
+  left->addWidget(heading(QStringLiteral("Recent")));
   m_recent->setSpacing(2);
   left->addLayout(m_recent);
   left->addStretch(1);
   auto* right = new QVBoxLayout;
   right->setSpacing(8);
-  right->addWidget(heading(tr("Samples")));
+  right->addWidget(heading(QStringLiteral("Samples")));
   m_samples->setSpacing(8);
   right->addLayout(m_samples);
   right->addStretch(1);
@@ -160,7 +160,7 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayou
 void StartPage::setRecent(const QStringList& paths) {
   clear(m_recent);
   if (paths.isEmpty()) {
-    auto* none = new QLabel(tr("Models you open are listed here."));
+    auto* none = new QLabel(QStringLiteral("Opened models are listed here."));
     none->setForegroundRole(QPalette::PlaceholderText);
     m_recent->addWidget(none);
   }

@@ -1,10 +1,9 @@
 #pragma once
-/// What is there before a model is open: open a folder, the recent ones, and the bundled samples with one sentence
-/// each.
+/// The page before a model is open: open a folder, recent models, and the bundled samples with one sentence each.
 #include <QAbstractButton>
 #include <QWidget>
 
-#include "pipeline/samples.h"
+#include "pipeline/session/samples.h"
 
 class QVBoxLayout;
 

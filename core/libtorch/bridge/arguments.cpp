@@ -22,7 +22,7 @@ const c10::Type& withoutOptional(const c10::Type& type) {
 
 graph::DType elementTypeOf(const IValue& value) {
   const auto dtype = toDType(static_cast<at::ScalarType>(value.toInt()));
-  TORCH_CHECK(dtype, "element type ", static_cast<at::ScalarType>(value.toInt()), " cannot be held by a graph");
+  TORCH_CHECK(dtype, "element type ", static_cast<at::ScalarType>(value.toInt()), " is not supported in graphs");
   return *dtype;
 }
 
@@ -30,7 +30,7 @@ graph::ValueList toValueList(const IValue& list, const TensorToArgument& tensor)
   graph::ValueList values;
   const auto append = [&](const at::Tensor& item) {
     const Argument argument = item.defined() ? tensor(item) : Argument{};
-    TORCH_CHECK(argument.index() <= 1, "a list of tensors holds a number");
+    TORCH_CHECK(argument.index() <= 1, "a list of tensors contains a number");
     values.push_back(argument.index() == 1 ? std::get<graph::ValueId>(argument) : graph::ValueId());
   };
   if (list.isTensorList()) {
@@ -73,18 +73,18 @@ Argument toArgument(const IValue& value, SchemaKind kind, const TensorToArgument
     return std::vector<bool>(list.begin(), list.end());
   }
   if (value.isString()) return value.toStringRef();
-  TORCH_CHECK(false, "an argument of type ", value.tagKind(), " cannot be held by a graph");
+  TORCH_CHECK(false, "an argument of type ", value.tagKind(), " is not supported in graphs");
 }
 
 namespace {
 
-/// Puts one argument where the schema wants it.
+/// Stores one argument in the form that the schema requires.
 class ArgumentBinder {
  public:
   ArgumentBinder(BoundArguments& bound, std::size_t position, at::Device device)
       : m_bound(bound), m_position(position), m_device(device) {}
 
-  /// False when the argument does not fit the type.
+  /// Returns false if the argument does not fit the type.
   bool bind(const Argument& argument, const c10::Argument& wanted) {
     const c10::Type& type = *wanted.real_type();
     if (std::holds_alternative<std::monostate>(argument)) {
@@ -134,7 +134,7 @@ class ArgumentBinder {
       m_bound.tensors.emplace_back(m_position, *value);
       return true;
     }
-    // A number in a tensor's place (`x + 2`) keeps its weak type, as in PyTorch.
+    // A number in place of a tensor (`x + 2`) keeps its weak type, as in PyTorch.
     std::optional<at::Scalar> number;
     if (const auto* integer = std::get_if<std::int64_t>(&argument)) number = *integer;
     if (const auto* real = std::get_if<double>(&argument)) number = *real;
@@ -159,7 +159,7 @@ class ArgumentBinder {
     }
   }
 
-  /// An empty list carries no element type of its own.
+  /// An empty list has no element type.
   static bool isEmptyList(const Argument& argument) {
     const auto* integers = std::get_if<std::vector<std::int64_t>>(&argument);
     const auto* values = std::get_if<graph::ValueList>(&argument);
@@ -212,7 +212,8 @@ Result<BoundArguments> bindArguments(const std::vector<Argument>& arguments, con
                                      at::Device device) {
   const auto& wanted = schema.arguments();
   if (arguments.size() > wanted.size()) {
-    return fail(ErrorCode::BadInput, "the operator takes {} arguments, not {}.", wanted.size(), arguments.size());
+    return fail(ErrorCode::BadInput, "the operator accepts {} arguments, but the call has {}.", wanted.size(),
+                arguments.size());
   }
   BoundArguments bound(wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {

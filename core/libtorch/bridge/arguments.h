@@ -1,6 +1,6 @@
 #pragma once
-/// Operator arguments: LibTorch's IValues and the graph's Arguments, both ways, guided by the operator's schema.
-/// LibTorch inside.
+/// Converts operator arguments between LibTorch's IValues and the graph's Arguments, guided by the operator's schema.
+/// Uses LibTorch.
 ///
 ///     BoundArguments bound(schema.arguments().size());
 ///     if (!bindArgument(node.args[0], schema.arguments()[0], device, 0, bound)) ...   // does not fit
@@ -18,24 +18,24 @@
 
 namespace cleave::bridge {
 
-/// What kind of thing a schema's argument is, as far as its IValue does not say it (an element type is an int there).
+/// The kind of a schema's argument, if its IValue does not show it (an element type is an int there).
 enum class SchemaKind : std::uint8_t { Plain, Tensor, TensorList, ElementType, Device };
 SchemaKind schemaKind(const c10::Argument& argument);
 
-/// What stands for a tensor operand; monostate or a number where it is no value of the graph.
+/// The argument for a tensor operand; monostate or a number if it is not a value of the graph.
 using TensorToArgument = std::function<graph::Argument(const at::Tensor&)>;
 
-/// Throws c10::Error for a kind of argument that graphs do not hold (generators, dictionaries, complex numbers).
+/// Throws c10::Error for kinds of arguments that graphs do not support (generators, dictionaries, complex numbers).
 graph::Argument toArgument(const c10::IValue& value, SchemaKind kind, const TensorToArgument& tensor);
 
-/// The arguments of one call, ready but for the tensors, which stand in slots.
+/// The arguments of one call, complete except for the tensors, which have slots.
 struct BoundArguments {
   explicit BoundArguments(std::size_t count) : values(count) {}
   std::vector<c10::IValue> values;                              ///< in schema order
   std::vector<std::pair<std::size_t, graph::ValueId>> tensors;  ///< position → value
   std::vector<std::pair<std::size_t, graph::ValueList>> lists;  ///< position → values, some possibly invalid
 
-  /// All of them, the slots filled by `tensorOf(ValueId)`; an invalid value is an absent tensor.
+  /// All arguments, with the slots filled by `tensorOf(ValueId)`. An invalid value is an absent tensor.
   template <class TensorOf>
   std::vector<c10::IValue> with(TensorOf&& tensorOf) const {
     std::vector<c10::IValue> filled = values;
@@ -57,13 +57,14 @@ struct BoundArguments {
   }
 };
 
-/// Puts `argument` at `position`, as the schema's argument wants it; false where it does not fit. An absent argument
-/// takes the schema's default, or None; a device becomes `device`; a number given for a tensor becomes a
-/// zero-dimensional "wrapped number", a lone number a list of one.
+/// Stores `argument` at `position` in the form that the schema requires; false if it does not fit. An absent argument
+/// becomes the schema's default, or None. A device becomes `device`, a number for a tensor becomes a zero-dimensional
+/// "wrapped number", and a single number for a list becomes a list of one.
 bool bindArgument(const graph::Argument& argument, const c10::Argument& wanted, at::Device device, std::size_t position,
                   BoundArguments& bound);
 
-/// All arguments of a call; missing trailing ones are absent. BadInput, a sentence, names the one that does not fit.
+/// Converts all arguments of a call; missing trailing ones are absent. BadInput, in a sentence, names the argument that
+/// does not fit.
 Result<BoundArguments> bindArguments(const std::vector<graph::Argument>& arguments, const c10::FunctionSchema& schema,
                                      at::Device device);
 

@@ -14,20 +14,20 @@ namespace {
 
 std::string phraseOf(std::string text) {
   if (const auto op = text.find(": attempted to run this operator with Meta tensors"); op != std::string::npos)
-    return "no rule for the shape of " + text.substr(0, op) + "'s result is known";
+    return "LibTorch cannot compute the result shape of " + text.substr(0, op) + " without data";
   text = text.substr(0, text.find('\n'));
   while (!text.empty() && (text.back() == '.' || text.back() == ' ')) text.pop_back();
   return text;
 }
 
-/// What a communicator of this process did not get, which is no fault of a peer: NCCL has one code for all failures of
-/// CUDA and quotes the reason.
+/// Resources that NCCL lacks on this machine, which are not the fault of a peer. NCCL has one error code for all CUDA
+/// failures and quotes the reason.
 std::optional<std::string> lackingOfNccl(std::string_view text) {
   if (text.find("out of memory") != std::string_view::npos)
-    return "NCCL is out of memory: this GPU has none left for its buffers, which lie outside PyTorch's allocator. Free "
-           "memory on it, or use a smaller batch or sequence, or more ranks";
+    return "NCCL is out of memory: this GPU has no memory left for its buffers, which are outside PyTorch's allocator. "
+           "Free memory on it, or use a smaller batch or sequence, or more ranks";
   if (text.find("No space left on device") != std::string_view::npos)
-    return "NCCL found no room in /dev/shm, through which ranks of one machine exchange data. Enlarge it (a container: "
+    return "NCCL has no space left in /dev/shm, where ranks of one machine exchange data. Enlarge it (in a container: "
            "--shm-size=1g)";
   return std::nullopt;
 }
@@ -40,11 +40,11 @@ class Translator {
     return {ErrorCode::Environment, std::move(what)};
   }
   Error said(ErrorCode code, std::string text) const {
-    // Gloo and c10d have no types for what there is no more of, and quote the system.
+    // Gloo and c10d have no exception types for exhausted resources; they quote the system's message.
     if (auto words = exhaustionQuotedIn(text)) return lacking(*std::move(words));
     return {code, m_wording == Wording::Sentence ? sentenceOf(std::move(text)) : phraseOf(std::move(text))};
   }
-  /// c10::Error::what() looks up the names of a whole stack, which takes milliseconds.
+  /// c10::Error::what() symbolises a whole stack, which takes milliseconds.
   Error said(ErrorCode code, const c10::Error& error) const { return said(code, error.what_without_backtrace()); }
 
  private:
@@ -54,12 +54,12 @@ class Translator {
 }  // namespace
 
 std::string sentenceOf(std::string text) {
-  // ProcessGroupNCCL names its source file before the reason.
+  // ProcessGroupNCCL puts its source file before the reason.
   if (const auto where = text.find("NCCL error in: "); where != std::string::npos) {
     const auto end = text.find(", ", text.find(':', where + 15));
     if (end != std::string::npos) text.replace(where, end + 2 - where, "NCCL: ");
   }
-  // c10d writes its own stack behind an empty line or "Exception raised from".
+  // c10d appends its own stack after an empty line or "Exception raised from".
   for (const char* mark : {"\n\n", "\nException raised from", " (function operator())"})
     text = text.substr(0, text.find(mark));
   for (char& c : text) {
@@ -86,7 +86,7 @@ Error currentError(ErrorCode code, Wording wording) {
   } catch (const std::bad_alloc&) {
     return translator.lacking(noMemoryInWords());
   } catch (const std::system_error& error) {
-    // std::thread's.
+    // From std::thread.
     if (error.code() == std::errc::resource_unavailable_try_again) return translator.lacking(noThreadInWords());
     if (auto words = exhaustionInWords(error.code().value())) return translator.lacking(*std::move(words));
     return translator.said(code, std::string(error.what()));

@@ -30,7 +30,7 @@ constexpr NamedActivation kActivations[] = {
 
 bool isClamped(const ExpertsCall& call) { return call.activation == graph::kClampedSwiglu; }
 
-/// gate · sigmoid(alpha · gate) · (up + 1), where gate and up are in turn and held within the limit.
+/// gate · sigmoid(alpha · gate) · (up + 1). Gate and up alternate and are clamped to the limit.
 at::Tensor clampedSwiglu(const ExpertsCall& call, at::Tensor gateUp) {
   const at::Tensor gate = gateUp.slice(-1, 0, gateUp.size(-1), 2).clamp_max(call.limit);
   const at::Tensor up = gateUp.slice(-1, 1, gateUp.size(-1), 2).clamp(-call.limit, call.limit).add(1);
@@ -39,7 +39,7 @@ at::Tensor clampedSwiglu(const ExpertsCall& call, at::Tensor gateUp) {
   return up.mul(swish);
 }
 
-/// One expert on the tokens that chose it; what it has used it lets go, as graph/expert_memory.h counts.
+/// Runs one expert on the tokens that chose it. Frees its inputs early, as graph/expert_memory.h assumes.
 Result<at::Tensor> runExpert(const ExpertsCall& call, std::int64_t held, at::Tensor tokens) {
   std::optional<at::Tensor> bias;
   if (call.gateUpBias) bias = (*call.gateUpBias)[held];
@@ -52,7 +52,7 @@ Result<at::Tensor> runExpert(const ExpertsCall& call, std::int64_t held, at::Ten
   if (activation == std::end(kActivations)) {
     std::vector<std::string_view> names;
     for (const NamedActivation& known : kActivations) names.push_back(known.name);
-    return fail(ErrorCode::BadInput, "activation \"{}\" is none of {} and {}.", call.activation.substr(0, 40),
+    return fail(ErrorCode::BadInput, "activation \"{}\" is not one of {} and {}.", call.activation.substr(0, 40),
                 fmt::join(names, ", "), graph::kClampedSwiglu);
   }
   const auto halves = at::linear(tokens, call.gateUp[held], bias).chunk(2, -1);
@@ -73,7 +73,7 @@ using MoeExperts = at::Tensor(const at::Tensor&, const at::Tensor&, const at::Te
                               const at::Tensor&, c10::string_view, const std::optional<at::Tensor>&, double, double);
 
 const c10::TypedOperatorHandle<MoeExperts>& registered() {
-  // Lives as long as the process: unregistering while the dispatcher is torn down would be out of order.
+  // Lives as long as the process, because the dispatcher may be destroyed first.
   static const auto* const handle = [] {
     auto* library = new torch::Library(torch::Library::FRAGMENT, "cleave", std::nullopt, __FILE__, __LINE__);
     library->def(
@@ -91,7 +91,7 @@ const c10::TypedOperatorHandle<MoeExperts>& registered() {
 Result<at::Tensor> runExperts(const ExpertsCall& call) {
   const at::Tensor isOutside = (call.ids < 0) | (call.ids >= call.experts);
   if (isOutside.any().item<bool>()) {
-    return fail(ErrorCode::BadInput, "expert {} is outside the {}.",
+    return fail(ErrorCode::BadInput, "expert {} is out of range: the layer has {}.",
                 call.ids.masked_select(isOutside)[0].item<std::int64_t>(), counted(call.experts, "expert"));
   }
   at::Tensor result = at::zeros_like(call.hidden);

@@ -21,7 +21,8 @@ Result<at::Tensor> groupedProduct(const at::Tensor& input, const at::Tensor& wei
   for (std::int64_t group = 0; group < known.size(0); ++group) {
     const std::int64_t end = known.const_data_ptr<std::int64_t>()[group];
     if (end < begin || end > input.size(0)) {
-      return fail(ErrorCode::BadInput, "group {} has rows from {} to {}, of {}.", group, begin, end, input.size(0));
+      return fail(ErrorCode::BadInput, "group {} has rows {} to {}, but the input has {} rows.", group, begin, end,
+                  input.size(0));
     }
     if (end > begin) parts.push_back(at::mm(input.slice(0, begin, end), weight[group]));
     begin = end;
@@ -31,7 +32,7 @@ Result<at::Tensor> groupedProduct(const at::Tensor& input, const at::Tensor& wei
 }
 
 void registerGroupedProduct() {
-  // Lives as long as the process: unregistering while the dispatcher is torn down would be out of order.
+  // Lives as long as the process, because the dispatcher may be destroyed first.
   static auto* const library = [] {
     auto* made = new torch::Library(torch::Library::FRAGMENT, "cleave", std::nullopt, __FILE__, __LINE__);
     made->def("grouped_product(Tensor input, Tensor weight, Tensor offs) -> Tensor",

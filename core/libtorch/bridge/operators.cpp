@@ -18,29 +18,29 @@ std::string nameOf(const c10::OperatorName& name) {
 }
 
 Result<c10::OperatorHandle> findForProgram(const std::string& name) {
-  // `view` wants strides that fit; which strides a local tensor has depends on the plan. `reshape` is the same where
-  // they do.
+  // `view` requires matching strides, and the strides of a local tensor depend on the plan. `reshape` is the same if
+  // they match.
   constexpr std::string_view kDefault = ".default";
   const std::string actual = name == "aten::view"       ? "aten::reshape"
                              : name.ends_with(kDefault) ? name.substr(0, name.size() - kDefault.size())
                                                         : name;
   const auto op = findOperator(actual);
-  if (!op) return fail(ErrorCode::BadInput, "LibTorch knows no such operator.");
+  if (!op) return fail(ErrorCode::BadInput, "LibTorch does not have this operator.");
   if (op->schema().is_mutable())
-    return fail(ErrorCode::BadInput, "the operator overwrites its arguments; programs are functional.");
+    return fail(ErrorCode::BadInput, "the operator overwrites its arguments, but programs must be functional.");
   if (op->schema().name() == "aten::from_file") return fail(ErrorCode::BadInput, "the operator reads files.");
   return *op;
 }
 
 namespace {
 
-/// ATen's kernels of weight norms read as many lengths as the weight has rows, however many there are.
+/// ATen's kernels of weight norms read one length for each row of the weight without checking the count.
 Result<void> checkLengths(const std::vector<c10::IValue>& stack) {
   const at::Tensor &weight = stack[0].toTensor(), &lengths = stack[1].toTensor();
   const std::int64_t dim = stack[2].toInt();
   const bool isOfRows = dim >= 0 && dim < weight.dim();
   if (!isOfRows || lengths.numel() == weight.size(dim)) return {};
-  return fail(ErrorCode::BadInput, "weight_norm of {} along dimension {} takes one length for each row, and has {}.",
+  return fail(ErrorCode::BadInput, "weight_norm of {} along dimension {} needs one length per row, but has {}.",
               describe(weight), dim, lengths.numel());
 }
 
@@ -59,7 +59,7 @@ Result<std::vector<at::Tensor>> call(const c10::OperatorHandle& op, std::vector<
     } else if (value.isTensor()) {
       results.push_back(std::move(value).toTensor());
     } else {
-      return fail(ErrorCode::BadInput, "the operator gives a {}, not a tensor.", value.tagKind());
+      return fail(ErrorCode::BadInput, "the operator returns a {}, not a tensor.", value.tagKind());
     }
   }
   return results;

@@ -1,5 +1,5 @@
 #pragma once
-/// LibTorch's operators by their names, "aten::sum.dim_IntList". LibTorch inside.
+/// LibTorch's operators by name, "aten::sum.dim_IntList". Uses LibTorch.
 #include "base/result.h"
 
 #include <ATen/core/Tensor.h>
@@ -12,16 +12,16 @@
 
 namespace cleave::bridge {
 
-/// nullopt when LibTorch knows no operator of this name.
+/// nullopt if LibTorch has no operator with this name.
 std::optional<c10::OperatorHandle> findOperator(std::string_view name);
-/// The name by which `findOperator` finds it.
+/// The name under which `findOperator` finds the operator.
 std::string nameOf(const c10::OperatorName& name);
 
-/// An operator of ATen's that a functional program may call. BadInput, a sentence, for one that LibTorch does not know,
-/// that overwrites its arguments or reads files.
+/// An ATen operator that a functional program may call. BadInput, in a sentence, for an operator that LibTorch does not
+/// have, that overwrites its arguments, or that reads files.
 Result<c10::OperatorHandle> findForProgram(const std::string& name);
 
-/// Runs the operator; its results, lists taken apart. Throws what it throws. `stack` is used up.
+/// Runs the operator and returns its results, with lists flattened. Passes exceptions on. `stack` is consumed.
 Result<std::vector<at::Tensor>> call(const c10::OperatorHandle& op, std::vector<c10::IValue>& stack);
 
 }  // namespace cleave::bridge

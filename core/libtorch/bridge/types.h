@@ -1,5 +1,5 @@
 #pragma once
-/// Cleave's element types and LibTorch's, and tensors in words. LibTorch inside.
+/// Converts between Cleave's element types and LibTorch's, and describes tensors as text. Uses LibTorch.
 #include "graph/types.h"
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 namespace cleave::bridge {
 
 at::ScalarType toScalarType(graph::DType dtype);
-/// nullopt for types a graph cannot hold (complex, quantized).
+/// nullopt for types that a graph does not support (complex, quantized).
 std::optional<graph::DType> toDType(at::ScalarType type);
 
 /// "f32[2,8]" for a tensor; "absent" for an undefined one.

@@ -1,9 +1,7 @@
 #include "libtorch/capture/capture.h"
 
 #include "base/json.h"
-#include "base/stopwatch.h"
 #include "families/dropouts.h"
-#include "libtorch/bridge/errors.h"
 #include "libtorch/bridge/types.h"
 #include "libtorch/capture/forward_source.h"
 #include "libtorch/models/model.h"
@@ -19,7 +17,7 @@ using graph::TensorType;
 constexpr std::int64_t kMostBatch = 1 << 20;
 constexpr std::int64_t kMostPositions = 1 << 24;
 
-/// Answers the model with tensors that the recorder knows.
+/// Returns tensors to the model that the recorder tracks.
 class RecordingHost final : public models::ModelHost {
  public:
   RecordingHost(Recorder& recorder, const Progress& progress) : m_recorder(recorder), m_progress(progress) {}
@@ -57,7 +55,7 @@ class RecordingHost final : public models::ModelHost {
   std::unordered_map<std::string, at::Tensor> m_parameters;
 };
 
-/// The longest sequence that a learned table has rows for; nullopt: positions are computed.
+/// The longest sequence that fits a learned table; nullopt if positions are computed.
 std::optional<std::int64_t> learnedPositions(const families::ModelConfig& config) {
   const auto* learned = std::get_if<families::LearnedPositions>(&config.family.position);
   if (!learned) return std::nullopt;
@@ -69,15 +67,14 @@ Result<void> checkPositions(const families::ModelConfig& config, const CaptureOp
                             const std::string& where) {
   const std::int64_t rows = learnedPositions(config).value_or(kMostPositions);
   if (options.cachePositions > rows) {
-    return fail(
-        ErrorCode::BadInput,
-        "{}: the model has learned {} positions, too few for a prompt and what is generated of {} together: ask "
-        "for fewer tokens.",
-        where, rows, options.cachePositions);
+    return fail(ErrorCode::BadInput,
+                "{}: the model has {} learned positions, but prompt and generated tokens need {}. Generate "
+                "fewer tokens.",
+                where, rows, options.cachePositions);
   }
   if (options.sequence <= rows) return {};
   return fail(ErrorCode::BadInput,
-              "{}: the model has learned {} positions, too few for a sequence of {}: use --seq {}.", where, rows,
+              "{}: the model has {} learned positions, too few for a sequence of {}. Use --seq {}.", where, rows,
               options.sequence, rows);
 }
 
@@ -103,18 +100,18 @@ void runForward(Recorder& recorder, const families::ModelConfig& config, const C
   for (const auto& [name, tensor] : outputs.present) recorder.addOutput(name, tensor);
 }
 
-/// Frequencies that depend on how far a sequence reaches are those of the whole of it here, and of what is there so far
-/// where the model is asked token by token: what lies in the cache was turned by other ones.
+/// These frequencies depend on the sequence length. Here that is the full length, but a model that generates token by
+/// token uses the current length. So the keys in the cache would have other rotations.
 Result<void> checkRopes(const families::ModelConfig& config, const CaptureOptions& options, const std::string& where) {
   for (const families::RopeConfig& rope : config.ropes) {
     const bool isDynamic = rope.kind == families::RopeKind::Dynamic, isLong = rope.kind == families::RopeKind::LongRope;
     const std::int64_t limit = isLong ? rope.originalMaxPositions : config.family.positions.value;
     const bool isPromptBeyond = isLong && options.cacheUse == graph::CacheUse::Fills && options.sequence > limit;
-    const bool isStep = options.cacheUse == graph::CacheUse::Reads;  // of a prompt that was looked at before
+    const bool isStep = options.cacheUse == graph::CacheUse::Reads;  // only the prefill is checked
     if (!(isDynamic || isLong) || options.cachePositions <= limit || isPromptBeyond || (isLong && isStep)) continue;
     return fail(ErrorCode::BadInput,
-                "{}: the model turns its keys otherwise beyond {} positions, and prompt and generated tokens are {} "
-                "together: ask for at most {} in all.",
+                "{}: beyond {} positions the model rotates its keys differently, but prompt and generated tokens "
+                "need {}. Use at most {}.",
                 where, limit, options.cachePositions, limit);
   }
   return {};
@@ -123,35 +120,33 @@ Result<void> checkRopes(const families::ModelConfig& config, const CaptureOption
 Result<void> checkCache(const families::ModelConfig& config, const CaptureOptions& options, const std::string& where) {
   if (options.cacheUse == graph::CacheUse::None) return {};
   if (!std::holds_alternative<families::CausalHead>(config.head)) {
-    return fail(ErrorCode::BadInput, "{}: {} does not predict the next token, so that it generates none.", where,
+    return fail(ErrorCode::BadInput, "{}: {} does not predict the next token, so it cannot generate.", where,
                 config.className);
   }
   if (!config.family.isCausal) {
-    return fail(ErrorCode::BadInput,
-                "{}: in this model every token sees those behind it too, so that none can be generated one by one.",
+    return fail(ErrorCode::BadInput, "{}: in this model tokens attend to later tokens too, so it cannot generate.",
                 where);
   }
   return checkRopes(config, options, where);
 }
 
-/// What the options ask of this model that it has not.
+/// Checks options that this model does not support.
 Result<void> checkOptionsFor(const families::ModelConfig& config, const CaptureOptions& options,
                              const std::string& where) {
   if (options.loss && !config.hasLoss) {
-    return fail(ErrorCode::BadInput,
-                "{}: the loss of a model whose problem_type is {} is not computed: switch the loss off (--loss off).",
-                where, quotedText(config.lossKind));
+    return fail(ErrorCode::BadInput, "{}: Cleave does not support the loss of problem_type {}. Use --loss off.", where,
+                quotedText(config.lossKind));
   }
   if (options.tokenTypes && config.family.embeddings.tokenTypes.empty()) {
-    return fail(ErrorCode::BadInput, "{}: {} models have no token types: leave token_type_ids out.", where,
+    return fail(ErrorCode::BadInput, "{}: {} models have no token types. Omit token_type_ids.", where,
                 config.family.modelType);
   }
   if (options.dropout) CLEAVE_TRY_VOID(families::checkDropouts(config, where));
   CLEAVE_TRY_VOID(checkCache(config, options, where));
   const bool isCausal = std::holds_alternative<families::CausalHead>(config.head);
   if (options.logitsToKeep != 0 && !isCausal) {
-    return fail(ErrorCode::BadInput, "{}: {} has logits of all positions or of none: leave --logits-to-keep out.",
-                where, config.className);
+    return fail(ErrorCode::BadInput, "{}: {} computes the logits of all positions. Omit --logits-to-keep.", where,
+                config.className);
   }
   return checkPositions(config, options, where);
 }
@@ -173,9 +168,9 @@ class BuiltModel final : public ForwardSource {
 Result<void> checkCacheOptions(const CaptureOptions& options) {
   const bool isStep = options.cacheUse == graph::CacheUse::Reads;
   if (options.loss || options.mask || options.tokenTypes)
-    return fail(ErrorCode::BadUsage, "generation has neither a loss nor a mask nor token types; switch them off");
+    return fail(ErrorCode::BadUsage, "generation does not support a loss, a mask or token types; switch them off");
   if (isStep && options.sequence != 1)
-    return fail(ErrorCode::BadUsage, "sequence length is {}: a step of generation takes one token", options.sequence);
+    return fail(ErrorCode::BadUsage, "sequence length is {}: a decode step has one token", options.sequence);
   if (options.cachePositions >= options.sequence && options.cachePositions <= kMostPositions) return {};
   return fail(ErrorCode::BadUsage, "the cache has {} positions: expected a number from {} (the sequence) to {}",
               options.cachePositions, options.sequence, kMostPositions);
@@ -226,31 +221,9 @@ Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const Cap
   model.dtype = options.dtype.value_or(config.dtype);
   model.batch = options.batch;
   model.sequence = options.sequence;
-  model.dropouts = families::dropoutsInWords(config);
+  model.dropouts = families::dropoutText(config);
   BuiltModel source(config, options, model.dtype);
   return record(source, std::move(model), where, progress);
-}
-
-Result<CapturedModel> record(ForwardSource& source, CapturedModel model, const std::string& where,
-                             const Progress& progress) {
-  const Stopwatch watch;
-  Recorder recorder(model.modelType);
-  try {
-    source.run(recorder, progress);
-  } catch (const ForwardSource::Stopped&) {
-    return progress.cancelledError("capturing the model");
-  } catch (const std::exception&) {
-    const Error error = bridge::currentError(ErrorCode::BadInput, bridge::Wording::Phrase);
-    const std::string place = source.placeOf(recorder);
-    return fail(error.code, "{}: the model cannot be captured{}{}: {}", where, place.empty() ? "" : " at ", place,
-                error.message);
-  }
-  CLEAVE_TRY(RecordedGraphs graphs, withContext(std::move(recorder).finish(), where));
-  model.decomposeMs = std::chrono::duration<double, std::milli>(recorder.timeBelow()).count();
-  model.captureMs = watch.milliseconds() - model.decomposeMs;
-  model.captured = std::make_shared<const graph::Graph>(std::move(graphs.captured));
-  model.aten = std::make_shared<graph::Graph>(std::move(graphs.aten));
-  return model;
 }
 
 }  // namespace cleave::torch_capture

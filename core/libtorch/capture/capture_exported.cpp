@@ -1,3 +1,4 @@
+#include "formats/exported_weights.h"
 #include "graph/rewrite.h"
 #include "libtorch/bridge/operators.h"
 #include "libtorch/capture/capture.h"
@@ -16,31 +17,30 @@ using formats::ExportedInputKind;
 
 constexpr std::string_view kModelType = "exported program";
 
-/// What an exported program settled when it was exported.
+/// Checks options that the export has fixed.
 Result<void> checkExportedOptions(const formats::ExportedProgram& program, const CaptureOptions& options) {
   const std::string name = formats::exportedFileName(program.path);
   const auto settled = [&](std::string_view flag, std::string_view what) {
-    return fail(ErrorCode::BadUsage, "{} is an exported program, which has settled {}: leave {} out.", name, what,
-                flag);
+    return fail(ErrorCode::BadUsage, "{} is an exported program with fixed {}. Omit {}.", name, what, flag);
   };
-  if (options.dtype) return settled("--dtype", "its element types");
-  if (options.mask) return settled("--mask", "its inputs");
-  if (options.dropout) return settled("--dropout", "its dropout");
-  if (options.tokenTypes) return settled("--token-types", "its inputs");
+  if (options.dtype) return settled("--dtype", "element types");
+  if (options.mask) return settled("--mask", "inputs");
+  if (options.dropout) return settled("--dropout", "dropout");
+  if (options.tokenTypes) return settled("--token-types", "inputs");
   if (options.cacheUse != graph::CacheUse::None) {
     return fail(ErrorCode::BadUsage,
-                "{} is an exported program, which keeps no keys and values: generating needs the "
-                "model's folder.",
+                "{} is an exported program without a KV cache. Generation needs the model's "
+                "folder.",
                 name);
   }
-  if (options.logitsToKeep != 0) return settled("--logits-to-keep", "its outputs");
-  if (options.batch < 1) return fail(ErrorCode::BadUsage, "batch is {}: expected a number from 1 on", options.batch);
+  if (options.logitsToKeep != 0) return settled("--logits-to-keep", "outputs");
+  if (options.batch < 1) return fail(ErrorCode::BadUsage, "batch is {}: expected 1 or more", options.batch);
   if (options.sequence < 1)
-    return fail(ErrorCode::BadUsage, "sequence length is {}: expected a number from 1 on", options.sequence);
+    return fail(ErrorCode::BadUsage, "sequence length is {}: expected 1 or more", options.sequence);
   return {};
 }
 
-/// The floating point type of most bytes that it reads.
+/// The floating point type with the most bytes among the stored tensors.
 graph::DType dtypeOf(const formats::ExportedProgram& program) {
   std::map<graph::DType, std::int64_t> bytes;
   for (const ExportedInput& input : program.inputs) {
@@ -57,7 +57,7 @@ graph::DType dtypeOf(const formats::ExportedProgram& program) {
   return dtype;
 }
 
-/// The class of the module that was exported.
+/// The class of the exported module.
 std::string architectureOf(const formats::ExportedProgram& program) {
   for (const formats::ExportedModules& modules : program.modules) {
     if (!modules.front().className.empty()) return modules.front().className;
@@ -65,8 +65,9 @@ std::string architectureOf(const formats::ExportedProgram& program) {
   return program.path.stem().string();
 }
 
-/// Attention weights that torch.nn.MultiheadAttention averages over the heads and nobody looks at would hold the heads
-/// together. Operators that draw random numbers stay, as those behind them would draw others, and so do checks.
+/// torch.nn.MultiheadAttention averages its attention weights over the heads. If nothing reads the average, it would
+/// only keep the heads from being split. Random operators stay, because later ones would draw other numbers. Assertions
+/// stay too.
 void dropUnread(graph::Graph& aten) {
   graph::Rewrite rewrite(aten);
   rewrite.dropUnread([&](const graph::Node& node) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMask = 3, kChance = 4, kIsCausal = 5, kScale = 6, kGrouped = 7;
 constexpr double kNever = -std::numeric_limits<double>::infinity();
 
-/// Each head as often as queries read it.
+/// Repeats each head for the queries that read it.
 at::Tensor repeated(const at::Tensor& heads, std::int64_t wanted) {
   if (heads.dim() < 3 || heads.size(-3) == wanted) return heads;
   std::vector<std::int64_t> each = heads.sizes().vec(), all = each;

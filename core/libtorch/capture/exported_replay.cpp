@@ -29,7 +29,7 @@ using graph::ValueId;
 
 constexpr int kProgressEvery = 256;
 
-/// "aten::add.Tensor" of "torch.ops.aten.add.Tensor"; empty for operators that neither LibTorch nor Cleave has.
+/// "aten::add.Tensor" for "torch.ops.aten.add.Tensor"; empty for operators that neither LibTorch nor Cleave has.
 std::string operatorName(std::string_view target) {
   constexpr std::string_view kPrefix = "torch.ops.aten.", kDefault = ".default";
   if (target == "torch.ops.transformers.grouped_mm_fallback.default") return std::string(graph::kGroupedProduct);
@@ -39,8 +39,8 @@ std::string operatorName(std::string_view target) {
   return "aten::" + std::string(target);
 }
 
-/// What a program asserts of tensors and sizes: on meta tensors there is nothing to look at, and shapes are compared
-/// with what the archive says anyway.
+/// Assertions about tensors and sizes. Meta tensors have no values to check, and shapes are compared with the archive
+/// anyway.
 bool isAssertion(std::string_view op) {
   static const std::unordered_set<std::string_view> kNames{"aten::_assert_tensor_metadata",
                                                            "aten::_assert_async",
@@ -51,7 +51,7 @@ bool isAssertion(std::string_view op) {
   return kNames.contains(op);
 }
 
-/// Operators whose results depend on numbers that only a run knows.
+/// Operators whose results depend on values that are known only in a run.
 bool readsData(std::string_view op) {
   static const std::unordered_set<std::string_view> kNames{"aten::item",          "aten::_local_scalar_dense",
                                                            "aten::nonzero",       "aten::nonzero_numpy",
@@ -77,7 +77,8 @@ std::size_t resultCount(const ExportedNode& node) {
   return count;
 }
 
-/// How many tensors a splitting operator would make; nullopt for others. Asked before: a file may say 2^40.
+/// Number of tensors that a splitting operator would make; nullopt for others. Checked first, because a file may
+/// contain 2^40.
 std::optional<std::int64_t> piecesOf(const std::string& op, const std::vector<IValue>& stack) {
   const bool takesDim = op == "aten::unbind.int" || op == "aten::split.Tensor";
   if (takesDim) {
@@ -102,7 +103,7 @@ graph::Argument asArgument(const Number& number) {
 struct ExportedReplay::Operator {
   std::string name;
   std::optional<c10::OperatorHandle> handle;
-  std::optional<std::size_t> device;  ///< position of the argument of that kind
+  std::optional<std::size_t> device;  ///< position of the device argument
 };
 
 ExportedReplay::ExportedReplay(const formats::ExportedProgram& program, const formats::SymbolSizes& sizes)
@@ -157,7 +158,7 @@ void ExportedReplay::addUserInputs() {
       m_slots[input.value.index()] = m_recorder->addInput(input.name, {value.tensor->dtype, *shape});
     } else if (value.number) {
       const auto number = formats::ExportedTensor{graph::DType::Int64, {*value.number}}.shapeFor(m_sizes);
-      TORCH_CHECK(number, "the number that the input ", input.name, " is cannot be computed");
+      TORCH_CHECK(number, "the number of the input ", input.name, " cannot be computed");
       m_slots[input.value.index()] = number->front();
     }
   }
@@ -186,13 +187,13 @@ void ExportedReplay::runNumberOperator(const ExportedNode& node) {
   std::vector<Number> operands;
   for (const auto& [name, argument] : node.arguments) operands.push_back(numberOf(argument));
   const auto result = applyNumberOperator(node.target, operands);
-  TORCH_CHECK(result, "it has no result for these numbers");
-  TORCH_CHECK(node.results.size() == 1, "it has one result, and ", node.results.size(), " are named");
+  TORCH_CHECK(result, "the operator has no result for these numbers");
+  TORCH_CHECK(node.results.size() == 1, "the operator has one result, but the program names ", node.results.size());
   if (const auto* id = std::get_if<ExportedId>(&node.results[0]); id && id->isValid())
     m_slots[id->index()] = std::visit([](auto value) { return Slot(value); }, *result);
 }
 
-/// Questions about shapes, and assertions.
+/// Handles queries of shapes, and assertions.
 bool ExportedReplay::runWithoutDispatcher(const ExportedNode& node) {
   const std::string op = operatorName(node.target);
   if (isAssertion(op)) return true;
@@ -201,18 +202,18 @@ bool ExportedReplay::runWithoutDispatcher(const ExportedNode& node) {
     const bool holds = condition && std::visit([](auto value) { return value != 0; }, numberOf(*condition));
     const ExportedArgument* message = findArgument(node, "assert_msg");
     const auto* text = message ? std::get_if<std::string>(message) : nullptr;
-    TORCH_CHECK(holds, "the program does not hold for these sizes: ", text ? *text : "it asserts otherwise");
+    TORCH_CHECK(holds, "the program does not support these sizes: ", text ? *text : "an assertion fails");
     return true;
   }
   if (!op.starts_with("aten::sym_") || op == "aten::sym_is_contiguous") return false;
   const ExportedArgument* self = findArgument(node, "self");
   const auto* id = self ? std::get_if<ExportedId>(self) : nullptr;
-  TORCH_CHECK(id && id->isValid() && node.results.size() == 1, "it asks for a size of no tensor");
+  TORCH_CHECK(id && id->isValid() && node.results.size() == 1, "the operator has no tensor to read a size from");
   const at::Tensor& tensor = tensorOf(*id);
   const auto dim = [&]() -> std::int64_t {
     const ExportedArgument* written = findArgument(node, "dim");
     const auto* number = written ? std::get_if<std::int64_t>(written) : nullptr;
-    TORCH_CHECK(number, "it names no dimension");
+    TORCH_CHECK(number, "the dimension is missing");
     return *number;
   };
   std::int64_t answer = 0;
@@ -246,13 +247,13 @@ ExportedReplay::Operator& ExportedReplay::operatorOf(const ExportedNode& node) {
     }
   }
   TORCH_CHECK(!op.name.empty(),
-              "it is none of ATen's operators, the only ones that Cleave splits: export the model with operators of "
-              "PyTorch's in its place");
-  TORCH_CHECK(op.handle, "LibTorch knows no such operator");
-  TORCH_CHECK(op.name != "aten::from_file", "it reads a file");
+              "the operator is not part of ATen, and Cleave splits only ATen operators. Export the model with "
+              "PyTorch operators instead");
+  TORCH_CHECK(op.handle, "LibTorch does not have this operator");
+  TORCH_CHECK(op.name != "aten::from_file", "the operator reads a file");
   TORCH_CHECK(!readsData(op.name),
-              "what it gives depends on the values of its operands, and how large its results are with them: plans are "
-              "for shapes that are known");
+              "the shapes of its results depend on the values of its operands, but plans need "
+              "fixed shapes");
   return op;
 }
 
@@ -265,13 +266,13 @@ std::vector<IValue> ExportedReplay::stackFor(const Operator& op, const ExportedN
     const ExportedArgument* given = findArgument(node, wanted[i].name());
     found += given != nullptr;
     Argument argument = given ? argumentOf(*given) : Argument();
-    // Memory is that of no device here, and pinned nowhere.
+    // Meta tensors are not on a device, so they cannot be pinned.
     if (wanted[i].name() == "pin_memory") argument = Argument();
     TORCH_CHECK(bridge::bindArgument(argument, wanted[i], at::kMeta, i, bound), "its argument ", wanted[i].name(),
                 " must be of type ", wanted[i].real_type()->annotation_str());
   }
-  TORCH_CHECK(found == node.arguments.size(), "it is given an argument that the operator does not have");
-  // A tensor made of nothing is made where the others are.
+  TORCH_CHECK(found == node.arguments.size(), "the call has an argument that the operator does not have");
+  // A tensor made without operands belongs on the same device as the others.
   if (op.device && bound.tensors.empty() && bound.lists.empty()) bound.values[*op.device] = c10::Device(at::kMeta);
   return bound.with([&](ValueId id) { return tensorOf(ExportedId(id.index())); });
 }
@@ -289,30 +290,30 @@ void ExportedReplay::runOperator(const ExportedNode& node) {
   std::vector<IValue> stack = stackFor(op, node);
   if (const auto pieces = piecesOf(op.name, stack)) {
     const std::size_t named = resultCount(node);
-    TORCH_CHECK(*pieces <= static_cast<std::int64_t>(named) || op.name == "aten::chunk", "it gives ", *pieces,
-                " tensors, and ", named, " are named");
-    TORCH_CHECK(*pieces <= (1 << 20), "it would give ", *pieces, " tensors");
+    TORCH_CHECK(*pieces <= static_cast<std::int64_t>(named) || op.name == "aten::chunk", "the operator returns ",
+                *pieces, " tensors, but the program names ", named);
+    TORCH_CHECK(*pieces <= (1 << 20), "the operator would return ", *pieces, " tensors");
   }
   constexpr std::size_t kTraining = 4;
   const bool drawsSlopes = op.name.starts_with("aten::rrelu_with_noise") && stack[kTraining].toBool();
   TORCH_CHECK(!drawsSlopes,
-              "it draws the slopes that its backward pass reads, which a plan's program does not keep: "
-              "call model.eval() before, or use F.leaky_relu");
+              "its backward pass needs the random slopes, which a plan's program does not save. "
+              "Call model.eval() before the export, or use F.leaky_relu");
   checkWrites(op, stack);
   try {
     callOperator(op, stack);
   } catch (const c10::NotImplementedError&) {
-    // LibTorch cannot tell the results' shapes without data; the archive can.
+    // LibTorch needs data to compute the results' shapes; the archive has them.
     const auto types = declaredResults(node);
     if (!types || op.handle->schema().is_mutable()) throw;
     stack = stackFor(op, node);
     m_recorder->callWhole(*op.handle, *types, stack);
   }
-  takeResults(node, stack);
+  storeResults(node, stack);
 }
 
-/// A view that was one of the memory the exporter had, and is none of what LibTorch lays out here: a copy is the same
-/// as long as nobody writes to either.
+/// A view of the exporter's memory layout may not be possible in LibTorch's layout here. A copy is equivalent if
+/// nothing writes to either.
 void ExportedReplay::callOperator(const Operator& op, std::vector<IValue>& stack) {
   if (op.name != "aten::view") return op.handle->callBoxed(&stack);
   const at::Tensor& self = stack[0].toTensor();
@@ -334,15 +335,15 @@ void ExportedReplay::checkWrites(const Operator& op, const std::vector<IValue>& 
     if (!alias || !alias->isWrite()) continue;
     bridge::forEachTensor(stack[i], [&](const at::Tensor& tensor) {
       TORCH_CHECK(!m_copied.contains(storageOf(tensor)),
-                  "it writes to a tensor that others are views of in a way that LibTorch's shapes alone do not allow: "
-                  "call program.run_decompositions() before it is saved, which writes such calls out");
+                  "it writes to a tensor whose views cannot be traced without data. "
+                  "Call program.run_decompositions() before saving, which decomposes such calls");
       if (const auto stored = m_storages.find(storageOf(tensor)); stored != m_storages.end())
         m_written.insert(stored->second);
     });
   }
 }
 
-/// The types of results that are all tensors, as the archive describes them.
+/// The types of the results from the archive, if all are tensors.
 std::optional<std::vector<TensorType>> ExportedReplay::declaredResults(const ExportedNode& node) const {
   std::vector<TensorType> types;
   for (const auto& result : node.results) {
@@ -356,18 +357,19 @@ std::optional<std::vector<TensorType>> ExportedReplay::declaredResults(const Exp
   return types.empty() ? std::nullopt : std::optional(std::move(types));
 }
 
-void ExportedReplay::takeResults(const ExportedNode& node, const std::vector<IValue>& stack) {
-  TORCH_CHECK(node.results.size() <= stack.size() || node.results.empty(), "it has ", stack.size(), " results, and ",
-              node.results.size(), " are named");
+void ExportedReplay::storeResults(const ExportedNode& node, const std::vector<IValue>& stack) {
+  TORCH_CHECK(node.results.size() <= stack.size() || node.results.empty(), "the operator has ", stack.size(),
+              " results, but the program names ", node.results.size());
   for (std::size_t i = 0; i < node.results.size(); ++i) {
     if (const auto* id = std::get_if<ExportedId>(&node.results[i])) {
       put(*id, stack[i]);
       continue;
     }
     const auto& ids = std::get<std::vector<ExportedId>>(node.results[i]);
-    TORCH_CHECK(stack[i].isTensorList(), "it gives no list of tensors");
+    TORCH_CHECK(stack[i].isTensorList(), "the result is not a list of tensors");
     const std::vector<at::Tensor> tensors = stack[i].toTensorVector();
-    TORCH_CHECK(tensors.size() == ids.size(), "it gives ", tensors.size(), " tensors, and ", ids.size(), " are named");
+    TORCH_CHECK(tensors.size() == ids.size(), "the operator returns ", tensors.size(),
+                " tensors, but the program names ", ids.size());
     for (std::size_t j = 0; j < ids.size(); ++j) put(ids[j], tensors[j]);
   }
 }
@@ -386,23 +388,23 @@ void ExportedReplay::put(ExportedId id, const IValue& value) {
   } else if (value.isBool()) {
     slot = value.toBool();
   } else {
-    TORCH_CHECK(false, "it gives a ", value.tagKind(), ", which is neither a tensor nor a number");
+    TORCH_CHECK(false, "the result is a ", value.tagKind(), ", not a tensor or a number");
   }
 }
 
-/// The archive and LibTorch must mean the same operator.
+/// The archive and LibTorch must agree on the operator.
 void ExportedReplay::checkDeclared(const ExportedValue& value, const at::Tensor& tensor) const {
   if (!value.tensor) return;
   const auto shape = value.tensor->shapeFor(m_sizes);
   if (!shape) return;
-  // torch.export gives the states of a recurrent layer another shape than they have (torch 2.11, aten::lstm).
+  // torch.export records a wrong shape for the states of a recurrent layer (torch 2.11, aten::lstm).
   static const std::unordered_set<std::string_view> kRecurrent{"torch.ops.aten.lstm.input", "torch.ops.aten.gru.input",
                                                                "torch.ops.aten.rnn_tanh.input",
                                                                "torch.ops.aten.rnn_relu.input"};
   if (m_current && kRecurrent.contains(m_current->target) && tensor.numel() == graph::elementCount(*shape)) return;
   const bool isSame =
       tensor.sizes() == at::IntArrayRef(*shape) && bridge::toDType(tensor.scalar_type()) == value.tensor->dtype;
-  TORCH_CHECK(isSame, "it gives ", bridge::describe(tensor), ", and the archive says that ", quotedText(value.name),
+  TORCH_CHECK(isSame, "the result is ", bridge::describe(tensor), ", but in the archive ", quotedText(value.name),
               " is ", graph::toText(TensorType{value.tensor->dtype, *shape}));
 }
 
@@ -433,7 +435,7 @@ graph::Argument ExportedReplay::argumentOf(const ExportedArgument& argument) {
   if (std::holds_alternative<formats::ExportedDevice>(argument)) return graph::DeviceArgument();
   if (const auto* layout = std::get_if<formats::ExportedLayout>(&argument)) return layout->number;
   const auto* other = std::get_if<formats::ExportedOther>(&argument);
-  TORCH_CHECK(!other, "it takes ", other->what, ", which Cleave's graphs do not hold");
+  TORCH_CHECK(!other, "the call has ", other->what, ", which Cleave's graphs do not support");
   return {};
 }
 
@@ -466,7 +468,7 @@ at::Tensor ExportedReplay::makeStored(const ExportedInput& input) {
 
 const at::Tensor& ExportedReplay::tensorOf(ExportedId id) {
   const auto* tensor = std::get_if<at::Tensor>(&slotOf(id));
-  TORCH_CHECK(tensor, quotedText(m_program.value(id).name), " is no tensor");
+  TORCH_CHECK(tensor, quotedText(m_program.value(id).name), " is not a tensor");
   return *tensor;
 }
 
@@ -479,7 +481,7 @@ Number ExportedReplay::numberOf(const ExportedArgument& argument) {
   if (const auto* integer = std::get_if<std::int64_t>(&argument)) return *integer;
   if (const auto* real = std::get_if<double>(&argument)) return *real;
   if (const auto* flag = std::get_if<bool>(&argument)) return *flag;
-  TORCH_CHECK(false, "it takes a number, and is given none that is known before a run");
+  TORCH_CHECK(false, "the call needs a number that is known before a run");
 }
 
 }  // namespace cleave::torch_capture

@@ -1,11 +1,11 @@
 #pragma once
-/// Runs an exported program call by call through LibTorch's dispatcher, under the recorder. LibTorch inside.
+/// Runs an exported program call by call through LibTorch's dispatcher, under the recorder. Uses LibTorch.
 ///
-/// Sizes are numbers here: symbols are bound before. What an exported program asserts of its sizes is checked and
-/// leaves no trace; what it computes of them is computed at once. Parameters enter the graph where they are read first,
-/// those that nothing reads never; small tensors that belong to the program and not to a checkpoint become its
-/// constants. Two parameters that are the same bytes of the archive are one, with two names. An operator whose shapes
-/// LibTorch cannot tell without data stays whole, with the shapes that the archive has.
+/// Sizes are numbers here, because symbols are bound before. Assertions about sizes are checked and not recorded;
+/// computations with sizes run at once. A parameter enters the graph when it is first read, and unread ones never do.
+/// Small tensors that belong to the program and not to a checkpoint become constants. Two parameters with the same
+/// bytes in the archive become one, with two names. If LibTorch needs data to compute an operator's shapes, the
+/// operator is recorded without decomposition, with the shapes of the archive.
 #include "formats/exported_program.h"
 #include "libtorch/bridge/arguments.h"
 #include "libtorch/capture/exported_tensors.h"
@@ -27,11 +27,11 @@ class ExportedReplay final : public ForwardSource {
   ~ExportedReplay() override;
   void run(Recorder& recorder, const Progress& progress) override;
   std::string placeOf(const Recorder& recorder) const override;
-  /// Names of buffers and parameters that calls have written to.
+  /// Names of buffers and parameters that calls write to.
   const std::set<std::string>& written() const { return m_written; }
 
  private:
-  /// What a value of the program is while it runs; monostate: not there (yet).
+  /// A value of the program during the run; monostate: not available (yet).
   using Slot = std::variant<std::monostate, at::Tensor, std::int64_t, double, bool>;
   struct Operator;
 
@@ -44,7 +44,7 @@ class ExportedReplay final : public ForwardSource {
   void runOperator(const formats::ExportedNode& node);
   void callOperator(const Operator& op, std::vector<c10::IValue>& stack);
   void checkWrites(const Operator& op, const std::vector<c10::IValue>& stack);
-  void takeResults(const formats::ExportedNode& node, const std::vector<c10::IValue>& stack);
+  void storeResults(const formats::ExportedNode& node, const std::vector<c10::IValue>& stack);
   void put(formats::ExportedId id, const c10::IValue& value);
   void checkDeclared(const formats::ExportedValue& value, const at::Tensor& tensor) const;
   std::optional<std::vector<graph::TensorType>> declaredResults(const formats::ExportedNode& node) const;
@@ -63,12 +63,12 @@ class ExportedReplay final : public ForwardSource {
   ExportedTensors m_tensors;
   Recorder* m_recorder = nullptr;
   std::vector<Slot> m_slots;                                                  ///< by ExportedId
-  std::unordered_map<std::uint32_t, const formats::ExportedInput*> m_stored;  ///< by ExportedId, what is no user's
-                                                                              ///< input
+  std::unordered_map<std::uint32_t, const formats::ExportedInput*> m_stored;  ///< by ExportedId; inputs that the user
+                                                                              ///< does not provide
   std::unordered_map<std::string, Operator> m_operators;                      ///< by target
-  std::unordered_map<const void*, std::string> m_storages;                    ///< of what is stored → its name
-  std::set<std::string> m_written;                                            ///< what is stored, and calls write to
-  std::unordered_set<const void*> m_copied;  ///< storages of which a view became a copy
+  std::unordered_map<const void*, std::string> m_storages;                    ///< of stored tensors → their names
+  std::set<std::string> m_written;                                            ///< stored tensors that calls write to
+  std::unordered_set<const void*> m_copied;  ///< storages with a view that became a copy
   std::vector<bool> m_knowsModules;          ///< by index into the program's modules
   bool m_isInModule = false;
   const formats::ExportedNode* m_current = nullptr;

@@ -1,4 +1,5 @@
 #include "libtorch/capture/exported_tensors.h"
+#include "formats/exported_weights.h"
 
 #include "base/quantities.h"
 #include "libtorch/bridge/types.h"
@@ -17,10 +18,10 @@ using formats::ExportedInput;
 using formats::ExportedInputKind;
 using graph::TensorType;
 
-/// Larger tensors are read by ranks like weights: a plan file holds its constants.
+/// Ranks load larger tensors like weights, because a plan file contains its constants.
 constexpr std::int64_t kLargestConstant = 64 << 10;
 
-/// Where the bytes of a tensor are, and how they are laid out; empty: nowhere.
+/// Location and layout of a tensor's bytes; empty if it has no location.
 std::string placeOf(const formats::WeightSource& source) {
   if (source.bytes == 0) return {};
   return fmt::format("{} {} {}", source.offset, graph::toText(source.type),
@@ -72,7 +73,7 @@ at::Tensor ExportedTensors::makeOfBytes(const ExportedInput& input, const Tensor
                                         Recorder& recorder) {
   const auto [known, isNew] = m_byBytes.try_emplace(bytes);
   auto& [first, tensor] = known->second;
-  // Another name for the memory of a trained parameter, by which no gradient comes to it.
+  // Another name for the memory of a trained parameter. No gradient passes through it.
   if (!isNew) return isTrained(*first) && !isTrained(input) ? tensor.detach() : tensor;
   first = &input;
   tensor = addParameter(input, type, recorder);

@@ -1,6 +1,6 @@
 #pragma once
-/// What an exported program brings with it, as parameters and constants of the graph: names, ties, and what is trained.
-/// LibTorch inside.
+/// Stored tensors of an exported program as parameters and constants of the graph: names, ties and trained parameters.
+/// Uses LibTorch.
 #include "formats/exported_program.h"
 #include "libtorch/capture/recorder.h"
 
@@ -14,13 +14,13 @@ namespace cleave::torch_capture {
 
 class ExportedTensors {
  public:
-  /// Both are kept by reference.
+  /// Keeps references to both arguments.
   ExportedTensors(const formats::ExportedProgram& program, const formats::SymbolSizes& sizes);
-  /// Adds an input that is no user's to the recorded graph, with every name that the archive has for its bytes; a
-  /// second input with the same bytes is the tensor of the first. Throws c10::Error, a clause.
+  /// Adds a stored input to the recorded graph, with all names that the archive has for its bytes. A second input with
+  /// the same bytes returns the tensor of the first. Throws c10::Error with a clause.
   at::Tensor make(const formats::ExportedInput& input, Recorder& recorder);
-  /// Parameters that are trained and whose memory something else shares. They are made first: the memory has the name
-  /// of the parameter.
+  /// Trained parameters that share memory with other inputs. They are made first, so that the memory gets the
+  /// parameter's name.
   std::vector<const formats::ExportedInput*> sharedParameters() const;
 
  private:
@@ -33,9 +33,9 @@ class ExportedTensors {
 
   const formats::ExportedProgram& m_program;
   const formats::SymbolSizes& m_sizes;
-  /// Where bytes are → the first input that has them, and its tensor.
+  /// Location of bytes → the first input with these bytes, and its tensor.
   std::unordered_map<std::string, std::pair<const formats::ExportedInput*, at::Tensor>> m_byBytes;
-  /// Where bytes are → all their names in the checkpoint: torch.export keeps one of a tied parameter's.
+  /// Location of bytes → all their names in the checkpoint. torch.export keeps only one name of a tied parameter.
   std::unordered_map<std::string, std::vector<std::string>> m_names;
 };
 

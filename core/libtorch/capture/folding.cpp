@@ -39,7 +39,7 @@ class Folding {
            std::any_of(value.users.begin(), value.users.end(), isNeeded);
   }
 
-  /// nullopt where it cannot be computed: then a rank says so.
+  /// nullopt if it cannot be computed. A rank reports the error then.
   std::optional<std::vector<std::byte>> bytesOf(ValueId value) {
     const auto tensor = bridge::translated([&]() -> Result<at::Tensor> { return compute(value); }, ErrorCode::BadInput);
     if (!tensor) return std::nullopt;
@@ -67,7 +67,7 @@ class Folding {
                        [&](ValueId operand) { return m_isKnown[m_graph.value(operand).producer.index()]; });
   }
 
-  /// Not merely made, moved or cast.
+  /// Operators that only create, move or cast do not count.
   bool isComputed(const Node& node) const {
     const std::string& op = m_graph.opName(node);
     return node.kind == NodeKind::Call && !graph::operandsOf(node).empty() && !graph::isView(op) &&
@@ -81,7 +81,7 @@ class Folding {
     const Node& node = m_graph.node(id);
     if (node.kind == NodeKind::Constant) {
       const graph::TensorType& type = m_graph.value(value).type;
-      // Only read, and only while the graph is as it is.
+      // The tensor is only read, and only until the graph changes.
       auto* data = const_cast<std::byte*>(m_graph.constants.at(id.raw()).data());
       return m_tensors[value.raw()] = at::from_blob(data, type.shape, bridge::toScalarType(type.dtype));
     }
@@ -94,7 +94,7 @@ class Folding {
   }
 
   Graph& m_graph;
-  std::vector<bool> m_isKnown;  ///< by NodeId: made of numbers alone
+  std::vector<bool> m_isKnown;  ///< by NodeId: computed only from numbers
   std::unordered_map<std::uint32_t, at::Tensor> m_tensors;
 };
 

@@ -1,12 +1,12 @@
 #pragma once
-/// Numbers that an exported program computes anew in each step of nothing but numbers, such as the slopes of ALiBi's
-/// biases, one for each head. As constants they are there from the start, and a rank can hold its heads' part alone.
+/// Constant folding. Exported programs recompute some numbers from constants in each step, such as the ALiBi slopes of
+/// all heads. As constants they exist from the start, and a rank can have only the part of its heads.
 #include "graph/graph.h"
 
 namespace cleave::torch_capture {
 
-/// Lists of at most 1024 floating point numbers that elementwise operators make of constants and of each other become
-/// constants. What draws random numbers, or leaves memory as it finds it, does not.
+/// Turns results with at most 1024 floating point numbers into constants if element-wise operators compute them from
+/// constants. Does not fold random numbers and uninitialised memory.
 void foldConstants(graph::Graph& aten);
 
 }  // namespace cleave::torch_capture

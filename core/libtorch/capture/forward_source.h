@@ -1,8 +1,8 @@
 #pragma once
-/// What is recorded: a model that was built from its config, or a program that was exported. Either way operators run
-/// over meta tensors under the same recorder, so that there is one decomposition and one way back.
+/// The source of a recording: a model built from its config, or an exported program. Both run operators on meta tensors
+/// under the same recorder, so there is only one decomposition.
 #include "base/progress.h"
-#include "libtorch/capture/capture.h"
+#include "libtorch/capture/captured_model.h"
 #include "libtorch/capture/recorder.h"
 
 #include <string>
@@ -12,17 +12,17 @@ namespace cleave::torch_capture {
 class ForwardSource {
  public:
   virtual ~ForwardSource() = default;
-  /// Runs once, from inputs to outputs, inside of the recorder. Throws Stopped when it is cancelled, and what LibTorch
-  /// throws.
+  /// Runs once inside the recorder, from inputs to outputs. Throws Stopped if it is cancelled, and LibTorch's
+  /// exceptions.
   virtual void run(Recorder& recorder, const Progress& progress) = 0;
-  /// Where it was when it threw: "aten::add.Tensor in module model.norm"; may be empty.
+  /// The place of an exception: "aten::add.Tensor in module model.norm"; may be empty.
   virtual std::string placeOf(const Recorder& recorder) const { return recorder.currentPlace(); }
 
-  /// Unwinds a cancelled forward pass.
+  /// Thrown to unwind a cancelled forward pass.
   struct Stopped {};
 };
 
-/// Runs the source under a recorder of this name and fills in the graphs and the times. `where` begins errors.
+/// Runs the source under a recorder and fills in the graphs and the times. `where` is the prefix of errors.
 Result<CapturedModel> record(ForwardSource& source, CapturedModel described, const std::string& where,
                              const Progress& progress);
 

@@ -23,13 +23,13 @@ using graph::TensorType;
 constexpr std::string_view kNamespace = "aten::";
 constexpr std::size_t kMostSuggestions = 3;
 
-/// Operators that a graph may hold: no in-place or out variants, no private ones, no named dimensions.
+/// Operators that a graph may contain: no in-place or out variants, no private ones, no named dimensions.
 bool isSuggestible(const c10::FunctionSchema& schema) {
   return !schema.is_mutable() && schema.name().find("::_") == std::string::npos &&
          schema.overload_name().find("Dimname") == std::string::npos;
 }
 
-/// The known operators whose names are nearest to `op`: its own overloads first.
+/// The operators with the most similar names, the other overloads of `op` first.
 std::string suggestions(std::string_view op) {
   const std::string_view base = op.substr(0, op.find('.'));
   std::vector<std::pair<std::size_t, std::string>> known;
@@ -56,25 +56,25 @@ Result<c10::OperatorHandle> findKnown(std::string_view op) {
   return fail(ErrorCode::BadInput, "unknown operator {}: did you mean {}?", shown, suggestions(shown));
 }
 
-/// None is a value of its own only where the schema says so; elsewhere it cannot be given.
+/// True for a None argument that the schema does not allow.
 bool isRefusedNone(const Argument& argument, const c10::Argument& wanted) {
   return std::holds_alternative<std::monostate>(argument) && wanted.real_type()->kind() != c10::TypeKind::OptionalType;
 }
 
-/// `args` is completed with the schema's defaults on the way.
+/// Completes `args` with the schema's defaults.
 Result<bridge::BoundArguments> completeArguments(std::string_view op, const c10::FunctionSchema& schema,
                                                  std::vector<Argument>& args) {
   const auto& wanted = schema.arguments();
   if (args.size() > wanted.size()) {
-    return fail(ErrorCode::BadInput, "{} takes {} arguments, but {} are given", op, wanted.size(), args.size());
+    return fail(ErrorCode::BadInput, "{} accepts {} arguments, but the call has {}", op, wanted.size(), args.size());
   }
   bridge::BoundArguments bound(wanted.size());
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     if (i == args.size()) {
       if (!wanted[i].default_value())
-        return fail(ErrorCode::BadInput, "{} needs its argument {} ({})", op, wanted[i].name(),
+        return fail(ErrorCode::BadInput, "{} needs argument {} ({})", op, wanted[i].name(),
                     wanted[i].real_type()->str());
-      // Defaults hold no tensors, so there is none to look up.
+      // Defaults do not contain tensors, so no lookup is needed.
       args.push_back(bridge::toArgument(*wanted[i].default_value(), bridge::schemaKind(wanted[i]), {}));
     }
     if (!isRefusedNone(args[i], wanted[i]) && bridge::bindArgument(args[i], wanted[i], at::kMeta, i, bound)) continue;
@@ -84,7 +84,7 @@ Result<bridge::BoundArguments> completeArguments(std::string_view op, const c10:
   return bound;
 }
 
-/// An operator without tensors makes its result on a device: the meta device, so that nothing is computed.
+/// Makes the result of an operator without tensors on the meta device, so that nothing is computed.
 void makeOnMeta(const c10::FunctionSchema& schema, std::vector<IValue>& stack) {
   for (std::size_t i = 0; i < stack.size(); ++i) {
     if (schema.arguments()[i].name() == "device" && stack[i].isNone()) stack[i] = at::Device(at::kMeta);
@@ -99,7 +99,7 @@ Result<std::vector<TensorType>> typesOf(std::string_view op, const std::vector<I
     for (const at::Tensor& tensor : tensors) {
       const auto dtype = bridge::toDType(tensor.scalar_type());
       if (!dtype)
-        return fail(ErrorCode::BadInput, "{} gives a tensor of type {}, which a graph cannot hold", op,
+        return fail(ErrorCode::BadInput, "{} returns a tensor of type {}, which graphs do not support", op,
                     c10::toString(tensor.scalar_type()));
       types.push_back({*dtype, tensor.sizes().vec()});
     }

@@ -18,14 +18,14 @@ constexpr std::string_view kWrite = "aten::slice_scatter";
 
 struct Join {
   std::int64_t dim = 0;
-  std::map<std::int64_t, ValueId> pieces;  ///< by where they begin
+  std::map<std::int64_t, ValueId> pieces;  ///< by start
 };
 
 class Joins {
  public:
   explicit Joins(const Graph& graph) : m_graph(graph), m_spelling(graph) {}
 
-  /// What the last of a row of writes makes; nullopt: something of what was there before is left.
+  /// The concatenation that the last of a chain of writes produces; nullopt if an original element is left.
   std::optional<Join> of(const Node& last) const {
     const graph::Shape& shape = m_graph.shapeOf(last.results[0]);
     const auto dim = dimOf(last);
@@ -54,14 +54,14 @@ class Joins {
     return dim && rank > 0 ? std::optional<std::int64_t>(*dim) : std::nullopt;
   }
 
-  /// Of a write along this dimension, element by element.
+  /// The start of a write along this dimension, element by element.
   std::optional<std::int64_t> beginOf(const Node& write, std::int64_t dim) const {
     if (dimOf(write) != dim || graph::integerAt(write, 5).value_or(1) != 1) return std::nullopt;
     const std::int64_t begin = graph::integerAt(write, 3).value_or(0);
     return begin < 0 ? begin + m_graph.shapeOf(write.results[0])[static_cast<std::size_t>(dim)] : begin;
   }
 
-  /// The piece as it is written: of the same type as what it becomes a part of.
+  /// The written piece, cast to the type of the result.
   ValueId writtenBy(const Node& write) const {
     ValueId piece = graph::operandAt(write, 1);
     if (const Node* copy = m_spelling.call(piece, "aten::copy")) {
@@ -69,7 +69,7 @@ class Joins {
       if (from.isValid() && m_graph.value(from).type == m_graph.value(piece).type) piece = from;
     }
     const bool isSame = m_graph.value(piece).type.dtype == m_graph.value(write.results[0]).type.dtype;
-    return isSame ? m_spelling.behindAliases(piece) : ValueId();
+    return isSame ? m_spelling.withoutAliases(piece) : ValueId();
   }
 
   const Graph& m_graph;

@@ -16,11 +16,11 @@ using graph::NodeId;
 using graph::Shape;
 using graph::ValueId;
 
-/// How the rows stand: each token's in turn, or sorted by expert.
+/// The order of the rows: by token, or sorted by expert.
 struct Rows {
   ValueId ids;    ///< [tokens, k]
   ValueId flat;   ///< expert of each row, [S]
-  ValueId order;  ///< where each row was before it was sorted; invalid: rows are in turn
+  ValueId order;  ///< original position of each row; invalid if the rows are in token order
 };
 
 struct Product {
@@ -39,7 +39,7 @@ class Reading {
  public:
   explicit Reading(const Graph& graph) : m_graph(graph), m_spelling(graph) {}
 
-  /// Of a sum over each token's experts.
+  /// Matches a sum over each token's experts.
   std::optional<Mixture> mixtureOf(const Node& sum) const {
     const auto* dims = graph::integersAt(sum, 1);
     const ValueId summed = graph::operandAt(sum, 0);
@@ -58,7 +58,7 @@ class Reading {
   }
 
  private:
-  /// Rows before they were put back in turn: `rows[inverse]`, where `inverse` undoes a sort.
+  /// The rows before `rows[inverse]` restored their order. `inverse` inverts a sort.
   ValueId putBack(ValueId weighted, Rows& rows) const {
     const auto [sorted, inverse] = m_spelling.picked(weighted);
     const ValueId order = sorted.isValid() ? m_spelling.inverseOf(inverse) : ValueId();
@@ -84,7 +84,7 @@ class Reading {
     return found.tokens.isValid() && found.shares.isValid() && fits(found, shape);
   }
 
-  /// A row's product with its expert's matrix, and that one's bias. What is not known of the rows yet is read too.
+  /// A row's product with its expert's matrix, and the bias. Also fills in unknown fields of `rows`.
   std::optional<Product> productOf(ValueId value, Rows& rows) const {
     const Node* sum = m_spelling.call(value, "aten::add.Tensor");
     if (!sum || graph::numberAt(*sum, 2).value_or(1) != 1)
@@ -121,16 +121,16 @@ class Reading {
   std::optional<Product> grouped(ValueId value, const Rows& rows) const {
     const Node* product = m_spelling.call(value, graph::kGroupedProduct);
     if (!product) return {};
-    ValueId weight = m_spelling.behindAliases(graph::operandAt(*product, 1));
+    ValueId weight = m_spelling.withoutAliases(graph::operandAt(*product, 1));
     const Node* turned = m_spelling.call(weight, "aten::permute");
     const bool isTurned = turned && *graph::integersAt(*turned, 1) == std::vector<std::int64_t>{0, 2, 1};
-    if (isTurned) weight = m_spelling.behindAliases(graph::operandAt(*turned, 0));
+    if (isTurned) weight = m_spelling.withoutAliases(graph::operandAt(*turned, 0));
     if (!m_spelling.isParameter(weight)) return {};
     if (!areEnds(graph::operandAt(*product, 2), m_graph.shapeOf(weight)[0], rows)) return {};
-    return Product{m_spelling.behindAliases(graph::operandAt(*product, 0)), weight, {}, !isTurned};
+    return Product{m_spelling.withoutAliases(graph::operandAt(*product, 0)), weight, {}, !isTurned};
   }
 
-  /// `cumsum(histc(ids, experts, 0, experts - 1))`: how many rows there are up to each expert.
+  /// `cumsum(histc(ids, experts, 0, experts - 1))`: the end of each expert's rows.
   bool areEnds(ValueId value, std::int64_t experts, const Rows& rows) const {
     const Node* sum = m_spelling.call(value, "aten::cumsum");
     const Node* counts = sum ? m_spelling.call(graph::operandAt(*sum, 0), "aten::histc") : nullptr;
@@ -141,7 +141,7 @@ class Reading {
     return m_spelling.areAlike(counted, rows.flat);
   }
 
-  /// What rows are made of: each token k times, in turn or as sorted.
+  /// The tokens of the rows: each one k times, in token order or sorted.
   ValueId tokensOf(ValueId rowsOfTokens, const Shape& shape, const Rows& rows) const {
     ValueId tokens;
     if (rows.order.isValid()) {
@@ -151,10 +151,10 @@ class Reading {
     } else {
       tokens = m_spelling.repeated(rowsOfTokens, shape[1]);
     }
-    return tokens.isValid() && m_graph.shapeOf(tokens).size() == 2 ? m_spelling.behindAliases(tokens) : ValueId();
+    return tokens.isValid() && m_graph.shapeOf(tokens).size() == 2 ? m_spelling.withoutAliases(tokens) : ValueId();
   }
 
-  /// [S, 1] → [tokens, k].
+  /// Reshapes [S, 1] → [tokens, k].
   ValueId sharesOf(ValueId share, const Shape& shape, const Rows& rows) const {
     const Node* column = m_spelling.call(share, "aten::unsqueeze");
     ValueId flat = column ? graph::operandAt(*column, 0) : ValueId();
@@ -168,7 +168,7 @@ class Reading {
     return shares.isValid() && m_graph.shapeOf(shares) == Shape{shape[0], shape[1]} ? shares : ValueId();
   }
 
-  /// Whether these are places among `experts`: best ones of so many scores. Others could be numbers of no expert.
+  /// True for indices of the best of `experts` scores. Other indices could be out of range.
   bool arePlaces(ValueId ids, std::int64_t experts) const {
     const auto isOf = [&](const Node* choice, std::size_t dim) {
       if (!choice || m_spelling.resultIndex(ids) + 1 != choice->results.size()) return false;
@@ -184,7 +184,7 @@ class Reading {
            isOf(m_spelling.call(ids, "aten::argmax"), 1);
   }
 
-  /// The sizes and the layout that the layer has.
+  /// Checks the sizes and the layout of the layer.
   bool fits(const Mixture& found, const Shape& shape) const {
     const bool inTurn = found.activation.name == graph::kClampedSwiglu;
     if (found.up.isTransposed != inTurn || found.down.isTransposed != inTurn) return false;
@@ -206,7 +206,8 @@ class Reading {
   const Spelling m_spelling;
 };
 
-/// The call whose result is the mixture's in the tokens' own type: the sum, or the cast behind it. Invalid: neither.
+/// The call that gives the mixture's result in the tokens' type: the sum, or the cast after it. Invalid if neither
+/// does.
 NodeId resultOf(const Graph& graph, NodeId sum, const Mixture& mixture) {
   const ValueId summed = graph.node(sum).results[0];
   const graph::DType wanted = graph.value(mixture.tokens).type.dtype;
@@ -216,7 +217,7 @@ NodeId resultOf(const Graph& graph, NodeId sum, const Mixture& mixture) {
   return graph.value(graph.node(users[0]).results[0]).type.dtype == wanted ? users[0] : NodeId();
 }
 
-/// The shares of the biases of the experts that a token takes: [tokens, hidden].
+/// The biases of a token's experts, weighted by their shares: [tokens, hidden].
 ValueId sharedOut(const Graph& graph, graph::Rewrite& rewrite, NodeId at, const Mixture& mixture) {
   const Shape& ids = graph.shapeOf(mixture.rows.ids);
   const std::int64_t hidden = graph.shapeOf(mixture.tokens)[1], rows = ids[0] * ids[1];
@@ -249,7 +250,7 @@ void makeExperts(Graph& graph) {
   }
   graph::Rewrite rewrite(graph);
   for (const auto& [result, mixture] : found) {
-    // The biases are added in the type of the sum: half precision keeps them apart.
+    // The biases are added in the type of the sum, because half precision would round them.
     const bool isHalf = graph.value(mixture.tokens).type.dtype != graph.value(mixture.shares).type.dtype;
     if (mixture.down.bias.isValid() && isHalf) continue;
     const graph::TensorType type = graph.value(mixture.tokens).type;

@@ -1,12 +1,12 @@
 #pragma once
-/// Mixtures of experts that a program spells out token by token are the layer they mean, `cleave::moe_experts`: the
-/// same sums, split by expert or inside each expert.
+/// Recognises a mixture of experts in its operators and replaces it by the layer `cleave::moe_experts`. The sums are
+/// the same, but the layer can be split by expert or inside each expert.
 ///
-/// Two spellings, as transformers exports them; k experts for each of T tokens are S = T · k rows:
-///   batched  each row's matrices are picked by index and multiplied by it (`bmm`)
-///   grouped  rows are sorted by expert, multiplied group by group (`cleave::grouped_product`), and put back in order
-/// Between the products stands one of the activations that the layer knows (graph::ParallelOp::MoeExperts). What is
-/// spelled otherwise stays as it is.
+/// Two forms, as in transformers' exports; k experts for each of T tokens give S = T · k rows:
+///   batched  selects each row's matrix by index and multiplies by it (`bmm`)
+///   grouped  sorts rows by expert, multiplies group by group (`cleave::grouped_product`), and restores the order
+/// Between the products is one of the activations that the layer supports (graph::ParallelOp::MoeExperts). Other forms
+/// do not change.
 #include "graph/graph.h"
 
 namespace cleave::torch_capture {

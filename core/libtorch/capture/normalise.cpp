@@ -18,13 +18,13 @@ ValueId operand(const RecordedCall& call, std::size_t index) { return std::get<V
 
 Values asItIs(const RecordedCall& call) { return call.append(call.op, std::move(call.args)); }
 
-/// Functionalization's names for views.
+/// Functionalization has its own names for views.
 Values asViewOf(const RecordedCall& call) { return call.append(*viewOf(call.op), std::move(call.args)); }
 
-/// `view(self, size)` and its kin, with the size written out: −1 would have to be worked out again for every shard.
+/// `view(self, size)` and similar, with all sizes given: −1 would have to be computed again for every shard.
 Values asView(const RecordedCall& call) { return call.append("aten::view", {call.args[0], call.results[0].shape}); }
 
-/// `expand(self, size, implicit)`, likewise.
+/// `expand(self, size, implicit)`, with all sizes given.
 Values asExpand(const RecordedCall& call) {
   return call.append("aten::expand", {call.args[0], call.results[0].shape, call.args[2]});
 }
@@ -69,8 +69,8 @@ Values arangeFromStart(const RecordedCall& call) {
                                                  call.args[3], call.args[4], call.args[5]});
 }
 
-/// `zeros/ones(size, dtype, layout, device, pin_memory)`; without a type they are real numbers, and what `full` makes
-/// of an integer is not.
+/// `zeros/ones(size, dtype, layout, device, pin_memory)`. The default type is real, but `full` of an integer would be
+/// an integer.
 Values filled(const RecordedCall& call, std::int64_t value) {
   return call.append("aten::full",
                      {call.args[0], value, call.results[0].dtype, call.args[2], call.args[3], call.args[4]});
@@ -132,8 +132,8 @@ Values dropout(const RecordedCall& call) {
   return dropsNothing ? call.append("aten::alias", {call.args[0]}) : asItIs(call);
 }
 
-/// `_grouped_mm(self, mat2, offs, bias, out_dtype)` of rows and a matrix for each group: the CPU's kernel wants sizes
-/// that are multiples of 16 bytes.
+/// `_grouped_mm(self, mat2, offs, bias, out_dtype)` of rows and a matrix per group. The CPU kernel requires sizes that
+/// are multiples of 16 bytes.
 Values groupedProduct(const RecordedCall& call) {
   const auto isGiven = [&](std::size_t index) {
     return call.args.size() > index && !std::holds_alternative<std::monostate>(call.args[index]);
@@ -167,7 +167,7 @@ constexpr Row kRows[] = {
     {"aten::unbind.int", unbind},
     {"aten::split.Tensor", split},
     {"aten::_grouped_mm", groupedProduct},
-    {"aten::lift_fresh_copy", asItIs},  // a constant that enters the graph, no view of a value
+    {"aten::lift_fresh_copy", asItIs},  // a constant that enters the graph; not a view of a value
 };
 
 }  // namespace

@@ -1,12 +1,13 @@
 #pragma once
-/// From what LibTorch's dispatcher shows to core ATen: one row per operator that is not core.
+/// From the operators in LibTorch's dispatcher to core ATen: one row for each operator that is not core.
 ///
 ///     _unsafe_view → view     t, transpose → permute     silu → sigmoid · mul     arange → arange.start_step
 ///
-/// A row sees the finished call and appends other calls in its place; what it appends has the same results. Operators
-/// without a row stay as they are. A copying view (`slice_copy`) computes what its view does, only its memory differs,
-/// which a graph does not speak of: all of them take the row, or at least the name, of their view.
+/// A row gets the finished call and appends other calls with the same results instead. Operators without a row do not
+/// change. A copying view (`slice_copy`) computes the same as its view; only its memory differs, and a graph has no
+/// memory layout. All copying views use the row, or at least the name, of their view.
 #include "graph/graph.h"
+#include "graph/graph_builder.h"
 
 #include <optional>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace cleave::torch_capture {
 
-/// One recorded call, and where it goes.
+/// One recorded call, and the function that appends calls in its place.
 struct RecordedCall {
   graph::GraphBuilder& builder;
   std::string_view op;
@@ -31,11 +32,11 @@ struct RecordedCall {
 
 using Normaliser = std::vector<graph::ValueId> (*)(const RecordedCall&);
 
-/// The view that a copying view stands for, "aten::slice.Tensor" for "aten::slice_copy.Tensor"; nullopt for every other
-/// operator. By LibTorch's own tag of such operators, not by name: `_to_copy` and `index_copy` are none.
+/// The view of a copying view: "aten::slice.Tensor" for "aten::slice_copy.Tensor"; nullopt for every other operator.
+/// Uses LibTorch's own tag and not the name, because `_to_copy` and `index_copy` are not copying views.
 std::optional<std::string> viewOf(std::string_view op);
 
-/// How this operator ("aten::t") is appended; never null.
+/// The function that appends this operator ("aten::t"); never null.
 Normaliser normaliserFor(std::string_view op);
 
 }  // namespace cleave::torch_capture

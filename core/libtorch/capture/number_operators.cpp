@@ -18,7 +18,7 @@ double realOf(const Number& number) {
 bool isTrue(const Number& number) {
   return std::visit([](auto value) { return value != 0; }, number);
 }
-/// Python counts a bool as a whole number.
+/// Python treats a bool as an integer.
 std::optional<std::int64_t> wholeOf(const Number& number) {
   if (const auto* flag = std::get_if<bool>(&number)) return *flag ? 1 : 0;
   if (const auto* integer = std::get_if<std::int64_t>(&number)) return *integer;
@@ -30,7 +30,7 @@ std::optional<Number> made(std::optional<T> value) {
   return value ? std::optional<Number>(*value) : std::nullopt;
 }
 
-/// Rounded towards zero, where 64 bits hold it.
+/// Rounded towards zero; nullopt if 64 bits do not suffice.
 std::optional<Number> truncated(double real) {
   constexpr double kBeyond = 9.2e18;
   if (!(std::abs(real) < kBeyond)) return std::nullopt;
@@ -81,7 +81,7 @@ std::optional<Number> trueQuotient(Numbers n) {
   return realOf(n[1]) == 0 ? std::nullopt : std::optional<Number>(realOf(n[0]) / realOf(n[1]));
 }
 
-/// -1, 0, 1
+/// Returns -1, 0 or 1.
 int compared(Numbers n) {
   const auto a = wholeOf(n[0]), b = wholeOf(n[1]);
   if (a && b) return *a < *b ? -1 : *a > *b;

@@ -17,7 +17,8 @@ std::optional<std::vector<OperatorArgument>> argumentsOf(std::string_view op) {
     argument.isElementType = kind == bridge::SchemaKind::ElementType;
     argument.isDevice = kind == bridge::SchemaKind::Device;
     if (!wanted.default_value()) continue;
-    // Defaults hold no tensors, so there is none to look up. One that a graph cannot hold must be given.
+    // Defaults do not contain tensors, so no lookup is needed. An argument whose default a graph cannot represent is
+    // required.
     const auto byDefault = [&]() -> Result<graph::Argument> {
       return bridge::toArgument(*wanted.default_value(), kind, {});
     };

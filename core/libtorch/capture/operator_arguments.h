@@ -1,6 +1,6 @@
 #pragma once
-/// What LibTorch's schema says of an operator's arguments, for whoever reads calls that people write. No LibTorch in
-/// this header.
+/// An operator's arguments from LibTorch's schema, for code that reads calls written by people. This header does not
+/// use LibTorch.
 #include "graph/graph.h"
 
 #include <optional>
@@ -14,10 +14,10 @@ struct OperatorArgument {
   std::string name;            ///< "keepdim"
   bool isElementType = false;  ///< "dtype"
   bool isDevice = false;
-  std::optional<graph::Argument> byDefault;  ///< nullopt: it must be given
+  std::optional<graph::Argument> byDefault;  ///< nullopt: the argument is required
 };
 
-/// In schema order; nullopt for an operator that LibTorch does not know.
+/// In schema order; nullopt for an operator that LibTorch does not have.
 std::optional<std::vector<OperatorArgument>> argumentsOf(std::string_view op);
 
 }  // namespace cleave::torch_capture

@@ -19,7 +19,7 @@ struct Pick {
   std::size_t dim = 0;
 };
 
-/// Along one dimension; nullopt: along several, or none.
+/// Matches a selection along one dimension; nullopt otherwise.
 std::optional<Pick> pickOf(const Graph& graph, const Node& node) {
   if (graph.opName(node) == "aten::index_select") {
     const ValueId from = graph::operandAt(node, 0);
@@ -35,10 +35,10 @@ std::optional<Pick> pickOf(const Graph& graph, const Node& node) {
   return Pick{graph::operandAt(node, 0), *at, static_cast<std::size_t>(at - lists->begin())};
 }
 
-/// The first of neighbouring indices; nullopt: they are not known, or no neighbours.
+/// The first of consecutive indices; nullopt if they are unknown or not consecutive.
 std::optional<std::int64_t> firstOf(const Graph& graph, const Spelling& spelling, ValueId indices, std::int64_t size) {
   while (const Node* copy = spelling.call(indices, "aten::clone")) indices = graph::operandAt(*copy, 0);
-  indices = spelling.behindAliases(indices);
+  indices = spelling.withoutAliases(indices);
   const NodeId source = graph.value(indices).producer;
   const graph::TensorType& type = graph.value(indices).type;
   const auto bytes = graph.constants.find(source.raw());

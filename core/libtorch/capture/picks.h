@@ -1,12 +1,12 @@
 #pragma once
-/// Neighbours that a program picks by constant indices (`x[:, :, [-2]]`) are slices: rules follow these, where indices
-/// could be any.
+/// Consecutive elements selected by constant indices (`x[:, :, [-2]]`) are slices. Rules support slices, but not
+/// arbitrary indices.
 #include "graph/graph.h"
 
 namespace cleave::torch_capture {
 
-/// `index(x, [None, .., [a, a + 1, ..]])` and `index_select` become `slice(x, dim, a, ..)`. Later nodes and values move
-/// up.
+/// Replaces `index(x, [None, .., [a, a + 1, ..]])` and `index_select` by `slice(x, dim, a, ..)`. Later nodes and values
+/// move up.
 void makeSlices(graph::Graph& aten);
 
 }  // namespace cleave::torch_capture

@@ -14,7 +14,7 @@ using graph::Node;
 using graph::NodeId;
 using graph::ValueId;
 
-/// What a product's second factor is: a weight [in, out], or one [out, in] that was transposed.
+/// The second factor of a product: a weight [in, out], or a transposed weight [out, in].
 struct Matrix {
   ValueId weight;
   bool isTransposed = false;
@@ -24,7 +24,7 @@ class Products {
  public:
   explicit Products(const Graph& graph) : m_graph(graph), m_spelling(graph) {}
 
-  /// The layer that this product is; nullopt: it is none, or is spelled as a layer already.
+  /// The layer that the product computes. nullopt if there is no such layer, or if it is already in layer form.
   struct Layer {
     ValueId input;
     Matrix matrix;
@@ -49,24 +49,24 @@ class Products {
   }
 
  private:
-  /// As a second factor it makes a layer as it is.
+  /// True if the weight makes a layer as the second factor.
   bool isLayer(ValueId weight) const { return graph::isWeight(m_graph, weight); }
 
   std::optional<Matrix> matrixOf(ValueId value) const {
     const Node* turned = m_spelling.call(value, "aten::permute");
     const auto* order = turned ? graph::integersAt(*turned, 1) : nullptr;
     const bool isTransposed = order && *order == std::vector<std::int64_t>{1, 0};
-    const ValueId weight = m_spelling.behindAliases(isTransposed ? graph::operandAt(*turned, 0) : value);
+    const ValueId weight = m_spelling.withoutAliases(isTransposed ? graph::operandAt(*turned, 0) : value);
     if (!graph::isWeight(m_graph, weight) || m_graph.shapeOf(weight).size() != 2) return {};
     return Matrix{weight, isTransposed};
   }
 
-  /// The weight as first factor, [out, in] × [.., in, n]: the layer of the second one, transposed.
+  /// The weight as first factor, [out, in] × [.., in, n]: a layer on the second factor, transposed.
   std::optional<Layer> mirrored(ValueId factor, ValueId input) const {
     const auto view = m_spelling.viewed(factor);
     if (view.isValid() && m_graph.shapeOf(view) == m_graph.shapeOf(factor)) factor = view;
     const Node* expanded = m_spelling.call(factor, "aten::expand");
-    const ValueId weight = m_spelling.behindAliases(expanded ? graph::operandAt(*expanded, 0) : factor);
+    const ValueId weight = m_spelling.withoutAliases(expanded ? graph::operandAt(*expanded, 0) : factor);
     if (!graph::isWeight(m_graph, weight) || m_graph.shapeOf(weight).size() != 2) return {};
     if (!input.isValid() || graph::isComputedFromSources(m_graph, input)) return {};
     return Layer{input, {weight, true}, {}, true};
@@ -79,7 +79,7 @@ class Products {
     return Layer{input, *matrix, bias};
   }
 
-  /// The same matrix for every item of the batch: what a product comes down to whose input is not contiguous.
+  /// The same matrix for every item of the batch: the decomposition of a product with an input that is not contiguous.
   std::optional<Layer> ofBatch(const Node& node) const {
     ValueId factor = graph::operandAt(node, 1);
     const auto view = m_spelling.viewed(factor);
@@ -94,7 +94,7 @@ class Products {
   const Spelling m_spelling;
 };
 
-/// `x @ W` for all items of a batch at once.
+/// `x @ W` for all items of a batch together.
 void makeProduct(const Graph& graph, graph::Rewrite& rewrite, NodeId at, const Products::Layer& layer) {
   const graph::TensorType& type = graph.value(graph.node(at).results[0]).type;
   const graph::Shape &from = graph.shapeOf(layer.input), &to = type.shape;
@@ -104,7 +104,7 @@ void makeProduct(const Graph& graph, graph::Rewrite& rewrite, NodeId at, const P
   rewrite.replace(at, "aten::view", {product, to});
 }
 
-/// (xᵀ · Wᵀ)ᵀ in place of W · x.
+/// (xᵀ · Wᵀ)ᵀ instead of W · x.
 void makeMirrored(const Graph& graph, graph::Rewrite& rewrite, NodeId at, const Products::Layer& layer) {
   const graph::TensorType& type = graph.value(graph.node(at).results[0]).type;
   const Argument weight = layer.matrix.weight;
@@ -131,7 +131,7 @@ void makeMirrored(const Graph& graph, graph::Rewrite& rewrite, NodeId at, const 
 void makeLinear(Graph& graph) {
   graph::Rewrite rewrite(graph);
   const Products products(graph);
-  // All are found before the first is changed: a graph that is being rewritten cannot be read.
+  // All matches are found before the first change, because a graph cannot be read during a rewrite.
   std::vector<std::pair<NodeId, Products::Layer>> found;
   for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
     if (const auto layer = products.layerOf(graph.node(id))) found.emplace_back(id, *layer);

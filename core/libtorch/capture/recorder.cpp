@@ -1,5 +1,6 @@
 #include "libtorch/capture/recorder.h"
 
+#include "graph/graph_builder.h"
 #include "libtorch/capture/dropped_attention.h"
 
 #include "libtorch/bridge/operators.h"
@@ -38,7 +39,7 @@ thread_local Recorder* t_recorder = nullptr;
 
 TensorType typeOf(const at::Tensor& tensor) {
   const auto dtype = bridge::toDType(tensor.scalar_type());
-  TORCH_CHECK(dtype, "element type ", tensor.scalar_type(), " cannot be held by a graph");
+  TORCH_CHECK(dtype, "element type ", tensor.scalar_type(), " is not supported in graphs");
   return {*dtype, tensor.sizes().vec()};
 }
 
@@ -49,7 +50,7 @@ Argument numberOf(const at::Tensor& tensor) {
     case at::kLong: return *static_cast<const std::int64_t*>(tensor.const_data_ptr());
     case at::kDouble: return *static_cast<const double*>(tensor.const_data_ptr());
     case at::kBool: return *static_cast<const bool*>(tensor.const_data_ptr());
-    default: TORCH_CHECK(false, "a number of type ", tensor.scalar_type(), " cannot be held by a graph");
+    default: TORCH_CHECK(false, "a number of type ", tensor.scalar_type(), " is not supported in graphs");
   }
 }
 
@@ -59,7 +60,7 @@ at::Tensor innerOf(const at::Tensor& functional) {
   return at::functionalization::impl::from_functional_tensor(functional);
 }
 
-/// The same of an operand, lists included; a number that stands for a tensor is itself.
+/// The same for an operand, including lists. A number in place of a tensor does not change.
 IValue innerValueOf(const IValue& value) {
   const auto inner = [](const at::Tensor& tensor) {
     return at::functionalization::impl::isFunctionalTensor(tensor) ? innerOf(tensor) : tensor;
@@ -95,17 +96,17 @@ const void* storageOf(const at::Tensor& tensor) {
   return tensor.unsafeGetTensorImpl()->unsafe_storage().unsafeGetStorageImpl();
 }
 
-/// Facts about an operator that are looked up once per recording.
+/// Facts about an operator, looked up once per recording.
 struct Recorder::OpInfo {
   std::string name;                       ///< "aten::sum.dim_IntList"
-  std::size_t operands = 0, results = 0;  ///< of the schema
+  std::size_t operands = 0, results = 0;  ///< number in the schema
   std::vector<bridge::SchemaKind> kinds;
   std::vector<std::size_t> written;  ///< indices of operands that it mutates
   ShapeFunction leaf = nullptr;
   Normaliser normaliser = nullptr;
 };
 
-/// Tensors are known by their TensorImpl; they are kept alive so that no address comes twice.
+/// Tensors are identified by their TensorImpl. They are kept alive so that addresses are not reused.
 struct Recorder::Layer {
   explicit Layer(const std::string& name) : builder(name) {}
 
@@ -137,8 +138,8 @@ struct Recorder::Layer {
   std::vector<at::Tensor> kept;
 };
 
-/// The two functions that LibTorch's dispatcher calls, registered once in the process; without effect on threads that
-/// record nothing, as their keys are only included by Recording.
+/// The two functions that LibTorch's dispatcher calls, registered once in the process. They have no effect on threads
+/// that do not record, because only Recording includes their keys.
 struct Recorder::Fallbacks {
   static void captured(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
     const c10::impl::ExcludeDispatchKeyGuard once(kCapturedKey);
@@ -149,7 +150,7 @@ struct Recorder::Fallbacks {
     t_recorder->recordAten(op, *stack);
   }
   static void registerOnce() {
-    // Live as long as the process: unregistering while the dispatcher is torn down would be out of order.
+    // They live as long as the process, because the dispatcher may be destroyed first.
     static const auto* const libraries = [] {
       auto* made = new std::pair(torch::Library(torch::Library::IMPL, "_", kCapturedKey, __FILE__, __LINE__),
                                  torch::Library(torch::Library::IMPL, "_", kAtenKey, __FILE__, __LINE__));
@@ -234,7 +235,7 @@ void Recorder::setStackedName(const std::string& parameter, const graph::Stacked
 void Recorder::addOutput(const std::string& name, const at::Tensor& tensor) {
   {
     const c10::impl::ExcludeDispatchKeyGuard below(kCapturedKey);
-    bringUpToDate(tensor);
+    recordPendingReplays(tensor);
   }
   const ValueId captured = m_captured->valueOf(tensor);
   const ValueId aten = m_aten->valueOf(innerOf(tensor));
@@ -292,11 +293,12 @@ void Recorder::recordCaptured(const c10::OperatorHandle& op, Stack& stack) {
 }
 
 void Recorder::syncOperands(const OpInfo& info, const Stack& stack) {
-  forEachTensorIn(torch::jit::last(stack, info.operands), [&](const at::Tensor& tensor) { bringUpToDate(tensor); });
+  forEachTensorIn(torch::jit::last(stack, info.operands),
+                  [&](const at::Tensor& tensor) { recordPendingReplays(tensor); });
 }
 
-/// What functionalization still has to replay is recorded below alone, and belongs to whoever wrote last.
-void Recorder::bringUpToDate(const at::Tensor& tensor) {
+/// Records pending replays of functionalization in the ATen graph. They belong to the last writer.
+void Recorder::recordPendingReplays(const at::Tensor& tensor) {
   if (!isStale(tensor)) return;
   if (const auto mutator = m_mutators.find(storageOf(tensor)); mutator != m_mutators.end())
     std::tie(m_origin, m_atenScope) = mutator->second;
@@ -338,7 +340,7 @@ void Recorder::callWhole(const c10::OperatorHandle& op, const std::vector<Tensor
   m_wholeResults = nullptr;
 }
 
-/// A leaf's result is a fresh functional tensor of the shape function's making: nothing of its insides is ever seen.
+/// A leaf's result is a fresh functional tensor from the shape function, so that its internals are never recorded.
 void Recorder::runLeaf(const OpInfo& info, Stack& stack) {
   runWhole(info, stack, [&](const std::vector<IValue>& operands) { return info.leaf(operands); });
 }
@@ -354,8 +356,8 @@ void Recorder::runWhole(const OpInfo& info, Stack& stack,
   for (const IValue& result : results) stack.emplace_back(functionalMeta(result.toTensor()));
 }
 
-/// An operator that does nothing (a cast to the same type, dropout in evaluation) hands out its own operand, or runs
-/// nothing below. An alias keeps it in the ATen graph, so that tracing back never loses a node.
+/// An operator without effect (a cast to the same type, dropout in evaluation) returns its own operand, or runs nothing
+/// below. An alias keeps it in the ATen graph, so that every captured node has a counterpart.
 void Recorder::makeResultsFresh(const OpInfo& info, const std::vector<const void*>& operands, std::size_t nodesBefore,
                                 Stack& stack) {
   const bool didNothing = m_aten->builder.current().nodes.size() == nodesBefore;
@@ -407,7 +409,7 @@ Result<RecordedGraphs> Recorder::finish() && {
 
 struct Recorder::Recording::Guards {
   Recorder* outer = t_recorder;
-  // Autograd's keys stay on: it is there, above functionalization, that composite operators come apart.
+  // Autograd's keys stay on, because composite operators decompose there, above functionalization.
   c10::NoGradGuard noGrad;
   c10::impl::IncludeDispatchKeyGuard captured{kCapturedKey}, aten{kAtenKey}, functional{DispatchKey::Functionalize};
   at::functionalization::impl::FunctionalizationReapplyViewsGuard views{/*reapply_views=*/true};

@@ -9,16 +9,16 @@
 ///     }
 ///     CLEAVE_TRY(RecordedGraphs graphs, std::move(recorder).finish());
 ///
-/// How: a boxed fallback at `TESTING_ONLY_GenericMode`, above everything, sees the operators that the code calls (the
-/// captured graph); one at `Fake`, below functionalization, autograd and composite kernels, sees what they come down to
-/// (the ATen graph). What is recorded below while an operator runs above has that operator's node as its origin.
-/// Tensors are LibTorch's functional wrappers around meta tensors, so that in-place code arrives as functional
-/// operators; views that functionalization replays after a mutation belong to the mutating operator. Leaves
-/// (shape_functions.h) never go below: the recorder makes their results itself, as fresh functional tensors, so that
-/// nothing of their insides can leak later.
+/// A boxed fallback at `TESTING_ONLY_GenericMode`, above everything, records the operators that the code calls (the
+/// captured graph). Another one at `Fake`, below functionalization, autograd and composite kernels, records their
+/// decomposition (the ATen graph). A node recorded below has as its origin the operator that is running above. Tensors
+/// are LibTorch's functional wrappers around meta tensors, so that in-place code becomes functional operators. Views
+/// that functionalization replays after a mutation belong to the mutating operator. Leaves (shape_functions.h) are not
+/// decomposed: the recorder makes their results as fresh functional tensors, so that their internals are never
+/// recorded.
 ///
-/// A node is recorded below only if all its tensors are tracked: functionalization's shape checks run on tensors that
-/// are not. Single-threaded; one recording at a time per thread; different threads may record at once.
+/// A node is recorded below only if all its tensors are tracked, because functionalization also runs shape checks on
+/// untracked tensors. Single-threaded; one recording at a time per thread; different threads may record at once.
 #include "graph/graph.h"
 #include "libtorch/bridge/arguments.h"
 #include "libtorch/capture/normalise.h"
@@ -50,34 +50,34 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Sources and outputs of both graphs; tensors are functional.
+  // Sources and outputs belong to both graphs. Tensors are functional.
   at::Tensor addInput(const std::string& name, const graph::TensorType& type);
   at::Tensor addParameter(const std::string& name, const graph::TensorType& type);
-  /// Training does not change this parameter.
+  /// Marks a parameter that training does not change.
   void freeze(const std::string& parameter);
   at::Tensor addConstant(const std::string& name, const at::Tensor& cpuValue);
   void addTiedName(const std::string& parameter, const std::string& otherName);
   void setStackedName(const std::string& parameter, const graph::StackedName& stored);
   void addOutput(const std::string& name, const at::Tensor& tensor);
 
-  /// Nodes are recorded in the innermost module entered.
+  /// Enters a module. Nodes belong to the innermost one.
   void enterModule(const std::string& path, std::string_view className);
   void leaveModule();
-  /// The line of the model's code that the operators from here on come from; empty: not known.
+  /// Sets the line of the model's code for all operators from now on; empty if it is unknown.
   void setSource(const std::string& line);
 
-  /// Calls the operator as one that stays whole: its results are fresh tensors of these types, whatever it computes.
-  /// For operators that tell no shapes of meta tensors. Inside of a Recording; `stack` as for the operator itself.
+  /// Calls an operator without decomposition: its results are fresh tensors of these types. For operators whose shapes
+  /// cannot be computed on meta tensors. Call inside a Recording; `stack` as for the operator itself.
   void callWhole(const c10::OperatorHandle& op, const std::vector<graph::TensorType>& results,
                  torch::jit::Stack& stack);
 
-  /// Both graphs, verified. Call once, outside of a Recording.
+  /// Returns both graphs, verified. Call once, outside a Recording.
   Result<RecordedGraphs> finish() &&;
 
-  /// What was being recorded: "aten::add.Tensor in module model.norm", for the sentence after an exception; may be
-  /// empty.
+  /// The operator that was being recorded, "aten::add.Tensor in module model.norm", for the sentence after an
+  /// exception. May be empty.
   std::string currentPlace() const;
-  /// Time spent below captured operators so far: functionalization, composite kernels and recording the ATen graph.
+  /// Time spent below captured operators: functionalization, composite kernels and recording the ATen graph.
   std::chrono::nanoseconds timeBelow() const { return m_timeBelow; }
 
   class Recording;
@@ -85,13 +85,13 @@ class Recorder {
 
  private:
   struct OpInfo;
-  struct Layer;  ///< one of the two graphs while it is recorded
+  struct Layer;  ///< one of the two graphs during recording
   struct Fallbacks;
 
   const OpInfo& infoOf(const c10::OperatorHandle& op);
   at::Tensor addSource(const graph::TensorType& type, graph::ValueId captured, graph::ValueId aten);
   void recordCaptured(const c10::OperatorHandle& op, torch::jit::Stack& stack);
-  void bringUpToDate(const at::Tensor& tensor);
+  void recordPendingReplays(const at::Tensor& tensor);
   void runBelow(const OpInfo& info, const c10::OperatorHandle& op, torch::jit::Stack& stack);
   void runLeaf(const OpInfo& info, torch::jit::Stack& stack);
   void runWhole(const OpInfo& info, torch::jit::Stack& stack,
@@ -110,13 +110,13 @@ class Recorder {
   std::vector<graph::ScopeId> m_scopes;
   graph::NodeId m_origin;
   graph::ScopeId m_atenScope{0};
-  const OpInfo* m_current = nullptr;  ///< what recordCaptured is at; stays set when it throws
+  const OpInfo* m_current = nullptr;  ///< the operator in recordCaptured; remains set if it throws
   graph::ScopeId m_currentScope{0};   ///< its module
-  const std::vector<graph::TensorType>* m_wholeResults = nullptr;  ///< set inside of callWhole
+  const std::vector<graph::TensorType>* m_wholeResults = nullptr;  ///< set inside callWhole
   std::chrono::nanoseconds m_timeBelow{0};
 };
 
-/// Records on this thread while it lives.
+/// Records on this thread during its lifetime.
 class Recorder::Recording {
  public:
   explicit Recording(Recorder& recorder);

@@ -23,8 +23,6 @@ Tensor emptyLike(const Tensor& like) { return empty(like.sizes(), like.scalar_ty
 
 std::int64_t dimension(std::int64_t dim, const Tensor& tensor) { return at::maybe_wrap_dim(dim, tensor.dim()); }
 
-// Leaves.
-
 /// linear(input [..., in], weight [out, in] or [in], bias?)
 MetaTensors linear(ShapeArguments args) {
   const Tensor& input = args[0].toTensor();
@@ -57,7 +55,7 @@ MetaTensors embedding(ShapeArguments args) {
   return {empty(sizes, weight.scalar_type())};
 }
 
-/// The fused kernels lay [batch, heads, sequence, head] out as [batch, sequence, heads, head], so that merging heads is
+/// The fused kernels store [batch, heads, sequence, head] as [batch, sequence, heads, head], so that merging heads is
 /// free.
 Tensor emptyWithSequenceOutside(at::IntArrayRef sizes, at::ScalarType dtype) {
   if (sizes.size() != 4) return empty(sizes, dtype);
@@ -108,16 +106,14 @@ MetaTensors crossEntropy(ShapeArguments args) {
   return {empty({}, logits.scalar_type())};
 }
 
-// Operators without a meta kernel in LibTorch.
-
-/// Element for element: keeps the strides where they are dense.
+/// Element-wise: keeps the strides if they are dense.
 MetaTensors sameAsFirst(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
   if (!self.is_non_overlapping_and_dense()) return {emptyLike(self)};
   return {at::detail::empty_strided_meta(self.sizes(), self.strides(), self.scalar_type())};
 }
 
-/// The same, where whole numbers become floats.
+/// The same, but integers become floats.
 MetaTensors sameAsFirstFloat(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
   if (!at::isIntegralType(self.scalar_type(), /*includeBool=*/true)) return sameAsFirst(args);
@@ -131,7 +127,7 @@ MetaTensors broadcastPromoted(ShapeArguments args) {
   return {empty(at::infer_size(first.sizes(), second.sizes()), at::native::result_type(first, second))};
 }
 
-/// output and buffer
+/// Results: output and buffer.
 MetaTensors logSigmoid(ShapeArguments args) {
   const Tensor& self = args[0].toTensor();
   return {emptyLike(self), emptyLike(self)};
@@ -165,7 +161,7 @@ MetaTensors flip(ShapeArguments args) {
   return {emptyLike(self)};
 }
 
-/// prod(self, *, dtype): over all elements; whole numbers add up in 64 bits.
+/// prod(self, *, dtype) over all elements. Integers give 64 bits.
 MetaTensors productOfAll(ShapeArguments args) {
   const at::ScalarType self = args[0].toTensor().scalar_type();
   const at::ScalarType promoted = at::isIntegralType(self, /*includeBool=*/true) ? at::kLong : self;
@@ -203,7 +199,7 @@ MetaTensors logSumExp(ShapeArguments args) {
   return {empty(reducedSizes(self, args[1], args[2].toBool()), dtype)};
 }
 
-/// max(self), min(self): over all elements
+/// max(self), min(self) over all elements.
 MetaTensors extremeOfAll(ShapeArguments args) { return {empty({}, args[0].toTensor().scalar_type())}; }
 
 /// convolution(input [N, Cin, d...], weight, bias?, stride, padding, dilation, transposed, output_padding, groups)
@@ -313,12 +309,12 @@ MetaTensors groupedProduct(ShapeArguments args) {
   const Tensor& input = args[0].toTensor();
   const Tensor& weight = args[1].toTensor();
   TORCH_CHECK(input.dim() == 2 && weight.dim() == 3 && input.size(1) == weight.size(1), "grouped products of ",
-              input.sizes(), " and ", weight.sizes(), " are not planned");
+              input.sizes(), " and ", weight.sizes(), " are not supported");
   return {empty({input.size(0), weight.size(2)}, input.scalar_type())};
 }
 
 MetaTensors dependsOnValues(ShapeArguments) {
-  TORCH_CHECK(false, "its result's shape or value depends on the tensor's values, which planning does not know");
+  TORCH_CHECK(false, "its result depends on the tensor's values, which are unknown during planning");
 }
 
 struct Entry {
@@ -384,7 +380,7 @@ void runMetaKernel(ShapeFunction function, const c10::OperatorHandle& op, torch:
   for (Tensor& result : results) stack->emplace_back(std::move(result));
 }
 
-/// One boxed kernel per entry: the dispatcher wants a function without state.
+/// One boxed kernel per entry, because the dispatcher requires a stateless function.
 template <std::size_t index>
 void boxedKernel(const c10::OperatorHandle& op, torch::jit::Stack* stack) {
   runMetaKernel(kMetaKernels[index].function, op, stack);
@@ -403,7 +399,7 @@ ShapeFunction leafShapeFunction(std::string_view op) {
 }
 
 void registerMetaKernels() {
-  // Lives as long as the process: unregistering while the dispatcher is torn down would be out of order.
+  // Lives as long as the process, because the dispatcher may be destroyed first.
   static torch::Library* const library = [] {
     auto* made = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::Meta, __FILE__, __LINE__);
     registerAll(*made, std::make_index_sequence<std::size(kMetaKernels)>());

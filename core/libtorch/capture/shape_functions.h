@@ -1,9 +1,8 @@
 #pragma once
-/// Shapes without values: result shapes for the leaves, and meta kernels for operators that LibTorch has none for.
+/// Shapes without values: result shapes for the leaves, and meta kernels for operators without one in LibTorch.
 ///
-/// A shape function gets an operator's arguments in schema order, tensors on the meta device, and answers fresh meta
-/// tensors. It throws c10::Error with a sentence where the operands do not fit. None of them goes through the
-/// dispatcher.
+/// A shape function gets an operator's arguments in schema order, with tensors on the meta device, and returns fresh
+/// meta tensors. It throws c10::Error with a sentence if the operands do not fit. It never uses the dispatcher.
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
 #include <c10/util/SmallVector.h>
@@ -16,12 +15,12 @@ using ShapeArguments = c10::ArrayRef<c10::IValue>;
 using MetaTensors = c10::SmallVector<at::Tensor, 3>;
 using ShapeFunction = MetaTensors (*)(ShapeArguments);
 
-/// Of a leaf: an operator that stays whole in the ATen graph though LibTorch would take it apart. Null for others.
-/// Names carry the overload where there is one: "aten::sum.dim_IntList".
+/// The shape function of a leaf, an operator that the ATen graph keeps although LibTorch would decompose it. Null for
+/// others. Names include the overload if there is one: "aten::sum.dim_IntList".
 ShapeFunction leafShapeFunction(std::string_view op);
 
-/// Registers the missing meta kernels with LibTorch's dispatcher, once in the process. Thread-safe. Neither CPU kernels
-/// nor autograd are touched.
+/// Registers the missing meta kernels with LibTorch's dispatcher, once in the process. Thread-safe. Does not change CPU
+/// kernels or autograd.
 void registerMetaKernels();
 
 /// The operators that `registerMetaKernels` covers, for tests.

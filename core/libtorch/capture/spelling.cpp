@@ -12,12 +12,12 @@ using graph::ValueId;
 
 namespace {
 
-/// Views compared with each other, one of the other.
+/// Nesting limit for the comparison of views.
 constexpr int kDeepest = 8;
 
 bool areAlikeWithin(const Spelling& spelling, const graph::Graph& graph, ValueId a, ValueId b, int depth) {
-  a = spelling.behindAliases(a);
-  b = spelling.behindAliases(b);
+  a = spelling.withoutAliases(a);
+  b = spelling.withoutAliases(b);
   if (!a.isValid() || !b.isValid() || a == b) return a == b;
   const Node& x = graph.node(graph.value(a).producer);
   const Node& y = graph.node(graph.value(b).producer);
@@ -35,7 +35,7 @@ bool areAlikeWithin(const Spelling& spelling, const graph::Graph& graph, ValueId
 
 }  // namespace
 
-ValueId Spelling::behindAliases(ValueId value) const {
+ValueId Spelling::withoutAliases(ValueId value) const {
   while (value.isValid()) {
     const Node& made = m_graph.node(m_graph.value(value).producer);
     if (made.kind != graph::NodeKind::Call) break;
@@ -43,7 +43,7 @@ ValueId Spelling::behindAliases(ValueId value) const {
       value = graph::operandAt(made, 0);
       continue;
     }
-    // A dimension of one that is put in and taken out again.
+    // A dimension of size 1 that is added and removed again.
     const ValueId wider = m_graph.opName(made) == "aten::squeeze.dim" ? graph::operandAt(made, 0) : ValueId();
     const Node* put = wider.isValid() ? &m_graph.node(m_graph.value(wider).producer) : nullptr;
     if (!put || put->kind != graph::NodeKind::Call || m_graph.opName(*put) != "aten::unsqueeze") break;
@@ -56,13 +56,13 @@ ValueId Spelling::behindAliases(ValueId value) const {
 }
 
 const Node* Spelling::call(ValueId value, std::string_view op) const {
-  value = behindAliases(value);
+  value = withoutAliases(value);
   if (!value.isValid()) return nullptr;
   const Node& made = m_graph.node(m_graph.value(value).producer);
   return made.kind == graph::NodeKind::Call && m_graph.opName(made) == op ? &made : nullptr;
 }
 
-std::uint32_t Spelling::resultIndex(ValueId value) const { return m_graph.value(behindAliases(value)).resultIndex; }
+std::uint32_t Spelling::resultIndex(ValueId value) const { return m_graph.value(withoutAliases(value)).resultIndex; }
 
 bool Spelling::isParameter(ValueId value) const {
   return value.isValid() && m_graph.node(m_graph.value(value).producer).kind == graph::NodeKind::Parameter;
@@ -72,7 +72,7 @@ bool Spelling::areAlike(ValueId a, ValueId b) const { return areAlikeWithin(*thi
 
 ValueId Spelling::viewed(ValueId value) const {
   const Node* view = call(value, "aten::view");
-  return view ? behindAliases(graph::operandAt(*view, 0)) : ValueId();
+  return view ? withoutAliases(graph::operandAt(*view, 0)) : ValueId();
 }
 
 std::pair<ValueId, ValueId> Spelling::picked(ValueId value) const {
@@ -80,11 +80,11 @@ std::pair<ValueId, ValueId> Spelling::picked(ValueId value) const {
     const auto* ids = std::get_if<graph::ValueList>(&pick->args[1]);
     if (!ids || ids->size() != 1 || !ids->front().isValid()) return {};
     if (m_graph.value(ids->front()).type.dtype == graph::DType::Bool) return {};
-    return {behindAliases(graph::operandAt(*pick, 0)), ids->front()};
+    return {withoutAliases(graph::operandAt(*pick, 0)), ids->front()};
   }
   const Node* pick = call(value, "aten::index_select");
   if (!pick || graph::integerAt(*pick, 1) != 0) return {};
-  return {behindAliases(graph::operandAt(*pick, 0)), graph::operandAt(*pick, 2)};
+  return {withoutAliases(graph::operandAt(*pick, 0)), graph::operandAt(*pick, 2)};
 }
 
 ValueId Spelling::quotient(ValueId value, std::int64_t divisor) const {
@@ -99,7 +99,7 @@ ValueId Spelling::quotient(ValueId value, std::int64_t divisor) const {
 
 ValueId Spelling::inverseOf(ValueId permutation) const {
   if (const Node* sort = call(permutation, "aten::sort"); sort && resultIndex(permutation) == 1) {
-    return graph::flagAt(*sort, 2).value_or(false) ? ValueId() : behindAliases(graph::operandAt(*sort, 0));
+    return graph::flagAt(*sort, 2).value_or(false) ? ValueId() : withoutAliases(graph::operandAt(*sort, 0));
   }
   // inverse[permutation] = 0, 1, 2, ...
   const Node* put = call(permutation, "aten::index_put");
@@ -110,17 +110,17 @@ ValueId Spelling::inverseOf(ValueId permutation) const {
   const bool isCount = count && shape.size() == 1 && graph::numberAt(*count, 0) == 0.0 &&
                        graph::numberAt(*count, 1) == static_cast<double>(shape[0]) &&
                        graph::numberAt(*count, 2).value_or(1) == 1.0;
-  return isCount && m_graph.shapeOf(at->front()) == shape ? behindAliases(at->front()) : ValueId();
+  return isCount && m_graph.shapeOf(at->front()) == shape ? withoutAliases(at->front()) : ValueId();
 }
 
-/// `repeat_interleave` comes down to a dimension that is expanded and merged.
+/// `repeat_interleave` decomposes to a dimension that is expanded and merged.
 ValueId Spelling::repeated(ValueId value, std::int64_t times) const {
   ValueId merged = viewed(value);
   if (const Node* copy = call(merged, "aten::clone")) merged = graph::operandAt(*copy, 0);
   const Node* expanded = call(merged, "aten::expand");
   const Node* row = expanded ? call(graph::operandAt(*expanded, 0), "aten::unsqueeze") : nullptr;
   if (!row) return {};
-  const ValueId rows = behindAliases(graph::operandAt(*row, 0));
+  const ValueId rows = withoutAliases(graph::operandAt(*row, 0));
   const graph::Shape& shape = m_graph.shapeOf(rows);
   if (shape.size() != 2 || m_graph.shapeOf(row->results[0]) != graph::Shape{shape[0], 1, shape[1]}) return {};
   const bool isThat = m_graph.shapeOf(expanded->results[0]) == graph::Shape{shape[0], times, shape[1]} &&
@@ -133,10 +133,10 @@ std::vector<std::pair<ValueId, ValueId>> Spelling::factors(ValueId value) const 
   const ValueId a = product ? graph::operandAt(*product, 0) : ValueId();
   const ValueId b = product ? graph::operandAt(*product, 1) : ValueId();
   if (!a.isValid() || !b.isValid()) return {};
-  return {{behindAliases(a), behindAliases(b)}, {behindAliases(b), behindAliases(a)}};
+  return {{withoutAliases(a), withoutAliases(b)}, {withoutAliases(b), withoutAliases(a)}};
 }
 
-/// Of two even halves of the last dimension.
+/// Matches one of two equal halves of the last dimension.
 bool Spelling::isHalf(ValueId value, int half, ValueId& whole) const {
   const std::int64_t size = m_graph.shapeOf(value).empty() ? 0 : m_graph.shapeOf(value).back();
   const auto isOf = [&](ValueId candidate) {
@@ -149,12 +149,12 @@ bool Spelling::isHalf(ValueId value, int half, ValueId& whole) const {
   const int rank = static_cast<int>(m_graph.shapeOf(value).size());
   if (const Node* split = call(value, "aten::split_with_sizes")) {
     return graph::wrapDim(graph::integerAt(*split, 2).value_or(0), rank) == rank - 1 && split->results.size() == 2 &&
-           resultIndex(value) == static_cast<std::uint32_t>(half) && isOf(behindAliases(graph::operandAt(*split, 0)));
+           resultIndex(value) == static_cast<std::uint32_t>(half) && isOf(withoutAliases(graph::operandAt(*split, 0)));
   }
   const Node* slice = call(value, "aten::slice.Tensor");
   return slice && graph::wrapDim(graph::integerAt(*slice, 1).value_or(0), rank) == rank - 1 &&
          graph::integerAt(*slice, 2).value_or(0) == half * size && graph::integerAt(*slice, 4).value_or(1) == 1 &&
-         isOf(behindAliases(graph::operandAt(*slice, 0)));
+         isOf(withoutAliases(graph::operandAt(*slice, 0)));
 }
 
 std::optional<double> Spelling::multipleOf(ValueId value, ValueId of) const {
@@ -165,15 +165,15 @@ std::optional<double> Spelling::multipleOf(ValueId value, ValueId of) const {
   return {};
 }
 
-/// The activation that makes `value`, and what it was applied to; an empty name: none that experts have.
+/// The activation that computes `value`, and its argument. The name is empty if experts do not support the activation.
 std::pair<std::string_view, ValueId> Spelling::activation(ValueId value) const {
   const auto argumentOf = [&](ValueId of, std::string_view op) {
     const Node* made = call(of, op);
-    return made ? behindAliases(graph::operandAt(*made, 0)) : ValueId();
+    return made ? withoutAliases(graph::operandAt(*made, 0)) : ValueId();
   };
   if (const Node* gelu = call(value, "aten::gelu")) {
     const auto* kind = gelu->args.size() > 1 ? std::get_if<std::string>(&gelu->args[1]) : nullptr;
-    return {kind && *kind == "tanh" ? "gelu_tanh" : "gelu", behindAliases(graph::operandAt(*gelu, 0))};
+    return {kind && *kind == "tanh" ? "gelu_tanh" : "gelu", withoutAliases(graph::operandAt(*gelu, 0))};
   }
   for (const std::string_view name : {"relu", "tanh", "sigmoid"}) {
     const ValueId argument = argumentOf(value, fmt::format("aten::{}", name));
@@ -209,7 +209,7 @@ std::optional<Spelling::Clamped> Spelling::clampedEverySecond(ValueId value, std
   const Node* slice = clamp ? call(graph::operandAt(*clamp, 0), "aten::slice.Tensor") : nullptr;
   if (!slice) return {};
   const int rank = static_cast<int>(m_graph.shapeOf(value).size());
-  const ValueId whole = behindAliases(graph::operandAt(*slice, 0));
+  const ValueId whole = withoutAliases(graph::operandAt(*slice, 0));
   const bool isSecond = graph::wrapDim(graph::integerAt(*slice, 1).value_or(0), rank) == rank - 1 &&
                         graph::integerAt(*slice, 2).value_or(0) == first && graph::integerAt(*slice, 4) == 2 &&
                         m_graph.shapeOf(whole).back() == 2 * m_graph.shapeOf(value).back();

@@ -1,4 +1,4 @@
-// Self attention: the projections of queries, keys and values, and what becomes of them.
+// Self attention: the projections of queries, keys and values, and the attention over them.
 #include "libtorch/models/build.h"
 
 #include <ATen/ATen.h>
@@ -40,15 +40,13 @@ class Attention {
 
  private:
   std::string inBlock(std::string_view name) const { return Build::join(m_block, name); }
-  /// BERT's has a module of its own inside of one that adds the residual.
+  /// BERT has a separate module inside the one that adds the residual.
   std::string className() const {
     for (const ModuleClass& known : m_build.family().classes) {
       if (known.path == m_part.name) return m_build.className(known.suffix);
     }
     return m_build.className("Attention");
   }
-
-  // ---- projections
 
   Projections projected(const SeparateQkv& names, const Tensor& input) {
     const std::int64_t narrow = m_keyValueHeads * m_headDim;
@@ -88,19 +86,19 @@ class Attention {
     return normed(query, key, value);
   }
 
-  /// [batch, sequence, heads · head size] each.
+  /// Inputs are [batch, sequence, heads · head size].
   Projections cut(const Tensor& query, const Tensor& key, const Tensor& value) {
     const auto heads = [&](const Tensor& flat, std::int64_t count) {
       return flat.view({batch(), sequence(), count, m_headDim});
     };
-    // One after the other: the order of arguments is the compiler's choice.
+    // Separate statements, because the compiler may evaluate arguments in any order.
     const Tensor ofQuery = heads(query, m_heads);
     const Tensor ofKey = heads(key, m_keyValueHeads);
     const Tensor ofValue = heads(value, m_keyValueHeads);
     return normed(ofQuery, ofKey, ofValue);
   }
 
-  /// [batch, sequence, heads, head size] each.
+  /// Inputs are [batch, sequence, heads, head size].
   Projections normed(Tensor query, Tensor key, const Tensor& value) {
     if (const auto* norm = std::get_if<HeadNorm>(&m_part.queryKeyNorm)) {
       const auto shape = [&](std::int64_t heads) {
@@ -111,8 +109,6 @@ class Attention {
     }
     return {query.transpose(1, 2), key.transpose(1, 2), value.transpose(1, 2)};
   }
-
-  // ---- scores
 
   Tensor attend(Projections heads) {
     if (m_layer.rope >= 0) {
@@ -132,7 +128,7 @@ class Attention {
 
   double headSizeScale() const { return 1 / std::sqrt(static_cast<double>(m_headDim)); }
 
-  /// What scores are multiplied by; 0: the root of the head size's inverse.
+  /// The factor of the scores; 0 means 1 / sqrt(head size).
   double scale() const {
     struct Scales {
       const Attention& of;
@@ -148,7 +144,7 @@ class Attention {
     return std::visit(Scales{*this}, m_part.scale);
   }
 
-  /// With caps and sinks, which the fused kernels do not have.
+  /// Attention with caps and sinks, which the fused kernels do not support.
   Tensor writtenOut(const Projections& heads, const std::optional<Tensor>& mask) {
     const double factor = scale() == 0 ? headSizeScale() : scale();
     Tensor scores = at::matmul(heads.query, heads.key.transpose(2, 3)).mul(factor);
@@ -167,7 +163,7 @@ class Attention {
         .view({batch(), sequence(), m_heads * m_headDim});
   }
 
-  /// Each key/value head once per query head of its group (transformers' repeat_kv).
+  /// Repeats each key/value head for the query heads of its group (transformers' repeat_kv).
   Tensor repeated(const Tensor& x) const {
     const std::int64_t group = m_heads / m_keyValueHeads;
     if (group == 1) return x;

@@ -19,7 +19,7 @@ std::string Build::join(std::string_view path, std::string_view name) {
   return std::string(path) + '.' + std::string(name);
 }
 
-/// Of a module that only contains others, by what the family says of its path in its block or in the model.
+/// The class of a module that only contains others, from the family's entry for its path in the block or in the model.
 std::string_view Build::classOf(const std::string& path) const {
   for (const ModuleClass& known : family().classes) {
     const bool isWhole = path.size() == known.path.size();
@@ -37,7 +37,7 @@ Build::Inside::Inside(Build& build, const std::string& path, std::string_view cl
   };
   const std::string outer = build.m_paths.empty() ? "" : build.m_paths.back();
   if (path == outer && !build.m_paths.empty()) return;
-  // Every module between the one that is entered and this one.
+  // Enter every module between the current one and this one.
   const bool isBelow = outer.empty() || path.starts_with(outer + '.');
   for (std::size_t dot = path.find('.', isBelow && !outer.empty() ? outer.size() + 1 : 0); dot != std::string::npos;
        dot = path.find('.', dot + 1)) {
@@ -91,7 +91,7 @@ Tensor normalised(const Tensor& wide, double eps) {
   return wide.mul(variance.add(eps).rsqrt());
 }
 
-/// The weight of a norm, one number an element of the normalised dimensions.
+/// The weight of a norm: one number per element of the normalised dimensions.
 struct NormCall {
   Build& build;
   std::string path;

@@ -1,7 +1,9 @@
 #pragma once
-/// What the functions that compute a model's parts share: its parameters, its modules and its small layers. LibTorch
-/// inside; one forward pass, one thread.
-#include "libtorch/models/model.h"
+/// Shared by the functions that compute a model's parts: its parameters, modules and small layers. Uses LibTorch. One
+/// object serves one forward pass on one thread.
+#include "families/model_config.h"
+#include "libtorch/models/model_host.h"
+#include "libtorch/models/model_inputs.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -11,17 +13,18 @@
 
 namespace cleave::models {
 
-using namespace families;  // NOLINT(google-build-using-namespace): the parts that this room computes
+using namespace families;  // this room computes the parts of families
 using at::Tensor;
 
 struct RotaryPair {
   Tensor cos, sin;  ///< [1, sequence, rotated features]
 };
 
-/// What all layers share; masks are cheap to share: layers with the same window use one.
+/// Inputs shared by all layers. Layers with the same window share one mask.
 struct LayerInputs {
   std::vector<RotaryPair> rotary;                       ///< by LayerConfig::rope
-  std::map<std::int64_t, std::optional<Tensor>> masks;  ///< by window; additive, nullopt: plain attention
+  std::map<std::int64_t, std::optional<Tensor>> masks;  ///< by window; additive; nullopt: attention without an extra
+                                                        ///< mask
 };
 
 class Build {
@@ -35,7 +38,7 @@ class Build {
   ModelHost& host() { return m_host; }
   std::int64_t batch() const { return m_batch; }
   std::int64_t sequence() const { return m_sequence; }
-  /// Positions that a token may look at: those of the cache where one is read, else the sequence's.
+  /// Number of key positions: those of the cache if it is read, else those of the sequence.
   std::int64_t keyPositions() const { return readsCache() ? m_options.cachePositions : m_sequence; }
   bool readsCache() const { return m_options.cacheUse == graph::CacheUse::Reads; }
   std::int64_t hidden() const { return family().hidden.value; }
@@ -46,7 +49,7 @@ class Build {
   }
   static std::string join(std::string_view path, std::string_view name);
 
-  /// Inside the module at `path`, and in those that contain it, while it lives. An empty path: stays where it is.
+  /// While it lives, the code runs inside the module at `path` and its ancestors. An empty path changes nothing.
   class Inside {
    public:
     Inside(Build& build, const std::string& path, std::string_view className);
@@ -66,16 +69,16 @@ class Build {
                 WeightLayout layout = WeightLayout::OutIn);
   Tensor embedding(const std::string& path, std::int64_t rows, std::int64_t width, const Tensor& ids,
                    std::int64_t paddingId = -1);
-  /// With the family's norm; its weight has the shape of `weightShape`, or of the last dimension.
+  /// Applies the family's norm. Its weight has the shape `weightShape`, or the size of the last dimension.
   Tensor norm(const std::string& path, const Tensor& input, at::IntArrayRef weightShape = {});
   Tensor rmsNorm(const std::string& path, const Tensor& input, double eps);
   Tensor activation(const std::string& path, const Tensor& input);
-  /// With elements dropped by the module at `path`, or by the code of the module that this is called in; as it is where
+  /// Applies the dropout of the module at `path`, or of the current module if `path` is empty. Returns the input if
   /// nothing is dropped.
   Tensor dropped(const std::string& path, const NumberKey& probability, const Tensor& input);
-  /// What a run drops with this probability: 0 without dropout.
+  /// The dropout probability of this run: 0 unless the run has dropout.
   double chance(const NumberKey& probability) const { return m_options.dropout ? probability.value : 0.0; }
-  /// What was kept of all layers, in their order.
+  /// The keys and values that were kept, by layer.
   std::vector<std::pair<std::string, Tensor>>& present() { return m_present; }
 
  private:
@@ -87,54 +90,44 @@ class Build {
   const ModelOptions& m_options;
   ModelHost& m_host;
   std::int64_t m_batch, m_sequence;
-  std::vector<std::string> m_paths;  ///< of the modules that are entered
+  std::vector<std::string> m_paths;  ///< of the entered modules
   std::vector<std::pair<std::string, Tensor>> m_present;
 };
-
-// ---- cache.cpp
 
 struct KeysAndValues {
   Tensor keys, values;  ///< [batch, key/value heads, positions, features]
 };
-/// What layer `index` attends to, from the keys and values of this sequence: these, or a cache that they are written
-/// into. Where there is a cache they are kept in `build.present()`.
+/// The keys and values that layer `index` attends to: those of this sequence, or a cache with this sequence written
+/// into it. With a cache, `build.present()` keeps them.
 KeysAndValues remembered(Build& build, std::size_t index, const Tensor& keys, const Tensor& values);
-
-// ---- positions.cpp
 
 /// The embedding of learned positions, [batch or 1, sequence, hidden].
 Tensor learnedPositions(Build& build, const LearnedPositions& positions);
 std::vector<RotaryPair> rotaryPairs(Build& build);
-/// Additive, [batch or 1, heads or 1, sequence or 1, sequence]: a bias or 0 where a token may look, the lowest number
-/// elsewhere. Nullopt where plain (causal) attention says it all and `isNeeded` is false. A row that may look nowhere
-/// (left padding) becomes uniform, as in transformers.
+/// The mask, additive, [batch or 1, heads or 1, sequence or 1, sequence]: a bias or 0 for visible positions, the lowest
+/// number elsewhere. nullopt if plain (causal) attention suffices and `isNeeded` is false. A row without visible
+/// positions (left padding) becomes uniform, as in transformers.
 std::optional<Tensor> attentionMask(Build& build, std::int64_t window, bool isNeeded);
-/// [..., features]: its first features turned.
+/// Rotates the first features of [..., features].
 Tensor rotated(const Tensor& x, const RotaryPair& rotary, Pairing pairing);
-
-// ---- attention.cpp, latent_attention.cpp
 
 /// [batch, sequence, hidden] → the same. `block`: path of the block; `index`: its number.
 Tensor attention(Build& build, const std::string& block, const Tensor& input, std::size_t index,
                  const LayerInputs& shared);
 Tensor latentAttention(Build& build, const LatentAttention& part, const std::string& block, const Tensor& input,
                        std::size_t index, const LayerInputs& shared);
-/// Query, key and value [batch, heads, sequence, features]; the result [batch, sequence, heads · features], with the
-/// family's dropout of attention. A scale of 0: the root of the head size's inverse.
+/// Attention with the family's dropout. Query, key and value are [batch, heads, sequence, features]; the result is
+/// [batch, sequence, heads · features]. A scale of 0 means 1 / sqrt(head size).
 Tensor attended(Build& build, const Tensor& query, const Tensor& key, const Tensor& value,
                 const std::optional<Tensor>& mask, double scale);
 
-// ---- mlp.cpp, experts.cpp
-
 Tensor mlp(Build& build, const std::string& block, const Tensor& input);
-/// An MLP of the family's kind at other names: that of experts which all tokens take.
+/// An MLP of the family's kind with other names: the shared MLP of a mixture of experts.
 Tensor gatedMlp(Build& build, const std::string& path, const Tensor& input, std::int64_t features);
 Tensor experts(Build& build, const std::string& block, const Tensor& input);
 
-// ---- heads.cpp
-
 ModelOutputs head(Build& build, Tensor hidden);
-/// The name of the embedding's weight, with which heads may be tied.
+/// The name of the embedding's weight. Heads may be tied to it.
 std::string embeddingWeight(const Build& build);
 
 }  // namespace cleave::models

@@ -1,4 +1,4 @@
-// The cache of keys and values: a fixed number of positions, written by position.
+// The KV cache: a fixed number of positions, written by position.
 #include "libtorch/models/build.h"
 
 #include <ATen/ATen.h>
@@ -6,7 +6,7 @@
 namespace cleave::models {
 namespace {
 
-/// The layer's cache with the one position of this step written.
+/// The layer's cache after writing the one position of this step.
 Tensor written(Build& build, std::size_t index, std::string_view part, const Tensor& own) {
   std::vector<std::int64_t> shape = own.sizes().vec();
   shape[graph::kCachePositions] = build.options().cachePositions;

@@ -1,5 +1,5 @@
-// Mixtures of experts: which experts a token takes, and what they add up to. All shapes are known before: a token takes
-// `perToken` experts whatever the scores are.
+// Mixtures of experts: the selection of experts for each token, and the sum of their results. All shapes are known in
+// advance, because each token has `perToken` experts for any scores.
 #include "libtorch/bridge/experts.h"
 
 #include "graph/operators.h"
@@ -52,7 +52,7 @@ class ExpertsCall {
   }
   Tensor adjusted(Tensor shares) const {
     if (m_part.areSharesNormalised.value) {
-      // DeepSeek keeps the sum from being nothing.
+      // DeepSeek avoids a division by zero here.
       Tensor sum = shares.sum(-1, /*keepdim=*/true);
       if (m_part.routing == Routing::GroupedSigmoid) sum = sum.add(1e-20);
       shares = shares.div(sum);
@@ -72,7 +72,7 @@ class ExpertsCall {
     return routes;
   }
 
-  /// Experts are chosen by score and bias, and count by the score alone; a group by its two best.
+  /// Score and bias select the experts, but the score alone is the share. Groups are ranked by their two best experts.
   Routes groupedSigmoid(const Tensor& tokens) {
     const std::int64_t groups = m_part.groups.value, experts = m_part.count.value;
     const std::string router = inBlock(m_part.router);
@@ -119,15 +119,15 @@ class ExpertsCall {
     return bridge::callExperts(call);
   }
 
-  /// In a checkpoint each expert has tensors of its own; newer ones have all experts in one.
+  /// Older checkpoints have separate tensors for each expert; newer ones have one for all.
   Tensor stacked(const std::string& name, at::IntArrayRef shape, const std::vector<std::string_view>& parts) {
     graph::StackedName stored{name.substr(0, name.rfind('.') + 1), {}};
-    for (const std::string_view part : parts) stored.behind.push_back(fmt::format(".{}.weight", part));
+    for (const std::string_view part : parts) stored.suffixes.push_back(fmt::format(".{}.weight", part));
     m_build.host().stacked(name, stored);
     return m_build.parameter(name, shape);
   }
 
-  /// The shares of the biases of the experts that a token takes: [tokens, hidden].
+  /// The biases of a token's experts, weighted by their shares: [tokens, hidden].
   static Tensor sharedOut(const Tensor& biases, const Routes& routes) {
     const std::int64_t tokens = routes.ids.size(0), perToken = routes.ids.size(1);
     const Tensor taken = biases.index_select(0, routes.ids.reshape({-1})).view({tokens, perToken, biases.size(1)});

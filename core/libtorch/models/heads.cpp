@@ -1,4 +1,4 @@
-// What a model says at its end, and the loss of it.
+// A model's heads, and the loss.
 #include "libtorch/models/build.h"
 
 #include <ATen/ATen.h>
@@ -18,7 +18,7 @@ struct HeadCall {
     return build.options().dtype == at::kDouble ? logits : logits.to(at::kFloat);
   }
 
-  /// The vocabulary's scores, with the embedding's weight where the two are tied. `bias`: its whole name, or none.
+  /// The scores of the vocabulary, with the embedding's weight if the two are tied. `bias`: its full name, or empty.
   Tensor scores(const std::string& path, const Tensor& x, const std::string& bias) const {
     const bool isTied = build.family().isTied.value;
     const std::string own = Build::join(path, "weight");
@@ -42,7 +42,7 @@ struct HeadCall {
   }
 
   ModelOutputs operator()(const MaskedHead& part) const {
-    const std::string bias(part.bias);  // a parameter of its own beside the decoder's, to which it is tied
+    const std::string bias(part.bias);  // a separate parameter that is tied to the decoder's bias
     const Tensor dense = build.linear(std::string(part.dense), hidden, build.hidden(), /*hasBias=*/true);
     const std::string activation = std::string(part.dense.substr(0, part.dense.rfind('.'))) + ".transform_act_fn";
     const Tensor active = part.hasOwnActivation ? at::gelu(dense) : build.activation(activation, dense);
@@ -69,7 +69,7 @@ struct HeadCall {
     return outputs;
   }
 
-  /// Mean over the counted labels; shifted, position i predicts label i + 1.
+  /// Mean over the labels that are not ignored. If shifted, position i predicts label i + 1.
   ModelOutputs withLoss(const Tensor& logits, bool isShifted) const {
     ModelOutputs outputs{logits, {}};
     if (!build.inputs().labels) return outputs;

@@ -8,10 +8,10 @@
 namespace cleave::models {
 namespace {
 
-/// Of the norms inside, whatever the config says of the others.
+/// For the inner norms; the config's value does not apply to them.
 constexpr double kInnerEps = 1e-6;
 
-/// Neighbouring features turned as pairs; the results lie as halves.
+/// Rotates neighbouring features as pairs. The results are stored as halves.
 Tensor turnedPairs(const Tensor& x, const RotaryPair& rotary) {
   const std::int64_t size = x.size(-1);
   const Tensor cos = rotary.cos.slice(-1, 0, size / 2).unsqueeze(1),

@@ -9,7 +9,7 @@
 namespace cleave::models {
 namespace {
 
-/// One block: how attention and MLP hang on the residual.
+/// One block: how attention and MLP connect to the residual.
 struct BlockCall {
   Build& build;
   const std::string& path;
@@ -20,7 +20,8 @@ struct BlockCall {
   std::string inBlock(std::string_view name) const { return Build::join(path, name); }
   Tensor norm(std::string_view name, const Tensor& x) const { return build.norm(inBlock(name), x); }
   const Dropouts& dropouts() const { return build.family().dropouts; }
-  /// What a module of the block gives, dropped by that module itself, by one inside of it, or by one of the block's.
+  /// The result of a module of the block after dropout. The dropout belongs to that module, to one inside it, or to the
+  /// block.
   Tensor dropped(const Dropout& dropout, std::string_view module, std::string_view className, const Tensor& x) const {
     if (build.chance(dropout.probability) == 0) return x;
     const bool isInside = !module.empty() && (std::string(dropout.name) + '.').starts_with(std::string(module) + '.');
@@ -52,7 +53,7 @@ struct BlockCall {
     const Tensor attended = norm(part.attentionNorm, attend(input).add(input));
     return norm(part.mlpNorm, feed(attended).add(attended));
   }
-  Tensor operator()(const NormBehind& part) const {
+  Tensor operator()(const OutputNorm& part) const {
     const Tensor attended = input.add(norm(part.attentionNorm, attend(input)));
     return attended.add(norm(part.mlpNorm, feed(attended)));
   }
@@ -119,7 +120,7 @@ class Model {
     return m_build.dropped(m_build.inModel(dropout.name), dropout.probability, hidden);
   }
 
-  /// The factor is rounded to the dtype of the parameters first, as transformers does.
+  /// Rounds the factor to the dtype of the parameters first, as transformers does.
   Tensor scaled(const Tensor& hidden) {
     const double root = std::sqrt(static_cast<double>(m_build.hidden()));
     const at::ScalarType dtype = m_build.options().dtype;
@@ -128,7 +129,7 @@ class Model {
     return hidden.mul(factor);
   }
 
-  /// Where no types are given all tokens are of type 0.
+  /// Without token types all tokens have type 0.
   Tensor tokenTypes() {
     const Embeddings& part = m_family.embeddings;
     const std::optional<Tensor>& given = m_build.inputs().tokenTypeIds;
@@ -141,7 +142,7 @@ class Model {
     const bool isNeeded = attention && (attention->softCap.value != 0 || !attention->sinks.empty());
     std::map<std::int64_t, std::optional<Tensor>> byWindow;
     for (const LayerConfig& layer : m_build.config().layers) {
-      // A window that all positions fit into hides none.
+      // A window that covers all positions hides nothing.
       const std::int64_t effective = layer.window < m_build.keyPositions() ? layer.window : 0;
       if (!byWindow.contains(effective)) byWindow[effective] = attentionMask(m_build, effective, isNeeded);
       byWindow[layer.window] = byWindow[effective];

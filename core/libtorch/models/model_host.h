@@ -1,8 +1,8 @@
 #pragma once
-/// What a model's forward pass asks of the one who runs it: its tensors by name, and an ear for the module it is in.
+/// The interface between a model's forward pass and its caller: tensors by name, and notices of the current module.
 ///
-/// Capture answers with meta tensors that become nodes of the graph; a reference run answers with real weights. Calls
-/// come from the thread that runs the forward pass, in execution order.
+/// Capture returns meta tensors that become nodes of the graph; a reference run returns real weights. Calls come from
+/// the thread that runs the forward pass, in execution order.
 #include "graph/graph.h"
 
 #include <ATen/core/Tensor.h>
@@ -17,21 +17,22 @@ namespace cleave::models {
 class ModelHost {
  public:
   virtual ~ModelHost() = default;
-  /// The parameter called `name` in the checkpoint; the same tensor each time it is asked for.
+  /// The parameter with this name in the checkpoint. Each call with the same name returns the same tensor.
   virtual at::Tensor parameter(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) = 0;
-  /// One that the module registers as a buffer: a checkpoint has it, and training leaves it as it is.
+  /// The same for a buffer of the module: it is in the checkpoint, but training does not change it.
   virtual at::Tensor buffer(const std::string& name, at::IntArrayRef shape, at::ScalarType dtype) {
     return parameter(name, shape, dtype);
   }
-  /// Small data that belongs to the program. `compute` makes it on the CPU; its operators are not part of the program.
+  /// Small data that belongs to the program. `compute` makes it on the CPU, and its operators are not part of the
+  /// program.
   virtual at::Tensor constant(const std::string& name, const std::function<at::Tensor()>& compute) = 0;
-  /// What is carried from step to step by this name (graph/states.h), as the step before left it.
+  /// A value that generation passes from step to step (graph/states.h), in its state after the previous step.
   virtual at::Tensor past(const std::string& name, at::IntArrayRef /*shape*/, at::ScalarType /*dtype*/) {
-    CLEAVE_CHECK(false, "{} is asked of a host that carries nothing", name);
+    CLEAVE_CHECK(false, "this host has no cache, but the model reads {}", name);
   }
-  /// The second is another name that the model has for the parameter called by the first.
+  /// Reports `otherName` as another name of the parameter `name`.
   virtual void tied(const std::string& /*name*/, const std::string& /*otherName*/) {}
-  /// Checkpoints may have the parameter called `name` in many tensors. Said before the parameter is asked for.
+  /// Reports that checkpoints may store the parameter `name` in many tensors. Called before the parameter is requested.
   virtual void stacked(const std::string& /*name*/, const graph::StackedName& /*stored*/) {}
   /// Enters the module at a path ("model.layers.0.self_attn"), of a class ("LlamaAttention"); nested.
   virtual void enterModule(const std::string& /*path*/, std::string_view /*className*/) {}

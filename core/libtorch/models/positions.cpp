@@ -1,4 +1,4 @@
-// Where tokens stand: learned positions, rotary embeddings, linear biases, and the masks that say who sees whom.
+// Positions of tokens: learned positions, rotary embeddings, linear biases, and attention masks.
 #include "libtorch/models/build.h"
 #include "libtorch/models/rope.h"
 
@@ -19,12 +19,12 @@ double lowest(at::ScalarType dtype) {
   }
 }
 
-/// Of the positions that tokens look at.
+/// The key positions.
 Tensor indices(Build& build) { return at::arange(build.keyPositions(), build.inputs().inputIds.options()); }
-/// Where the tokens of the sequence stand.
+/// The positions of the sequence's tokens.
 Tensor places(Build& build) { return build.readsCache() ? *build.inputs().cachePosition : indices(build); }
 
-/// [batch or 1, sequence], as learned tables number them.
+/// [batch or 1, sequence], in the numbering of learned tables.
 Tensor positionIds(Build& build, const LearnedPositions& positions) {
   const std::optional<Tensor>& mask = build.inputs().attentionMask;
   switch (positions.from) {
@@ -43,7 +43,7 @@ Tensor positionIds(Build& build, const LearnedPositions& positions) {
   return positions.extraRows == 0 ? ids : ids.add(positions.extraRows);
 }
 
-/// transformers' `build_alibi_tensor`: [heads], for head counts that are no powers of two too.
+/// transformers' `build_alibi_tensor`: [heads]. Also supports head counts that are not powers of two.
 Tensor alibiSlopes(std::int64_t heads) {
   const double whole = std::pow(2.0, std::floor(std::log2(static_cast<double>(heads))));
   const auto powers = [](double count, std::int64_t first, std::int64_t last, std::int64_t step) {

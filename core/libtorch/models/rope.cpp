@@ -1,4 +1,5 @@
-// Formulas: transformers' modeling_rope_utils.py; the order of operations is kept, so that float32 results are equal.
+// Formulas from transformers' modeling_rope_utils.py. The order of operations is the same, so that float32 results are
+// equal.
 #include "libtorch/models/rope.h"
 
 #include <ATen/ATen.h>
@@ -22,14 +23,14 @@ at::Tensor positionFrequencies(double base, std::int64_t dim) {
 
 at::Tensor plainFrequencies(double base, std::int64_t dim) { return positionFrequencies(base, dim).reciprocal(); }
 
-/// "NTK-aware": the base grows with the part of the sequence that exceeds the trained positions.
+/// "NTK-aware": the base grows with the positions beyond the trained ones.
 double stretchedBase(const RopeConfig& rope, std::int64_t dim, std::int64_t maxPositions, std::int64_t sequence) {
   const double length = static_cast<double>(std::max(sequence, maxPositions));
   const double stretch = rope.factor * length / static_cast<double>(maxPositions) - (rope.factor - 1);
   return rope.theta * std::pow(stretch, static_cast<double>(dim) / static_cast<double>(dim - 2));
 }
 
-/// Long wavelengths are divided by the factor, short ones kept, those between interpolated.
+/// Long wavelengths are divided by the factor, short ones do not change, those in between are interpolated.
 at::Tensor llama3Frequencies(const RopeConfig& rope, std::int64_t dim) {
   const at::Tensor plain = plainFrequencies(rope.theta, dim);
   const double trained = static_cast<double>(rope.originalMaxPositions);
@@ -69,7 +70,7 @@ at::Tensor yarnFrequencies(const RopeConfig& rope, std::int64_t dim) {
   return interpolated.add(positions.reciprocal().mul(extrapolation));
 }
 
-/// Each frequency has a divisor of its own, another one beyond the trained positions.
+/// Each frequency has its own divisor, and another one beyond the trained positions.
 at::Tensor longRopeFrequencies(const RopeConfig& rope, std::int64_t sequence) {
   const std::vector<double>& factors = sequence > rope.originalMaxPositions ? rope.longFactors : rope.shortFactors;
   const at::Tensor divisors = at::tensor(factors, at::TensorOptions(at::kDouble)).to(at::kFloat);

@@ -6,8 +6,8 @@
 
 namespace cleave::models {
 
-/// float32 [rope.dim / 2] on the CPU, bit for bit as transformers computes them. `sequence` is the number of positions
-/// of this run: kinds Dynamic and LongRope depend on whether it exceeds those that the model was trained for.
+/// float32 [rope.dim / 2] on the CPU, bitwise equal to transformers. `sequence` is the number of positions of this run:
+/// kinds Dynamic and LongRope depend on whether it exceeds the trained positions.
 at::Tensor inverseFrequencies(const families::RopeConfig& rope, std::int64_t maxPositions, std::int64_t sequence);
 
 }  // namespace cleave::models

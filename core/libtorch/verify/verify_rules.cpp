@@ -30,7 +30,7 @@ using rules::CallText;
 using rules::Placement;
 using Tensors = std::vector<at::Tensor>;
 
-/// Runs the Call node of a one-node graph whose inputs are `operands`; the message of what the operator refuses.
+/// Runs the Call node of a one-node graph with `operands` as inputs. The error is the operator's message.
 Result<Tensors> runNode(const graph::Graph& graph, const Tensors& operands) {
   return bridge::translated(
       [&]() -> Result<Tensors> {
@@ -45,7 +45,7 @@ Result<Tensors> runNode(const graph::Graph& graph, const Tensors& operands) {
 
 Shape shapeOf(const at::Tensor& tensor) { return tensor.sizes().vec(); }
 
-/// What `rank` holds of a whole tensor. Padding is filled with something that no result may depend on.
+/// The shard of `rank`. Padding contains values that no result may depend on.
 at::Tensor shardOf(const at::Tensor& whole, const Placement& placement, int worldSize, int rank) {
   if (placement.isReplicated()) return whole;
   const auto local = placement.localShape(shapeOf(whole), worldSize);
@@ -66,7 +66,7 @@ at::Tensor shardOf(const at::Tensor& whole, const Placement& placement, int worl
   return at::cat(parts, placement.firstDim()).reshape(*local).contiguous();
 }
 
-/// The same without the padding, for comparing.
+/// The shard without padding, for comparisons.
 at::Tensor withoutPadding(const at::Tensor& local, const Placement& placement, const Shape& whole, int worldSize,
                           int rank) {
   if (placement.padding() == 0) return local;
@@ -76,11 +76,11 @@ at::Tensor withoutPadding(const at::Tensor& local, const Placement& placement, c
 
 std::string difference(const at::Tensor& got, const at::Tensor& expected, bool hasRandomValues) {
   if (got.sizes() != expected.sizes()) {
-    return fmt::format("has shape {} instead of {}", graph::toText(shapeOf(got)), graph::toText(shapeOf(expected)));
+    return fmt::format("has shape {}, expected {}", graph::toText(shapeOf(got)), graph::toText(shapeOf(expected)));
   }
-  if (got.scalar_type() != expected.scalar_type()) return "has another dtype";
+  if (got.scalar_type() != expected.scalar_type()) return "has a wrong dtype";
   if (hasRandomValues || got.numel() == 0) return {};
-  if (!at::isFloatingType(got.scalar_type())) return at::equal(got, expected) ? std::string() : "has other values";
+  if (!at::isFloatingType(got.scalar_type())) return at::equal(got, expected) ? std::string() : "has wrong values";
   const bool isReduced = got.scalar_type() == at::kHalf || got.scalar_type() == at::kBFloat16;
   const double tolerance = isReduced ? 1e-2 : 1e-4;
   if (at::allclose(got, expected, tolerance, tolerance * 0.1, true)) return {};
@@ -88,17 +88,17 @@ std::string difference(const at::Tensor& got, const at::Tensor& expected, bool h
                      at::max(at::abs(got.to(at::kDouble) - expected.to(at::kDouble))).item<double>());
 }
 
-/// One example with sizes and values: everything that is needed to run it whole and in shards.
+/// One example with sizes and values, ready to run unsplit and in shards.
 class Trial {
  public:
   Trial(CallText call, bool hasRandomValues) : m_call(std::move(call)), m_hasRandomValues(hasRandomValues) {}
 
-  /// Draws values and runs the operator whole; BadInput when it refuses.
+  /// Draws values and runs the operator unsplit. BadInput if the operator rejects them.
   Result<void> prepare(std::uint64_t seed) {
     auto generator = at::detail::createCPUGenerator(seed);
     m_operands.clear();
     for (const rules::OperandText& operand : m_call.operands) {
-      // About one odd element in some draws, so that any and all are not the same on every part.
+      // Some draws have about one odd element, so that `any` and `all` differ between parts.
       const double one = 1.0 / static_cast<double>(std::max<std::int64_t>(2, graph::elementCount(operand.type.shape)));
       m_operands.push_back(draw(operand, std::array{0.5, one, 1 - one}[seed % 3], generator));
     }
@@ -107,7 +107,7 @@ class Trial {
     CLEAVE_TRY(m_results, runNode(m_graph, m_operands));
     for (const at::Tensor& result : m_results) {
       const auto dtype = bridge::toDType(result.scalar_type());
-      if (!dtype) return fail(ErrorCode::BadInput, "{} gives a dtype that no graph has", m_call.op);
+      if (!dtype) return fail(ErrorCode::BadInput, "{} returns a dtype that graphs do not support", m_call.op);
       m_call.results.push_back({*dtype, shapeOf(result)});
     }
     CLEAVE_TRY(m_graph, rules::oneNodeGraph(m_call));
@@ -120,7 +120,7 @@ class Trial {
     return {m_graph, graph::NodeId(m_graph.nodes.size() - 1), operands, worldSize};
   }
 
-  /// Empty when every rank computes exactly its shards of the results; else the first rank and what differs.
+  /// Empty if every rank computes exactly its shards of the results. Otherwise the first rank and the difference.
   std::string refute(std::span<const Placement> operands, std::span<const Placement> results, int worldSize) const {
     graph::Graph program = m_graph;
     program.nodes.back().args = rules::localArguments(opCall(operands, worldSize), results);
@@ -131,13 +131,13 @@ class Trial {
       const auto got = runNode(program, local);
       if (!got) return fmt::format("rank {}: {}", rank, got.error().message.substr(0, 200));
       if (got->size() != results.size())
-        return fmt::format("rank {}: {} results instead of {}", rank, got->size(), results.size());
+        return fmt::format("rank {}: {} results, expected {}", rank, got->size(), results.size());
       for (std::size_t r = 0; r < results.size(); ++r) {
         const Shape whole = shapeOf(m_results[r]);
         const at::Tensor expected = shardOf(m_results[r], results[r], worldSize, rank);
         if ((*got)[r].sizes() != expected.sizes()) {
-          return fmt::format("rank {}: result {} has shape {} instead of {}", rank, r,
-                             graph::toText(shapeOf((*got)[r])), graph::toText(shapeOf(expected)));
+          return fmt::format("rank {}: result {} has shape {}, expected {}", rank, r, graph::toText(shapeOf((*got)[r])),
+                             graph::toText(shapeOf(expected)));
         }
         const std::string what =
             difference(withoutPadding((*got)[r], results[r], whole, worldSize, rank),
@@ -166,7 +166,7 @@ class Trial {
   graph::Graph m_graph;
 };
 
-constexpr int kRedraws = 3;  ///< for each promise of each verdict: there are many verdicts
+constexpr int kRedraws = 3;  ///< for each promise of each verdict; small, because there are many verdicts
 
 class Verifier {
  public:
@@ -200,13 +200,13 @@ class Verifier {
     for (const rules::Family& family : rules::families()) {
       for (const std::string_view op : family.ops) {
         if (isChosen(std::string(op))) {
-          return fail(ErrorCode::BadUsage,
-                      "`{}` has a rule, but no example to run it on: core/rules/examples.cpp lists them.", op);
+          return fail(ErrorCode::BadUsage, "`{}` has a rule but no example. Add one to core/rules/examples.cpp.", op);
         }
       }
     }
     return fail(ErrorCode::BadUsage,
-                "No rule is called \"{}\": `cleave-cli rules` lists them, such as aten::add.Tensor.", m_options.op);
+                "No rule has the name \"{}\". `cleave-cli rules` lists the names, such as aten::add.Tensor.",
+                m_options.op);
   }
 
   static std::string opOf(const rules::Example& example) { return example.call.substr(0, example.call.find('(')); }
@@ -241,7 +241,7 @@ class Verifier {
     const int draws = letters.empty() ? 1 : m_options.draws + 2;
     for (int draw = 0; draw < draws; ++draw) {
       const auto sizes = drawSizes(letters, draw);
-      // With a size of 1 much is true by accident (a softmax over one key).
+      // With a size of 1 many claims hold by accident (a softmax over one key).
       m_isDegenerate = std::any_of(sizes.begin(), sizes.end(), [](const auto& size) { return size.second == 1; });
       auto call = rules::parseCall(example.call, sizes);
       if (!call) {
@@ -260,7 +260,7 @@ class Verifier {
     if (prepared == 0) report({Finding::Kind::NotRunnable, opOf(example), example.call, {}, refusal.substr(0, 300)});
   }
 
-  /// Every combination of operand placements; where these are too many, plain ones, then a random choice.
+  /// Tries every combination of operand placements. If there are too many, plain ones and then a random selection.
   void verifyTrial(Trial& trial, int worldSize) {
     for (const bool isPlainOnly : {true, false}) {
       const std::size_t most = isPlainOnly ? 400 : 120;
@@ -309,7 +309,7 @@ class Verifier {
     if (isPlain && !m_isDegenerate && !conflict.isDeclined) searchMissed(trial, operands, worldSize, conflict.reason);
   }
 
-  /// Tries the results whole and every plain split (alike for results of one shape) against a refusal.
+  /// Tests a refusal with replicated results and every plain split (the same for results of one shape).
   void searchMissed(Trial& trial, const std::vector<Placement>& operands, int worldSize, const std::string& reason) {
     if (m_hasFinding.contains(Finding::Kind::Missed) || trial.call().results.empty()) return;
     for (const Placement& candidate :
@@ -324,7 +324,7 @@ class Verifier {
     }
   }
 
-  /// A coincidence of values is no truth: several draws must agree, many where the results are only true or false.
+  /// Equal values may be a coincidence: several draws must agree, and many if the results are booleans.
   bool isTrueForOtherValues(const Trial& trial, const std::vector<Placement>& operands,
                             const std::vector<Placement>& results, int worldSize) {
     if (!trial.refute(operands, results, worldSize).empty()) return false;
@@ -351,7 +351,7 @@ class Verifier {
     return {kind, call.op, rules::toText(call), rules::toText(said), std::move(detail)};
   }
 
-  /// Keeps one finding of a kind for each example.
+  /// Keeps one finding of each kind per example.
   void report(Finding finding) {
     if (m_hasFinding.insert(finding.kind).second) m_report.findings.push_back(std::move(finding));
   }
@@ -380,7 +380,7 @@ std::string_view toText(Finding::Kind kind) {
 
 Result<VerifyReport> verifyRules(const VerifyOptions& options, const Progress& progress) {
   const at::NoGradGuard noGrad;
-  // Tensors are tiny: threads would only wait for each other.
+  // Tensors are tiny, so more threads would only slow each other down.
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   auto report = Verifier(options, progress).run();

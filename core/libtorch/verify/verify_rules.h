@@ -1,12 +1,13 @@
 #pragma once
-/// Proves rules by running them: each operator unsplit and on shards, on random tensors. No LibTorch in this header.
+/// Tests rules by running them: each operator unsplit and on shards, with random tensors. This header does not use
+/// LibTorch.
 ///
-/// For each example call (rules/examples.h) sizes are drawn, the operator is run unsplit, and for every combination of
-/// placements of its operands the rule is asked. Each claim is run rank by rank on the operands' shards, with the
-/// rule's local arguments, and must give exactly the shards of the whole result (integers and booleans bit for bit,
-/// reals within rounding). Each conflict is tried too: a plain split of the results that would have been true is a
-/// missed one. What a verdict promises about other placements is tried on a few of them. Deterministic for a seed. Runs
-/// ATen on one thread (the process-wide setting is put back at the end).
+/// For each example call (rules/examples.h) the check draws sizes, runs the operator unsplit, and applies the rule to
+/// every combination of operand placements. Each claim runs rank by rank on the operands' shards with the rule's local
+/// arguments. It must give exactly the shards of the full result: integers and booleans bitwise, reals up to rounding.
+/// Each conflict is tested too: if a plain split of the results would have been correct, the rule missed it. A few
+/// other placements test what a verdict promises about them. Deterministic for a seed. ATen runs on one thread (the
+/// process-wide setting is restored at the end).
 #include "base/progress.h"
 
 #include <cstdint>
@@ -20,35 +21,35 @@ struct VerifyOptions {
   std::string family;  ///< only operators of this family ("reduction"); empty: all
   std::vector<int> worldSizes = {2, 3, 4};
   std::uint64_t seed = 0;
-  int draws = 6;  ///< sizes drawn per example, beside one draw of all 12 and one of all 4
+  int draws = 6;  ///< size draws per example, besides one draw with all 12 and one with all 4
 };
 
 struct Finding {
   enum class Kind : std::uint8_t {
-    FalseClaim,     ///< the rule says what the kernel refutes
-    Missed,         ///< the rule refuses what would have been true
+    FalseClaim,     ///< the kernel refutes the rule's claim
+    Missed,         ///< the rule refuses a correct claim
     BrokenPromise,  ///< the culprits of a conflict do not suffice, or the decider of a claim does not decide
                     ///< (rules/promises.h)
-    NotRunnable,    ///< an example that the operator itself refuses for all drawn sizes
+    NotRunnable,    ///< an example that the operator rejects for all drawn sizes
   };
   Kind kind = Kind::FalseClaim;
   std::string op;
-  std::string call;    ///< with placements and ranks, readable by rules::parseCall
-  std::string claim;   ///< what the rule said; Missed: what would have been true
-  std::string detail;  ///< first rank and what differs; Missed: why the rule refuses
+  std::string call;    ///< with placements and ranks; rules::parseCall reads it
+  std::string claim;   ///< the rule's claim; Missed: the correct claim
+  std::string detail;  ///< first rank and the difference; Missed: the rule's reason to refuse
 };
 
 struct VerifyReport {
-  std::vector<Finding> findings;  ///< each once per example: the smallest reproduction drawn
+  std::vector<Finding> findings;  ///< each once per example: the smallest reproduction
   std::int64_t calls = 0;         ///< applications of a rule
   std::int64_t claims = 0;        ///< claims that were run
   std::int64_t conflicts = 0;
-  std::vector<std::string> unproved;  ///< operators with a rule of which no example had a claim on a split operand
+  std::vector<std::string> unproved;  ///< operators with a rule whose examples had no claim on a split operand
 };
 
 std::string_view toText(Finding::Kind kind);
 
-/// BadUsage when no rule has the name; Cancelled.
+/// BadUsage if no rule has the name; Cancelled.
 Result<VerifyReport> verifyRules(const VerifyOptions& options, const Progress& progress = {});
 
 }  // namespace cleave::torch_verify

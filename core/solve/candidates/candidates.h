@@ -1,7 +1,7 @@
 #pragma once
-/// What one node may take when its operands are placed as given: the rules' claims or the layer's options, less what
-/// does not fit its operands and what pins remove. Engines ask here once per (node, operand placements) and remember
-/// the answer; the decision panel asks again to show what was left out and why. Pure and thread-safe.
+/// The candidates of one node for given placements of its operands: the rules' claims or the layer's options, without
+/// those that do not fit the operands and those that pins remove. Engines cache them (candidate_table.h). The decision
+/// panel computes them again to explain the candidates that were left out. Pure and thread-safe.
 #include "solve/problem/choice.h"
 #include "solve/problem/variables.h"
 
@@ -9,14 +9,14 @@
 
 namespace cleave::solve {
 
-/// A strategy that was considered and left out before the search tried it.
+/// A choice that is left out before the search tries it.
 struct RuledOut {
   Choice choice;
-  std::string why;  ///< "needs its input split on its last dimension (S(2)), but `mul_14` is R"
-  std::string pin;  ///< text of the pin that removed it; empty: it does not fit the operands
+  std::string why;  ///< a clause: "needs its input split on its last dimension (S(2)), but `mul_14` is R"
+  std::string pin;  ///< text of the pin that removed it; empty if it does not fit the operands
 };
 
-/// A demand of the user that takes something away: a pin, or a rule switched off.
+/// A demand of the user that removes candidates: a pin, or a rule switched off.
 struct Demand {
   bool isRule = false;
   std::uint32_t index = 0;  ///< into Problem::pins or Problem::rulesOff
@@ -24,17 +24,18 @@ struct Demand {
 };
 
 struct Candidates {
-  std::vector<Choice> open;  ///< in the order in which the search tries them
+  std::vector<Choice> open;  ///< in the order of the search
   std::vector<RuledOut> ruledOut;
-  ConflictRecord conflict;  ///< meaningful iff `open` is empty
-  bool isFixed = false;     ///< `open` is empty whatever the operands' placements are: a pin that the sizes forbid
-  /// Demands without which `open` could be another one; ascending. Where `open` is empty, they and the placements of
-  /// the conflict's culprits alone make it so, whatever the other operands' placements are.
+  ConflictRecord conflict;  ///< valid iff `open` is empty
+  /// True if `open` is empty for all placements of the operands, for example because the sizes forbid a pin.
+  bool isFixed = false;
+  /// Demands that affect `open`, in ascending order. If `open` is empty, they and the placements of the conflict's
+  /// culprits are the cause. The placements of other operands do not matter.
   std::vector<Demand> demands;
-  /// Where `open` is empty: other sets of operands that suffice as the culprits do, without any demand.
+  /// If `open` is empty: other sets of operands that also cause this, without any demand.
   std::vector<std::vector<ValueId>> furtherCulprits;
-  /// Index of a read whose placement alone fixes `open`: however the other operands are placed, it is this or empty.
-  /// -1: all count.
+  /// Index of the operand whose placement alone decides `open`: whatever the other placements are, `open` is equal to
+  /// this one or empty. -1: all operands matter.
   int decider = -1;
 };
 
@@ -42,8 +43,7 @@ struct Candidates {
 Candidates candidatesOf(const Problem& problem, const Variables& variables, NodeId node,
                         std::span<const Placement> reads);
 
-/// Whether the pin at this index of Problem::pins, which may speak of `node` or of what it places, leaves it the
-/// choice.
+/// True if the pin at this index of Problem::pins allows the choice of `node`.
 bool admits(const Problem& problem, const Variables& variables, std::uint32_t pin, NodeId node, const Choice& choice);
 
 }  // namespace cleave::solve

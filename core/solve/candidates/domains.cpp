@@ -30,7 +30,7 @@ bool Domains::fits(ValueId value, const Placement& placement) const {
   return placement.localShape(m_problem.graph->shapeOf(value), m_problem.context.worldSize).has_value();
 }
 
-void Domains::addOfLayer(NodeId node, ValueId value, Words& domain) {
+void Domains::addOfLayer(NodeId node, ValueId value, IdTuple& domain) {
   const auto& layer = m_variables.layer(node);
   if (!layer) return;
   const auto add = [&](const Placement& placement) {
@@ -45,9 +45,9 @@ void Domains::addOfLayer(NodeId node, ValueId value, Words& domain) {
   }
 }
 
-const Words& Domains::widened(ValueId value) {
-  const auto [found, isNew] = m_widened.try_emplace(value.raw(), Words{kReplicated});
-  Words& domain = found->second;
+const IdTuple& Domains::widened(ValueId value) {
+  const auto [found, isNew] = m_widened.try_emplace(value.raw(), IdTuple{kReplicated});
+  IdTuple& domain = found->second;
   if (!isNew || isSource(value)) return domain;
   const Graph& graph = *m_problem.graph;
   for (int dim = 0; dim < static_cast<int>(graph.shapeOf(value).size()); ++dim) {
@@ -61,7 +61,7 @@ const Words& Domains::widened(ValueId value) {
 
 Answer Domains::gives(ValueId value, const Placement& placement, Work& work) {
   const NodeId node = m_variables.decider(m_problem.graph->value(value).producer);
-  std::vector<Words> choices;
+  std::vector<IdTuple> choices;
   bool areComplete = true;
   for (const Read& read : m_variables.reads(node)) {
     areComplete = areComplete && isComplete(read.value);

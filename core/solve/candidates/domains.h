@@ -1,8 +1,9 @@
 #pragma once
-/// The domain of each value: all placements that any strategy and rule can give it, whatever the user demands. Found
-/// once for a problem; explanations share it.
+/// The domain of each value: all placements that strategies and rules can give it without the user's demands. It is
+/// computed once per problem, and explanations share it.
 ///
-/// A placement that is not in a complete domain is impossible: no plan under any demands has it. One thread.
+/// A placement outside a complete domain is impossible: no plan has it, whatever the demands are. Use it from one
+/// thread.
 #include "solve/candidates/reach.h"
 
 namespace cleave::solve {
@@ -13,23 +14,23 @@ class Domains {
   Domains(const Domains&) = delete;
   Domains& operator=(const Domains&) = delete;
 
-  /// False: too many combinations, or the work ended before; then `of` leaves out what may be possible.
+  /// False if there were too many combinations or the work limit was reached. `of` may then lack possible placements.
   bool isComplete(ValueId value) const { return m_reach.isComplete(value); }
   bool isComplete() const { return m_isComplete; }
-  const Words& of(ValueId value) const { return m_reach.of(value); }
+  const IdTuple& of(ValueId value) const { return m_reach.of(value); }
   bool has(ValueId value, const Placement& placement) { return m_reach.has(value, m_table->intern(placement)); }
 
-  /// The domain, and every even split that divides, and what the layers beside the value know: what a value may be
-  /// where nothing is said of its operator. In this wide choice a chain of reasons can be followed further than in the
-  /// domain at the end of it. A source is replicated.
-  const Words& widened(ValueId value);
-  /// Whether the operator gives `placement` to this value for any of its operands' widened domains.
+  /// The possible placements if the operator of the value is ignored: its domain, every even split that divides, and
+  /// the placements that adjacent layers need. Explanations can follow a chain of reasons further with this wider set.
+  /// A source is replicated.
+  const IdTuple& widened(ValueId value);
+  /// True if the operator gives `placement` to this value for placements in the widened domains of its operands.
   Answer gives(ValueId value, const Placement& placement, Work& work);
 
   CandidateTable& table() { return *m_table; }
 
  private:
-  void addOfLayer(NodeId node, ValueId value, Words& domain);
+  void addOfLayer(NodeId node, ValueId value, IdTuple& domain);
   bool isSource(ValueId value) const;
   bool fits(ValueId value, const Placement& placement) const;
 
@@ -38,7 +39,7 @@ class Domains {
   const std::shared_ptr<CandidateTable> m_table;
   Reach m_reach;
   bool m_isComplete = true;
-  std::unordered_map<std::uint32_t, Words> m_widened;  ///< by raw ValueId
+  std::unordered_map<std::uint32_t, IdTuple> m_widened;  ///< by raw ValueId
 };
 
 }  // namespace cleave::solve

@@ -4,7 +4,7 @@ namespace cleave::solve {
 
 using Origin = FrontierStep::Origin;
 
-void FrontierStep::nameWiring(Words& kind) const {
+void FrontierStep::appendConnections(IdTuple& kind) const {
   kind.insert(kind.end(), {static_cast<std::uint32_t>(before.size()), ownSlot()});
   for (const Operand& operand : operands) kind.insert(kind.end(), {operand.slot, operand.first});
   kind.push_back(static_cast<std::uint32_t>(exits.size()));
@@ -26,7 +26,7 @@ Frontier::Frontier(const Variables& variables, std::size_t values, std::vector<N
       m_slotOf(values, kNoSlot) {}
 
 const FrontierStep& Frontier::next(const IsCarried& isCarried, bool hasOwnSlot) {
-  m_step.node = m_order[m_taken];
+  m_step.node = m_order[m_stepsDone];
   m_step.before.clear();
   for (const auto& exit : m_step.exits) m_step.before.push_back(exit.value);
   addOperands();
@@ -38,7 +38,7 @@ const FrontierStep& Frontier::next(const IsCarried& isCarried, bool hasOwnSlot) 
     const ValueId value = m_step.exits[slot].value;
     if (value.isValid()) m_slotOf[value.index()] = slot;
   }
-  ++m_taken;
+  ++m_stepsDone;
   return m_step;
 }
 

@@ -1,10 +1,9 @@
 #pragma once
-/// Levels by what they are made of, and the sets of states that they lead between.
+/// A cache of levels and of the sets of states between them.
 ///
-/// A level depends on the kind of its step and on the states before it alone. So where a step of the same kind is
-/// entered with the same set of states, its level is found and not made again: in a model of equal blocks all blocks
-/// but the first few share theirs. `Level::memoryBytes()` says what one takes. One thread; what is handed out is
-/// immutable.
+/// A level depends only on the kind of its step and on the states before it. A step of the same kind with the same
+/// entry states reuses the level. In a model of equal blocks, all blocks except the first few share their levels.
+/// `Level::memoryBytes()` is the size of a level. Use the store from one thread; levels and sets are immutable.
 ///
 ///     const auto key = store.keyOf(kind, *entry);
 ///     auto level = store.find(key);
@@ -18,10 +17,10 @@ namespace cleave::solve {
 template <class Level>
 class LevelStore {
  public:
-  bool isShared = true;  ///< false finds none: what folding saves, and the proof that it changes nothing
+  bool isShared = true;  ///< false disables reuse, for measurements and for tests that it changes no result
 
-  std::shared_ptr<const StateSet> intern(std::size_t width, std::uint32_t count, Words tokens) {
-    auto& bucket = m_states[WordsHash()(tokens) ^ (std::size_t(count) << 8 | width)];
+  std::shared_ptr<const StateSet> intern(std::size_t width, std::uint32_t count, IdTuple tokens) {
+    auto& bucket = m_states[IdTupleHash()(tokens) ^ (std::size_t(count) << 8 | width)];
     for (const auto& known : bucket) {
       if (known->width == width && known->count == count && known->tokens == tokens) return known;
     }
@@ -32,12 +31,12 @@ class LevelStore {
   }
 
   using Key = std::uint64_t;
-  /// Of a step whose `kind` says all that a level depends on but the states before it, which `intern` gave.
-  Key keyOf(const Words& kind, const StateSet& entry) {
+  /// The key of a level. `kind` describes the step, and `entry` is a result of `intern`.
+  Key keyOf(const IdTuple& kind, const StateSet& entry) {
     const auto [known, isNew] = m_kinds.try_emplace(kind, static_cast<std::uint32_t>(m_kinds.size()));
     return Key{known->second} << 32 | entry.id;
   }
-  /// Null: not made yet.
+  /// Null if the level is not cached.
   std::shared_ptr<const Level> find(Key key) const {
     const auto known = isShared ? m_levels.find(key) : m_levels.end();
     return known == m_levels.end() ? nullptr : known->second;
@@ -47,7 +46,7 @@ class LevelStore {
     m_levels[key] = std::move(level);
   }
 
-  /// Forgets all; who holds a level or a set keeps it.
+  /// Drops all levels and sets. Shared pointers of callers stay valid.
   void clear() {
     m_kinds.clear();
     m_states.clear();
@@ -57,10 +56,10 @@ class LevelStore {
   std::uint64_t memoryBytes() const { return m_memoryBytes; }
 
  private:
-  WordsMap<std::uint32_t> m_kinds;
+  IdTupleMap<std::uint32_t> m_kinds;
   std::unordered_map<std::size_t, std::vector<std::shared_ptr<const StateSet>>> m_states;  ///< by hash
   std::unordered_map<Key, std::shared_ptr<const Level>> m_levels;
-  std::uint32_t m_stateSets = 0;  ///< ever: what was forgotten has no other's id
+  std::uint32_t m_stateSets = 0;  ///< number of sets ever added, so that ids are never reused
   std::uint64_t m_memoryBytes = 0;
 };
 

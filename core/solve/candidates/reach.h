@@ -1,11 +1,11 @@
 #pragma once
-/// Which placements each value can have at all: followed from the inputs through the whole graph, step by step, for
-/// every combination of what the operands can have.
+/// The possible placements of each value. Reach follows them from the inputs through the graph, step by step, for every
+/// combination of the operands' placements.
 ///
-/// Blocks, copies and joint splits come along, which come from layers far away. A value that is decided has its one
-/// placement. The results of a step are followed one by one, so a pair of them may be told possible that no candidate
-/// gives together: nothing that a plan has is ever left out. Each structure with the same choices of operands is worked
-/// out once, so that following again, with more decided, costs little. One thread.
+/// The placements include blocks, copies and joint splits from distant layers. A decided value has one placement. The
+/// results of a step are followed separately, so two possible placements may not occur together, but no placement of a
+/// plan is missing. Rows of equal steps are computed once, so it is fast to follow again with more decided values. Use
+/// it from one thread.
 ///
 ///     Reach reach({problem, variables}, table);
 ///     reach.follow(work);
@@ -19,25 +19,25 @@ class Reach {
  public:
   static constexpr PlacementId kUndecided = 0xffffffffu;
 
-  /// All must outlive this.
-  Reach(const Asking& asking, CandidateTable& table);
+  /// All arguments must outlive this object.
+  Reach(const ProblemRef& ref, CandidateTable& table);
 
-  /// Follows all steps. `decided`: by ValueId, its placement or kUndecided; empty: nothing is.
+  /// Follows all steps. `decided`: by ValueId, its placement or kUndecided; empty if no value is decided.
   void follow(Work& work, std::span<const PlacementId> decided = {});
-  /// Follows no more than is needed for what is said of `value`.
+  /// Follows only the steps that `value` depends on.
   void followTo(ValueId value, Work& work, std::span<const PlacementId> decided = {});
 
-  const Words& of(ValueId value) const { return m_possible[value.index()]; }
+  const IdTuple& of(ValueId value) const { return m_possible[value.index()]; }
   bool has(ValueId value, PlacementId placement) const { return contains(of(value), placement); }
-  /// False: too many combinations, or the work ended before; nothing can be said to be out of reach.
+  /// False if there were too many combinations or the work limit was reached. Missing placements may then be possible.
   bool isComplete(ValueId value) const { return m_isComplete[value.index()]; }
 
-  /// Whether `node` gives `value` this placement for any of `choices` of its operands, which are in the order of
+  /// Holds if `node` can give `value` this placement. `choices`: possible placements of each operand, in the order of
   /// Variables::reads.
-  Answer gives(NodeId node, ValueId value, PlacementId placement, const std::vector<Words>& choices, Work& work);
+  Answer gives(NodeId node, ValueId value, PlacementId placement, const std::vector<IdTuple>& choices, Work& work);
 
  private:
-  /// What a node's operands can be, each value once, and which of them each read is.
+  /// The distinct operands of a node, and the index of each read among them.
   struct Operands {
     std::vector<ValueId> values;
     std::vector<std::size_t> places;
@@ -46,17 +46,18 @@ class Reach {
   Operands operandsOf(NodeId node) const;
   void followStep(NodeId node, std::span<const PlacementId> decided, Work& work);
   void followSteps(const std::vector<NodeId>& steps, std::span<const PlacementId> decided, Work& work);
-  /// Calls `use` with the row of each combination; false: too many, or the work ended, or `use` said so.
+  /// Calls `use` with the row of each combination; false if there are too many, the work limit is reached, or `use`
+  /// returns false.
   template <class Use>
-  bool forEachRow(NodeId node, const Operands& operands, const std::vector<const Words*>& choices, Work& work,
+  bool forEachRow(NodeId node, const Operands& operands, const std::vector<const IdTuple*>& choices, Work& work,
                   const Use& use);
 
-  const Asking m_asking;
+  const ProblemRef m_ref;
   CandidateTable& m_table;
-  std::vector<std::uint32_t> m_classOf;    ///< by NodeId: CandidateTable::classOf
-  std::vector<Words> m_possible;           ///< by ValueId
-  std::vector<bool> m_isComplete;          ///< by ValueId
-  WordsMap<std::vector<Words>> m_written;  ///< class and operands' choices → placements of each write
+  std::vector<std::uint32_t> m_classOf;        ///< by NodeId: CandidateTable::classOf
+  std::vector<IdTuple> m_possible;             ///< by ValueId
+  std::vector<bool> m_isComplete;              ///< by ValueId
+  IdTupleMap<std::vector<IdTuple>> m_written;  ///< class and operands' choices → placements of each write
 };
 
 }  // namespace cleave::solve

@@ -1,22 +1,21 @@
 #pragma once
-/// One sweep along a frontier, for whatever weight: which states there are behind a step, and what it takes to get
-/// there.
+/// One sweep along a frontier with any weight. It finds the states after each step; the weight records the transitions.
 ///
-/// A *state* says what the slots between two steps hold: a token each, which begins with nothing but a placement where
-/// nothing else counts. A *level* is what a step makes of a set of states: the set behind it, and whatever its weight
-/// keeps of the ways there; level_store.h finds those that were made.
+/// A *state* has one token per slot between two steps. A token has a placement, and more if the weight needs it. A
+/// *level* is the result of a step for a set of entry states: the set of exit states, and the transitions to them.
+/// level_store.h caches levels.
 ///
-/// A weight (the optimum's: optimal/level.cpp; that of cores, which has none: explain/relaxed.cpp) is asked in this
-/// order, by what `takeStep` meets:
+/// `sweepStep` calls a weight in this order. The weight in optimal/level.cpp computes costs. The weight in
+/// explain/relaxed.cpp only collects states.
 ///
-///     bool enter(state, tokens)         for each state before; false ends the step
-///     PlacementId placementOf(token)    of what an operand's slot holds
-///     span<const PlacementId> choicesOf(operand)                  what a fresh value may be
-///     bool place(operands)              for each way of placing what is read; false ends the step
-///     uint32_t candidates()             then, and for each of them:
+///     bool enter(state, tokens)         for each entry state; false ends the step
+///     PlacementId placementOf(token)    for the token of an operand's slot
+///     span<const PlacementId> choicesOf(operand)                  possible placements of a fresh value
+///     bool place(operands)              for each combination of operand placements; false ends the step
+///     uint32_t candidates()             the number of candidates; then for each:
 ///     void weigh(candidate)
-///     uint32_t tokenBehind(exit)        for each slot behind
-///     void take(tokens)
+///     uint32_t exitToken(exit)          for each exit slot
+///     void addExit(tokens)
 #include "solve/candidates/candidate_table.h"
 #include "solve/candidates/frontier.h"
 
@@ -29,13 +28,13 @@ struct StateSet {
   std::uint32_t id = 0;     ///< equal for equal sets of one store
   std::uint32_t width = 0;  ///< slots
   std::uint32_t count = 0;
-  Words tokens;  ///< count · width
+  IdTuple tokens;  ///< count · width
   std::span<const std::uint32_t> at(std::uint32_t state) const {
     return {tokens.data() + std::size_t(state) * width, width};
   }
 };
 
-/// Collects the states behind a step, each once, in the order in which they are met.
+/// Collects the exit states of a step, each once, in the order in which they are found.
 class StateCollector {
  public:
   explicit StateCollector(std::size_t width) : m_width(static_cast<std::uint32_t>(width)) {}
@@ -44,7 +43,7 @@ class StateCollector {
     const auto known = m_indices.find(tokens);
     if (known != m_indices.end()) return known->second;
     const std::uint32_t index = count();
-    m_indices.emplace(Words(tokens.begin(), tokens.end()), index);
+    m_indices.emplace(IdTuple(tokens.begin(), tokens.end()), index);
     m_tokens.insert(m_tokens.end(), tokens.begin(), tokens.end());
     return index;
   }
@@ -57,12 +56,12 @@ class StateCollector {
   std::span<const std::uint32_t> at(std::uint32_t state) const {
     return {m_tokens.data() + std::size_t(state) * m_width, m_width};
   }
-  const Words& tokens() const { return m_tokens; }
+  const IdTuple& tokens() const { return m_tokens; }
 
-  /// The tokens of all states by `isBefore` of their first tokens that differ; `rank[i]` is where the state that was
-  /// added as `i` went.
+  /// The tokens of all states, ordered by `isBefore` of the first differing tokens. `rank[i]` is the new position of
+  /// state `i`.
   template <class IsBefore>
-  Words sorted(const IsBefore& isBefore, std::vector<std::uint32_t>& rank) const {
+  IdTuple sorted(const IsBefore& isBefore, std::vector<std::uint32_t>& rank) const {
     std::vector<std::uint32_t> order(count());
     std::iota(order.begin(), order.end(), 0u);
     std::sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
@@ -70,7 +69,7 @@ class StateCollector {
       const auto [first, second] = std::mismatch(x.begin(), x.end(), y.begin());
       return first != x.end() && isBefore(*first, *second);
     });
-    Words tokens;
+    IdTuple tokens;
     tokens.reserve(m_tokens.size());
     rank.resize(order.size());
     for (std::uint32_t i = 0; i < order.size(); ++i) {
@@ -82,18 +81,18 @@ class StateCollector {
 
  private:
   std::uint32_t m_width;
-  Words m_tokens;
-  WordsMap<std::uint32_t> m_indices;
+  IdTuple m_tokens;
+  IdTupleMap<std::uint32_t> m_indices;
 };
 
-/// Takes a step from each state of `entry`, in order; the fresh value that is read last changes first. False: the
-/// weight ended it.
+/// Sweeps a step from each state of `entry`, in order. The last fresh value changes fastest. False if the weight ended
+/// the step.
 template <class Weight>
-bool takeStep(const FrontierStep& step, const StateSet& entry, Weight& weight) {
+bool sweepStep(const FrontierStep& step, const StateSet& entry, Weight& weight) {
   std::vector<std::span<const PlacementId>> choices;
   for (const std::uint32_t operand : step.fresh) choices.push_back(weight.choicesOf(operand));
   std::vector<std::size_t> chosen(choices.size(), 0);
-  Words operands(step.operands.size()), tokens;
+  IdTuple operands(step.operands.size()), tokens;
   const auto choose = [&](std::size_t at, std::size_t choice) {
     chosen[at] = choice;
     for (std::size_t i = step.fresh[at]; i < operands.size(); ++i) {
@@ -120,8 +119,8 @@ bool takeStep(const FrontierStep& step, const StateSet& entry, Weight& weight) {
       for (std::uint32_t candidate = 0; candidate < candidates; ++candidate) {
         weight.weigh(candidate);
         tokens.clear();
-        for (const auto& exit : step.exits) tokens.push_back(weight.tokenBehind(exit));
-        weight.take(tokens);
+        for (const auto& exit : step.exits) tokens.push_back(weight.exitToken(exit));
+        weight.addExit(tokens);
       }
     } while (chooseNext());
   }

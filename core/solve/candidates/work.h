@@ -1,19 +1,19 @@
 #pragma once
-/// How much an explanation may do. Work is counted and not timed, so that a busy machine gives the same answer as an
-/// idle one.
+/// The work limit of an explanation. It counts work instead of time, so that the answer does not depend on the load of
+/// the machine.
 #include "base/progress.h"
 
 #include <algorithm>
 
 namespace cleave::solve {
 
-/// What is known when work ends: an answer of three, never "no" for "not found in time".
+/// An answer under a work limit. Unknown means that the limit was reached.
 enum class Answer : std::uint8_t { Holds, Fails, Unknown };
 
-/// One unit is one event of a search, or one way to place what a node reads: some tenths of a microsecond.
+/// One unit is one event of a search, or one combination of operand placements: a few tenths of a microsecond.
 inline constexpr std::uint64_t kDefaultWork = 20'000'000;
 
-/// What is left to do; one thread. Over as well when the user asks to stop.
+/// The remaining work. It also ends when the user cancels. Use it from one thread.
 class Work {
  public:
   Work(std::uint64_t units, const Progress& progress) : m_all(units), m_left(units), m_progress(progress) {}

@@ -43,23 +43,23 @@ Placement Buffers::partOf(const LayerShape& layer, const LayerStrategy& option, 
 std::int64_t Buffers::forward(NodeId node, const LayerStrategy& option) const {
   const LayerShape& layer = *m_variables.layer(node);
   const ValueId result = m_graph.node(node).results[0];
-  // The log-softmax, or the exponentials of the vocabulary-parallel form; training keeps them (savedInside).
+  // The log-softmax, or the exponentials of the vocabulary-parallel form. Training saves them (savedInside).
   if (layer.kind == LayerKind::CrossEntropy) {
     return m_isTraining ? 0 : logits(layer.input, option.input, option.strategy == rules::Strategy::Vocab);
   }
   if (layer.kind == LayerKind::Experts) {
-    if (m_isTraining && m_facts.of(node).needsGradient) return 0;  // all of it is kept (savedInside)
+    if (m_isTraining && m_facts.of(node).needsGradient) return 0;  // savedInside counts this memory
     const Experts held = experts(layer, option);
     return held.memory.forward(held.placesOfOne);
   }
   if (option.after == CollectiveKind::ReduceScatter) {
-    // The partial sums, whole, and their rank-major copy.
+    // The full tensor of partial sums, and its rank-major copy.
     return saturatingAdd(gathered(result, option.result), rankMajor(result, option.result));
   }
   if (option.after != CollectiveKind::AllGather) return 0;
   const Placement part = partOf(layer, option, result);
-  // The whole is the result itself.
-  const std::int64_t beyond = std::max<std::int64_t>(0, gathered(result, part) - whole(result));
+  // The gathered tensor is the result itself.
+  const std::int64_t beyond = std::max<std::int64_t>(0, gathered(result, part) - fullBytes(result));
   return saturatingAdd(saturatingAdd(bytes(result, part), beyond), rankMajor(result, part));
 }
 
@@ -67,7 +67,8 @@ std::int64_t Buffers::backward(NodeId node, const LayerStrategy& option) const {
   const LayerShape& layer = *m_variables.layer(node);
   const ValueId result = m_graph.node(node).results[0];
   if (layer.kind == LayerKind::CrossEntropy) {
-    // The gradient of the log-softmax, from which that of the logits is made; the vocabulary-parallel form has none.
+    // The gradient of the log-softmax, from which the gradient of the logits is computed. The vocabulary-parallel form
+    // does not need it.
     return option.strategy == rules::Strategy::Vocab ? 0 : bytes(layer.input, option.input);
   }
   if (layer.kind == LayerKind::Experts) {
@@ -81,12 +82,12 @@ std::int64_t Buffers::backward(NodeId node, const LayerStrategy& option) const {
 }
 
 std::int64_t Buffers::logits(ValueId logits, const Placement& placement, bool isVocab) const {
-  // The vocabulary-parallel loss computes in float32 at least.
+  // The vocabulary-parallel loss computes at least in float32.
   const std::int32_t itemSize = m_facts.of(logits).itemSize;
   return isVocab ? bytes(logits, placement) / itemSize * std::max(4, itemSize) : bytes(logits, placement);
 }
 
-std::int64_t Buffers::savedInside(NodeId node, const rules::TakenStrategy& option, const Placement& result,
+std::int64_t Buffers::savedInside(NodeId node, const rules::ChosenStrategy& option, const Placement& result,
                                   const Placement& operand) const {
   const NodeFacts& facts = m_facts.of(node);
   if (!m_isTraining || !facts.needsGradient) return 0;

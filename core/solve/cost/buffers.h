@@ -1,7 +1,7 @@
 #pragma once
-/// Bytes beside the values of the graph: what collectives and operators need while they run, and what autograd keeps
-/// inside an operator. plan/predict.cpp has the same list for the operators of a rank program's forward pass. Inside
-/// this room only.
+/// Bytes beyond the values of the graph: buffers of collectives and operators while they run, and memory that autograd
+/// saves inside an operator. plan/build/predict.cpp has the same list for the forward pass of a rank program. Internal
+/// to this room.
 #include "graph/expert_memory.h"
 #include "solve/cost/facts.h"
 
@@ -11,28 +11,29 @@ class Buffers {
  public:
   Buffers(const Problem& problem, const Variables& variables, const CostFacts& facts);
 
-  /// Of a rank's part of the value.
+  /// Bytes of one rank's part of the value.
   std::int64_t bytes(ValueId value, const Placement& placement) const;
-  std::int64_t whole(ValueId value) const { return bytes(value, Placement()); }
-  /// The gathered parts of a split value (replicas and padding count).
+  std::int64_t fullBytes(ValueId value) const { return bytes(value, Placement()); }
+  /// Bytes of the gathered tensor of a split value, with replicas and padding.
   std::int64_t gathered(ValueId value, const Placement& placement) const;
-  /// The rank-major copy that gathering or scattering along an inner dimension takes; 0 along the outermost.
+  /// Bytes of the rank-major copy that a gather or scatter along an inner dimension needs; 0 for the outermost.
   std::int64_t rankMajor(ValueId value, const Placement& placement) const;
 
-  /// While the layer runs forward, its gathered input not counted.
+  /// Bytes of buffers while the layer runs forward, without its gathered input.
   std::int64_t forward(NodeId node, const rules::LayerStrategy& option) const;
-  /// While its backward runs, gathered input and gradients of values not counted.
+  /// Bytes of buffers while its backward runs, without its gathered input and gradients of values.
   std::int64_t backward(NodeId node, const rules::LayerStrategy& option) const;
 
-  /// Kept from forward to backward: masks, attention's logsumexp, the loss's log-softmax, what experts compute.
-  /// `result` and `operand`: how the first of them are computed and read.
-  std::int64_t savedInside(NodeId node, const rules::TakenStrategy& option, const Placement& result,
+  /// Bytes that an operator saves from forward to backward: masks, attention's logsumexp, the loss's log-softmax,
+  /// intermediate values of experts. `result`: placement of the first result before redistribution; `operand`:
+  /// placement of the first operand.
+  std::int64_t savedInside(NodeId node, const rules::ChosenStrategy& option, const Placement& result,
                            const Placement& operand) const;
 
  private:
-  /// The part of a column+gather layer's result, as computed.
+  /// Placement of a column+gather layer's result before the gather.
   Placement partOf(const graph::LayerShape& layer, const rules::LayerStrategy& option, ValueId result) const;
-  /// Of one rank: places in its experts, and in any one of them.
+  /// Token slots per rank, in all its experts and in one expert.
   struct Experts {
     graph::ExpertMemory memory;
     std::int64_t places = 0, placesOfOne = 0;

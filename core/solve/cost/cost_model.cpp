@@ -17,32 +17,32 @@ using graph::NodeKind;
 using rules::CollectiveKind;
 using rules::LayerStrategy;
 
-/// 128 bits hold the sums of millions of the largest.
+/// 128 bits can store the sum of millions of the largest values.
 Wide asInteger(double number) {
   constexpr double kLargest = 1e30;
   return static_cast<Wide>(std::round(std::min(number, kLargest)));
 }
 
-/// Seconds for which a ring collective sends; see the header.
+/// Transfer time of a ring collective, without latency.
 double sendingSeconds(const DeviceProfile& profile, CollectiveKind kind, std::int64_t bytes, int ranks) {
   return ringShare(kind, ranks) * static_cast<double>(bytes) / profile.linkBytesPerSecond;
 }
 
-/// What all ranks hold whole, whatever its placement is called, takes part in the same work on all of them.
+/// False for a value with a full copy on every rank, whatever its placement is. All ranks do the same work with it.
 bool isInParts(const Placement& placement, int ranks) { return !placement.isReplicatedOn(ranks); }
 
-/// The layer leaves each rank a part of the gradient of its whole weight or bias.
+/// True if each rank gets only a part of the gradient of the layer's replicated weight or bias.
 bool leavesParts(const LayerStrategy& option, Role role, int ranks) {
   if (role == Role::Weight) return isInParts(option.input, ranks) && !option.before && !isInParts(option.weight, ranks);
   return role == Role::Bias && !isInParts(option.bias, ranks) && isInParts(option.result, ranks);
 }
 
-/// The roles of the last of a layer's writes, behind its results: weight, bias, down projections.
+/// The roles of a layer's writes after its results: weight, bias, down projections.
 constexpr std::array kParameterRoles{Role::Weight, Role::Bias, Role::Down};
 
 }  // namespace
 
-/// Adds up one step. Lives for one question.
+/// Adds up the cost of one step. One object serves one call.
 class StepCounter {
  public:
   StepCounter(const Problem& problem, const Variables& variables, const CostFacts& facts, NodeId node,
@@ -68,7 +68,7 @@ class StepCounter {
   }
 
   void addCollective(CollectiveKind kind, std::int64_t bytes) { addCollective(kind, bytes, m_ranks); }
-  /// In the bucket, so without α.
+  /// Gradient sums are in the bucket, so they do not add α.
   void addGradientSum(std::int64_t bytes, int ranks) {
     if (bytes == 0) return;
     addTraffic(Femtoseconds::ofSeconds(sendingSeconds(m_problem.cost.profile, CollectiveKind::AllReduce, bytes, ranks)),
@@ -90,12 +90,12 @@ class StepCounter {
     if (placement.isReplicated()) return m_facts.of(value).count;
     return placement.localCount(m_graph.shapeOf(value), m_ranks);
   }
-  /// Bytes of so many elements of a parameter, as it is stored.
+  /// Bytes of `count` elements of a parameter in its stored form.
   std::int64_t held(ValueId parameter, std::int64_t count) const {
     const ValueFacts& facts = m_facts.of(parameter);
     return facts.isPacked ? m_graph.heldBytes(parameter, count) : count * facts.itemSize;
   }
-  /// How result `index` lies before a redistribution.
+  /// Placement of result `index` before a redistribution.
   const Placement& computed(std::size_t index) const {
     return m_choice.computedAs.empty() ? m_choice.results[index] : m_choice.computedAs[index];
   }
@@ -106,7 +106,7 @@ class StepCounter {
                bytes);
   }
 
-  /// That completes `result`; once more where what runs again needs it.
+  /// Adds the collective that completes `result`, twice if a recomputed node needs the result.
   void addForwardCollective(CollectiveKind kind, std::int64_t bytes, ValueId result) {
     addCollective(kind, bytes);
     if (m_facts.of(result).isNeededAgain) addCollective(kind, bytes);
@@ -118,8 +118,6 @@ class StepCounter {
     m_cost.computeFs += Femtoseconds::ofSeconds(seconds * passes);
     m_cost.flops += asInteger(flops * passes);
   }
-
-  // ---- layers
 
   void addLayer(const LayerShape& layer, const LayerStrategy& option) {
     const ValueId result = m_graph.node(m_node).results[0];
@@ -156,8 +154,8 @@ class StepCounter {
     const std::int64_t in = isInSplit ? weight / out / matrices : sizes[static_cast<std::size_t>(layer.inAxis)];
     if (in == 0) return;
     const std::int64_t input = option.before ? m_facts.of(layer.input).count : elements(layer.input, option.input);
-    const std::int64_t rows = input / in / matrices;  // of each
-    const std::int64_t part = rows * (weight / in);   // of the result, before a collective
+    const std::int64_t rows = input / in / matrices;  // rows of each matrix
+    const std::int64_t part = rows * (weight / in);   // elements of the result before a collective
     const double itemSize = m_facts.of(result).itemSize;
     const bool isBiasLate = layer.bias.isValid() && option.after && *option.after != CollectiveKind::AllGather;
     const std::int64_t bias = layer.bias.isValid() ? elements(layer.bias, option.bias) : 0;
@@ -175,7 +173,7 @@ class StepCounter {
   }
 
   void addEmbedding(const LayerShape& layer, const LayerStrategy& option, ValueId result) {
-    // A vocabulary-parallel lookup makes a whole, partial result.
+    // A vocabulary-parallel lookup gives a partial sum of full size.
     const std::int64_t made = option.after ? m_facts.of(result).count : elements(result, option.result);
     addCompute(0,
                static_cast<double>(bytes(layer.input, option.input)) +
@@ -197,8 +195,8 @@ class StepCounter {
       addCollective(CollectiveKind::AllReduce, m_facts.of(layer.target).count * real);
   }
 
-  /// Tokens are taken to spread evenly: each expert sees tokens * k / experts of them; where that is less than one,
-  /// that part of the weights is read.
+  /// The model assumes that tokens spread evenly: each expert gets tokens * k / experts. If that is less than one, a
+  /// step reads the same fraction of the weights.
   void addExperts(const LayerShape& layer, const LayerStrategy& option) {
     const std::int64_t experts = m_graph.shapeOf(layer.weight)[0];
     if (experts == 0) return;
@@ -212,9 +210,7 @@ class StepCounter {
     addCompute(2.0 * perExpert * weights, moved, m_facts.of(m_node).passes);
   }
 
-  // ---- parameters
-
-  /// `isPartial`: each rank has a part of the gradient of the whole parameter.
+  /// `isPartial`: each rank has a part of the gradient of the replicated parameter.
   void addParameter(ValueId value, const Placement& placement, bool isPartial) {
     const std::int64_t count = elements(value, placement);
     const ValueFacts& facts = m_facts.of(value);
@@ -230,7 +226,7 @@ class StepCounter {
     if (replicas > 1) addGradientSum(shared * facts.itemSize, replicas);
   }
 
-  /// Elements of a rank's part that other ranks hold too, and how many ranks do.
+  /// Number of elements of a rank's part that other ranks also have, and the number of ranks with these elements.
   std::pair<std::int64_t, int> sharedElements(ValueId value, const Placement& placement, std::int64_t count) const {
     if (!isInParts(placement, m_ranks)) return {0, 1};
     if (placement.blocks().empty()) return {placement.replicas() > 1 ? count : 0, placement.replicas()};
@@ -245,8 +241,6 @@ class StepCounter {
     }
     return {shared, replicas};
   }
-
-  // ---- other operators
 
   void addOperator() {
     const NodeFacts& facts = m_facts.of(m_node);
@@ -272,7 +266,7 @@ class StepCounter {
   }
 
   static bool isRepeated(std::span<const Read> reads, std::size_t index) {
-    // A long list (a concatenation) holds no tensor twice worth looking for.
+    // A long list (a concatenation) rarely has a tensor twice, so only the first ones are compared.
     constexpr std::size_t kFew = 4;
     for (std::size_t j = 0; j < std::min(index, kFew); ++j) {
       if (reads[j].value == reads[index].value) return true;
@@ -295,8 +289,6 @@ class StepCounter {
     }
   }
 
-  // ---- results
-
   void addResult(ValueId value, std::size_t index) {
     const ValueFacts& facts = m_facts.of(value);
     const Placement& placement = m_choice.results[index];
@@ -313,7 +305,7 @@ class StepCounter {
     }
   }
 
-  /// What autograd keeps beside values of the graph.
+  /// Adds the memory that autograd saves in addition to values of the graph.
   void addSavedInside() {
     if (m_facts.of(m_node).isAgain) return;
     const Placement operand = m_placements.empty() ? Placement() : m_placements[0];
@@ -347,8 +339,8 @@ bool CostModel::mayShare(ValueId value) const {
   return m_problem.context.worldSize > 1 && (facts.needsGradient || facts.isGathered);
 }
 
-Shares CostModel::asksShared(NodeId node, const Choice& choice, std::span<const Placement> reads,
-                             std::size_t index) const {
+Shares CostModel::needsShared(NodeId node, const Choice& choice, std::span<const Placement> reads,
+                              std::size_t index) const {
   const Read read = m_variables.reads(node)[index];
   if (!mayShare(read.value)) return kSharesNothing;
   const bool needsGradient = m_facts->of(read.value).needsGradient && m_facts->of(node).needsGradient;
@@ -364,9 +356,9 @@ Shares CostModel::asksShared(NodeId node, const Choice& choice, std::span<const 
   const bool isSplit = isInParts(option.weight, ranks);
   switch (read.role) {
     case Role::LayerInput:
-      if (option.before == CollectiveKind::AllGather) return kSharesWhole | sums(isSplit);
+      if (option.before == CollectiveKind::AllGather) return kSharesGather | sums(isSplit);
       return sums(isWhole && isSplit);
-    // Of a token's experts, or of their features, a rank has some.
+    // Each rank has some of the experts of a token, or part of their features.
     case Role::Routing: return sums(isWhole && isSplit);
     case Role::Weight:
     case Role::Bias: return sums(isWhole && leavesParts(option, read.role, ranks));
@@ -391,8 +383,8 @@ StepCost CostModel::shared(ValueId value, const Placement& placement, Shares par
   const int ranks = m_problem.context.worldSize;
   const std::int64_t bytes = counter.bytes(value, placement);
   const std::int64_t whole = saturatingMul(bytes, ranks);
-  if (parts & kSharesWhole) {
-    // What the user gets whole anyway is gathered by the step that makes it.
+  if (parts & kSharesGather) {
+    // A graph output is gathered by the step that computes it.
     if (!facts.isOutput) counter.addCollective(CollectiveKind::AllGather, whole);
     if (m_problem.cost.isTraining) counter.addCollective(CollectiveKind::AllGather, whole);
   }
@@ -431,7 +423,7 @@ void CostModel::forEachCost(const Solution& solution, Add add) const {
   const Graph& graph = *m_problem.graph;
   std::vector<Shares> paid(graph.values.size(), kSharesNothing);
   bool isBucketStarted = false;
-  const auto take = [&](NodeId node, const StepCost& cost) {
+  const auto addCost = [&](NodeId node, const StepCost& cost) {
     add(node, cost);
     if (cost.summedGradients > 0 && !std::exchange(isBucketStarted, true)) add(node, bucketStart());
   };
@@ -442,16 +434,16 @@ void CostModel::forEachCost(const Solution& solution, Add add) const {
     placements.clear();
     for (const Read& read : reads) placements.push_back(solution.of(read.value));
     const Choice choice = choiceOf(m_variables, m_problem, solution, node);
-    take(node, step(node, choice, placements));
+    addCost(node, step(node, choice, placements));
     for (std::size_t i = 0; i < writes.size(); ++i) {
       if (writes[i].isValid()) paid[writes[i].index()] |= paysShared(node, choice, i);
     }
     for (std::size_t i = 0; i < reads.size(); ++i) {
       const ValueId value = reads[i].value;
-      const Shares parts = asksShared(node, choice, placements, i) & ~paid[value.index()];
+      const Shares parts = needsShared(node, choice, placements, i) & ~paid[value.index()];
       if (parts == kSharesNothing) continue;
       paid[value.index()] |= parts;
-      take(graph.value(value).producer, shared(value, solution.of(value), parts));
+      addCost(graph.value(value).producer, shared(value, solution.of(value), parts));
     }
   }
 }

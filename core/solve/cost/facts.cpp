@@ -27,8 +27,8 @@ double flopsPerSecond(const DeviceProfile& profile, DType dtype) {
                                                                       : profile.floatFlopsPerSecond;
 }
 
-/// True where generation reads keys and values again: causal, masked over its own positions, or one position alone
-/// (which needs no mask). An encoder's attention has no cache.
+/// True if generation reads keys and values again: causal attention, attention masked over its own positions, or a
+/// single position, which needs no mask. An encoder's attention has no cache.
 bool isCausal(const Graph& graph, const Node& node) {
   constexpr std::size_t kMask = 3, kIsCausal = 5;
   if (graph::flagAt(node, kIsCausal).value_or(false)) return true;
@@ -41,7 +41,7 @@ bool isCausal(const Graph& graph, const Node& node) {
   return positions(query) == 1 || (operandAt(node, kMask).isValid() && positions(operandAt(node, kMask)) > 1);
 }
 
-/// Fills the facts of values and nodes; one pass for each kind of fact.
+/// Fills in the facts of values and nodes, one pass per kind of fact.
 class FactFinder {
  public:
   FactFinder(const Problem& problem, const Variables& variables, CostFacts& facts)
@@ -58,13 +58,13 @@ class FactFinder {
 
   void find() {
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) findWork(id);
-    // What is carried on stays where it is: no output that is gathered for the user.
+    // State that is carried to the next step stays split, so it is not gathered like an output.
     for (const graph::Output& output : m_graph.outputs)
       fact(output.value).isOutput = fact(output.value).isOutput || !graph::isPresent(output.name);
     if (m_problem.cost.isTraining) {
       const graph::Gradients gradients = graph::findGradients(m_graph);
-      takeGradients(gradients);
-      if (m_problem.cost.checkpointsActivations) takeCheckpoints(gradients);
+      applyGradients(gradients);
+      if (m_problem.cost.checkpointsActivations) applyCheckpoints(gradients);
       findSaved(gradients);
       findGradients();
     }
@@ -81,7 +81,7 @@ class FactFinder {
   DType dtype(ValueId value) const { return m_graph.value(value).type.dtype; }
   bool isReal(ValueId value) const { return m_values[value.index()].isReal; }
 
-  /// In argument order. Good until the next call.
+  /// Operands in argument order. Valid until the next call.
   std::span<const ValueId> operandsOf(NodeId id) {
     m_operands.clear();
     if (m_variables.layer(id)) {
@@ -118,7 +118,7 @@ class FactFinder {
     if (measured.isValid()) facts.flopsPerSecond = flopsPerSecond(m_problem.cost.profile, dtype(measured));
   }
 
-  void takeGradients(const graph::Gradients& gradients) {
+  void applyGradients(const graph::Gradients& gradients) {
     for (ValueId value : idRange<ValueId>(m_values.size())) {
       fact(value).needsGradient = gradients.of(value);
       fact(value).isOutput = gradients.isOutput[value.index()];
@@ -133,7 +133,7 @@ class FactFinder {
     if (m_nodes[id.index()].isAgain) ++m_nodes[id.index()].passes;
   }
 
-  /// Owners of gradients, the first to hand them one, and the nodes behind which nothing is saved.
+  /// Finds the owners of gradients, their first contributors, and the nodes after which no memory is saved.
   void findGradients() {
     m_backward.gradientOwner.resize(m_values.size());
     m_backward.lastReader.resize(m_values.size());
@@ -161,7 +161,7 @@ class FactFinder {
       case CostClass::Convolution: break;
       default: return 1;
     }
-    // Vectors that are added have less dimensions than the factors and cost next to nothing.
+    // Added vectors have fewer dimensions than the factors, and their cost is negligible.
     const auto& layer = m_variables.layer(id);
     if (layer) return int{fact(layer->input).needsGradient} + int{fact(layer->weight).needsGradient};
     int passes = 0;
@@ -170,13 +170,13 @@ class FactFinder {
     return std::min(passes, 2);
   }
 
-  void takeCheckpoints(const graph::Gradients& gradients) {
+  void applyCheckpoints(const graph::Gradients& gradients) {
     m_checkpoints = graph::findCheckpoints(m_graph, gradients, graph::checkpointableBlocks(m_graph, gradients));
     for (NodeId id : idRange<NodeId>(m_nodes.size())) m_nodes[id.index()].isAgain = m_checkpoints.isAgain(id);
     for (ValueId value : idRange<ValueId>(m_values.size())) fact(value).isNeededAgain = m_checkpoints.isNeeded(value);
   }
 
-  /// `saver`: in the backward pass, its memory is needed until there; `node` is why.
+  /// `saver`: the last node in the backward pass that needs the memory; `node`: the node that saves it.
   void save(ValueId value, NodeId saver, NodeId node) {
     const ValueId owner = m_lifetimes.ownerOf(value);
     if (!m_lifetimes.ownsMemory(owner)) return;
@@ -203,13 +203,13 @@ class FactFinder {
       if (!m_checkpoints.isAgain(id)) continue;
       for (ValueId operand : operandsOf(id)) m_backward.lastAgain[m_lifetimes.ownerOf(operand).index()] = id;
     }
-    // What comes into a block stays until the whole of it has been passed.
+    // The inputs of a block stay until its backward pass has finished.
     for (const graph::CheckpointedBlock& block : m_checkpoints.blocks) {
       for (const ValueId kept : block.kept) save(kept, block.again.front(), block.last);
     }
   }
 
-  /// Where the graph says what is carried on, that; else what causal attention will read again.
+  /// Finds cached values: the graph's own states if it declares them, else keys and values of causal attention.
   void findCached() {
     const std::vector<graph::State> states = graph::statesOf(m_graph);
     for (const graph::State& state : states) fact(state.present).isCached = true;
@@ -233,8 +233,8 @@ class FactFinder {
     }
   }
 
-  /// ValueFacts::cutAlong of a view. Views that keep all elements may rename dimensions, so that what comes behind a
-  /// piece is not known.
+  /// ValueFacts::cutAlong of a view. A view that keeps all elements may change the dimensions, so a view of a piece is
+  /// kPieces.
   int cutAlong(ValueId view, ValueId base) const {
     const ValueFacts& held = m_values[base.index()];
     if (!held.isPart || held.cutAlong != ValueFacts::kAll) return ValueFacts::kPieces;
@@ -252,7 +252,7 @@ class FactFinder {
                : ValueFacts::kPieces;
   }
 
-  /// Views are followed to what they look at, but not through a redistribution, whose parts lie anew.
+  /// Follows views to their base, but not through a redistribution, which allocates new memory.
   void findHolders(NodeId id) {
     const Node& node = m_graph.node(id);
     if (node.kind != NodeKind::Call) return;
@@ -274,7 +274,7 @@ class FactFinder {
     }
   }
 
-  /// Each memory once. What has fewer elements than ranks is replicated on each of them.
+  /// Adds up the memory of the outputs, each once. A value with fewer elements than ranks is replicated.
   void addOutputs() {
     const auto leastOf = [&](ValueId owner) {
       const ValueFacts& facts = fact(owner);
@@ -295,7 +295,7 @@ class FactFinder {
     }
   }
 
-  /// What leastTransient reads of an owner; the first of the reads that has the same counts for all of them.
+  /// Adds the facts of an owner that leastTransient uses. The first read with the same owner represents all of them.
   template <class OwnerOf>
   void addOwner(std::span<const Read> reads, std::size_t index, OwnerOf ownerOf) {
     const ValueId owner = ownerOf(fact(reads[index].value));
@@ -306,7 +306,8 @@ class FactFinder {
     addNumber(owner.isValid() ? fact(owner).count * fact(owner).itemSize : 0);
   }
 
-  /// All that `step`, `asksShared`, `shared` and `leastTransient` read of the facts and sameStructure does not compare.
+  /// Sets the class of all facts that `step`, `needsShared`, `shared` and `leastTransient` use and sameStructure does
+  /// not compare.
   void classify(NodeId id) {
     const Node& node = m_graph.node(id);
     const NodeFacts& facts = m_nodes[id.index()];
@@ -358,8 +359,8 @@ class FactFinder {
   std::vector<bool> m_isSaver;                 ///< by node
   std::vector<const graph::Operator*> m_rows;  ///< by OpId
   std::unordered_map<std::string, std::uint32_t> m_classes;
-  std::vector<ValueId> m_operands;  ///< of the node that is looked at
-  std::string m_key;                ///< of the node that is classified
+  std::vector<ValueId> m_operands;  ///< operands of the current node
+  std::string m_key;                ///< key of the current node
 };
 
 }  // namespace
@@ -369,7 +370,7 @@ CostFacts::CostFacts(const Problem& problem, const Variables& variables)
   FactFinder(problem, variables, *this).find();
   for (const Node& node : problem.graph->nodes) {
     if (node.kind != NodeKind::Input && node.kind != NodeKind::Constant) continue;
-    // The memory of a cache is counted where it is written.
+    // The memory of a cache is counted at the node that writes it.
     if (node.kind == NodeKind::Input && graph::isPast(problem.graph->value(node.results.front()).name)) continue;
     for (ValueId result : node.results)
       fixedBytes = saturatingAdd(fixedBytes, values[result.index()].count * values[result.index()].itemSize);

@@ -18,7 +18,7 @@ using graph::operandAt;
 using graph::Operator;
 using graph::ValueId;
 
-/// Sizes of the letters of an einsum that its result lacks, multiplied.
+/// Product of the sizes of the einsum letters that are not in its result.
 std::int64_t summedByEinsum(const Graph& graph, const Node& node) {
   const auto* equation = node.args.empty() ? nullptr : std::get_if<std::string>(&node.args[0]);
   const auto arrow = equation ? equation->find("->") : std::string::npos;
@@ -33,7 +33,7 @@ std::int64_t summedByEinsum(const Graph& graph, const Node& node) {
     begin += term.size() + 1;
     std::erase(term, ' ');
     const graph::Shape& shape = graph.shapeOf(operand);
-    // From the right, so that "..." in front takes what is left.
+    // The letters are matched from the right, so that a leading "..." matches the rest.
     for (std::size_t back = 1; back <= term.size() && back <= shape.size() && term[term.size() - back] != '.'; ++back) {
       const char letter = term[term.size() - back];
       if (seen.find(letter) != std::string::npos) continue;
@@ -44,7 +44,7 @@ std::int64_t summedByEinsum(const Graph& graph, const Node& node) {
   return summed;
 }
 
-/// How many elements each element of a product's result sums over.
+/// Number of summed elements per element of a product's result.
 std::int64_t depthOfProduct(const Graph& graph, const Node& node, const Operator& op) {
   if (op.summed == graph::kSummedByEquation) return summedByEinsum(graph, node);
   const ValueId left = operandAt(node, static_cast<std::size_t>(op.summed));

@@ -1,6 +1,6 @@
 #pragma once
-/// The forward work of an operator before anything is split, from shapes alone: the FLOPs that cost_model.h counts on
-/// one rank. For shares of work ("71 % of the FLOPs are split"), which need no device and no solution.
+/// The forward FLOPs of each operator without a split, computed from shapes as in cost_model.h for one rank. They give
+/// shares of work ("71 % of the FLOPs are split") without a device or a solution.
 #include "graph/graph.h"
 #include "graph/operators.h"
 
@@ -8,11 +8,11 @@
 
 namespace cleave::solve {
 
-/// By NodeId; 0 for what computes nothing. Whole numbers, exact below 2^53.
+/// FLOPs by NodeId; 0 for nodes without arithmetic. Integers, exact below 2^53.
 std::vector<double> replicatedFlops(const graph::Graph& graph);
 
-/// Product: how many elements each element of the result sums over; Convolution: weights a position; Attention: key
-/// positions; 1 for everything else. `op`: the node's row.
+/// Product: number of summed elements per element of the result. Convolution: weights per position. Attention: key
+/// positions. Otherwise 1. `op`: the row of the node's operator.
 std::int64_t workDepth(const graph::Graph& graph, const graph::Node& node, const graph::Operator& op);
 
 }  // namespace cleave::solve

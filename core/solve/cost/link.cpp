@@ -8,7 +8,7 @@ namespace {
 
 using rules::CollectiveKind;
 
-/// α + x·β = t for each collective, each divided by its t: sums of the normal equations.
+/// Sums of the normal equations of α + x·β = t. Each collective's equation is divided by its t.
 struct Sums {
   double one = 0, x = 0, xx = 0, t = 0, xt = 0;
 
@@ -23,11 +23,10 @@ struct Sums {
 };
 
 Result<void> check(std::span<const CollectiveTime> times, int ranks) {
-  if (ranks < 2)
-    return fail(ErrorCode::BadInput, "A link joins at least 2 ranks, and the collectives are of {}.", ranks);
+  if (ranks < 2) return fail(ErrorCode::BadInput, "A link needs at least 2 ranks, but the collectives have {}.", ranks);
   for (const CollectiveTime& time : times) {
     if (time.bytes > 0 && std::isfinite(time.seconds) && time.seconds > 0) continue;
-    return fail(ErrorCode::BadInput, "{} of {} bytes in {:g} s: a size and a time must be positive.",
+    return fail(ErrorCode::BadInput, "{} of {} bytes in {:g} s: size and time must be positive.",
                 rules::toText(time.kind), time.bytes, time.seconds);
   }
   const auto onLink = [&](const CollectiveTime& time) {
@@ -36,7 +35,8 @@ Result<void> check(std::span<const CollectiveTime> times, int ranks) {
   const bool isVaried =
       std::any_of(times.begin(), times.end(), [&](const auto& time) { return onLink(time) != onLink(times.front()); });
   if (isVaried) return {};
-  return fail(ErrorCode::BadInput, "Collectives of at least two sizes are needed to tell latency from bandwidth.");
+  return fail(ErrorCode::BadInput,
+              "The fit needs collectives of at least two sizes to separate latency from bandwidth.");
 }
 
 void findWorst(LinkFit& fit, std::span<const CollectiveTime> times, int ranks) {
@@ -62,7 +62,7 @@ double LinkFit::seconds(CollectiveKind kind, std::int64_t bytes, int ranks) cons
 
 Result<LinkFit> fitLink(std::span<const CollectiveTime> times, int ranks) {
   CLEAVE_TRY_VOID(check(times, ranks));
-  // In units of the largest, so that squares of bytes and of seconds keep their digits.
+  // Values are relative to the largest, so that squares of bytes and of seconds keep their precision.
   double mostBytes = 0, mostSeconds = 0;
   for (const CollectiveTime& time : times) {
     mostBytes = std::max(mostBytes, ringShare(time.kind, ranks) * static_cast<double>(time.bytes));
@@ -74,7 +74,7 @@ Result<LinkFit> fitLink(std::span<const CollectiveTime> times, int ranks) {
   const double determinant = sums.one * sums.xx - sums.x * sums.x;
   double alpha = (sums.t * sums.xx - sums.x * sums.xt) / determinant;
   double beta = (sums.one * sums.xt - sums.x * sums.t) / determinant;
-  // On the border of what α may be, the best β is that of one unknown.
+  // With α at its lower limit, β is the only unknown.
   if (const double least = kLeastLatencySeconds / mostSeconds; !(alpha >= least)) {
     alpha = least;
     beta = (sums.xt - alpha * sums.x) / sums.xx;
@@ -83,9 +83,10 @@ Result<LinkFit> fitLink(std::span<const CollectiveTime> times, int ranks) {
   fit.latencySeconds = alpha * mostSeconds;
   fit.bytesPerSecond = mostBytes / (beta * mostSeconds);
   if (!(beta > 0) || !std::isfinite(fit.bytesPerSecond)) {
-    return fail(ErrorCode::Environment,
-                "Larger collectives did not take longer than small ones, so that no bandwidth explains them: measure "
-                "again while the machine does nothing else.");
+    return fail(
+        ErrorCode::Environment,
+        "Larger collectives did not take longer than small ones, so no bandwidth fits them. Measure again on an "
+        "idle machine.");
   }
   findWorst(fit, times, ranks);
   return fit;

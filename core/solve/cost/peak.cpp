@@ -35,15 +35,15 @@ std::string toText(const Graph& graph, const PeakPart& part) {
 std::string whenText(const Graph& graph, const TransientPeak& peak) {
   const std::string at = peak.at.isValid() ? " at " + ticked(graph.value(peak.at).name) : "";
   switch (peak.phase) {
-    case TransientPeak::Phase::Forward: return "forward" + at;
+    case TransientPeak::Phase::Forward: return "in the forward pass" + at;
     case TransientPeak::Phase::Outputs:
       return peak.at.isValid() ? fmt::format("while {} is gathered", nameOf(graph, peak.at))
                                : "at the end of the forward pass";
-    case TransientPeak::Phase::Backward: return "backward" + at;
+    case TransientPeak::Phase::Backward: return "in the backward pass" + at;
     case TransientPeak::Phase::GradientSum: return "while gradients are summed over the ranks";
     case TransientPeak::Phase::Optimizer: break;
   }
-  return "in the optimizer's step";
+  return "in the optimizer step";
 }
 
 }  // namespace

@@ -29,11 +29,10 @@ std::int64_t PlanCost::additiveBytes() const { return saturatingAdd(sum.bytes(),
 std::int64_t PlanCost::bytes() const { return saturatingAdd(additiveBytes(), transientPeak); }
 
 std::string timeText(Femtoseconds exact) {
-  /// A unit is left where a number has reached so many of it.
   struct Unit {
     double femtoseconds;
     const char* name;
-    double most;
+    double most;  ///< from this number on, the next unit is used
   };
   static constexpr double kSecond = 1e15, kHour = 3600 * kSecond, kDay = 24 * kHour, kYear = 365.25 * kDay;
   static constexpr std::array kUnits{Unit{1e6, "ns", 999.5},      Unit{1e9, "µs", 999.5},  Unit{1e12, "ms", 999.5},
@@ -42,7 +41,7 @@ std::string timeText(Femtoseconds exact) {
   const double time = std::abs(static_cast<double>(exact));
   const char* sign = exact < 0 ? "-" : "";
   if (time == 0) return "0 s";
-  // 999.6 µs is 1 ms: the unit is chosen for what three digits show.
+  // The three digits shown decide the unit, so 999.6 µs is 1.00 ms.
   std::size_t at = 0;
   while (at + 1 < kUnits.size() && time >= kUnits[at].most * kUnits[at].femtoseconds) ++at;
   const double shown = time / kUnits[at].femtoseconds;
@@ -57,9 +56,9 @@ std::string longerText(Femtoseconds change) {
   return fmt::format("{} {}", timeText(change < 0 ? -change : change), change < 0 ? "less" : "longer");
 }
 
-std::string holdsText(std::int64_t bytes) {
-  if (bytes == 0) return "holds as much";
-  return fmt::format("holds {} {} per rank", bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more");
+std::string needsText(std::int64_t bytes) {
+  if (bytes == 0) return "needs as much memory";
+  return fmt::format("needs {} {} per rank", bytesText(std::abs(bytes)), bytes < 0 ? "less" : "more");
 }
 
 }  // namespace cleave::solve

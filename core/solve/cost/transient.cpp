@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-/// The peak of what does not stay, over one step from its first operator to the optimizer: values, gathered inputs,
-/// gradients and buffers are intervals on a line of moments, whose sum is largest somewhere. The moments: each node
-/// forward; split outputs gathered one after the other; when training each node backward in reverse, the parameters'
-/// gradients summed, the optimizer.
+/// The transient peak of one step, from its first operator to the optimizer. Values, gathered inputs, gradients and
+/// buffers are intervals on a line of moments, and the peak is the largest sum. Each node forward is a moment, and then
+/// each gather of a split output. When training, more moments follow: each node backward in reverse order, the sum of
+/// the parameters' gradients, and the optimizer.
 
 namespace cleave::solve {
 namespace {
@@ -14,15 +14,15 @@ namespace {
 using rules::CollectiveKind;
 using rules::LayerStrategy;
 
-/// What bytes are, where somebody asks.
+/// The origin of some bytes, for the parts of a peak.
 struct Held {
   ValueId value;
   PeakPart::Kind kind = PeakPart::Kind::Value;
 };
-/// Counted in what stays for the whole step.
+/// Marks bytes that are counted as memory that stays for the whole step.
 constexpr Held kStays{};
 
-/// Adds up what is live at each moment, and keeps what is live at a watched one.
+/// Adds up the live bytes at each moment, and keeps the parts that are live at a watched moment.
 class Moments {
  public:
   Moments(std::size_t count, std::optional<std::size_t> watched)
@@ -49,7 +49,7 @@ class Moments {
     }
     return peak;
   }
-  /// At the watched moment, the largest first.
+  /// Parts at the watched moment, the largest first.
   std::vector<PeakPart> parts() && {
     std::stable_sort(m_parts.begin(), m_parts.end(),
                      [](const PeakPart& a, const PeakPart& b) { return a.bytes > b.bytes; });
@@ -66,13 +66,13 @@ class Moments {
   std::vector<PeakPart> m_parts;
 };
 
-/// Nodes between whose turns a value is gathered because layers read all of it it from the sequence.
+/// First and last node that read the gathered tensor of a value on the sequence.
 struct Gatherers {
   std::size_t first = 0, last = 0;
-  bool sumsGradient = false;  ///< a split weight leaves parts of the gradient
+  bool sumsGradient = false;  ///< a split weight gives partial gradients
 };
 
-/// One step of one solution. Lives for one question.
+/// One step of one solution. One object serves one call.
 class Step {
  public:
   Step(const Problem& problem, const Variables& variables, const CostFacts& facts, const Solution& solution,
@@ -92,12 +92,12 @@ class Step {
     m_moments.emplace(m_end + 1, watched);
   }
 
-  /// `summedBytes`: of the parameters' gradients, as one bucket; `optimizerBytes`: what its step takes beside its
-  /// states.
+  /// `summedBytes`: bucket of the parameters' summed gradients. `optimizerBytes`: transient memory of the optimizer
+  /// step.
   std::int64_t transient(std::int64_t summedBytes, std::int64_t optimizerBytes) {
     return beyondSaved(fullest(summedBytes, optimizerBytes).bytes);
   }
-  /// Saved activations are part of what stays.
+  /// Saved activations are counted as memory that stays.
   std::int64_t beyondSaved(std::int64_t bytes) const { return bytes - m_saved; }
 
   Moments::Peak fullest(std::int64_t summedBytes, std::int64_t optimizerBytes) {
@@ -111,7 +111,7 @@ class Step {
     return m_moments->peak();
   }
 
-  /// What is live at the watched moment, once `fullest` was asked.
+  /// The peak with the parts at the watched moment. Requires a call of `fullest`.
   TransientPeak describe(std::size_t moment) && {
     TransientPeak peak;
     const auto resultOf = [&](std::size_t node) {
@@ -136,7 +136,7 @@ class Step {
   }
 
  private:
-  /// Moments of the backward pass, with those at which blocks run again; the first behind them.
+  /// Sets the moments of the backward pass, with recomputations of blocks; returns the first moment after them.
   std::size_t orderBackward() {
     m_backwardAt.resize(m_nodes);
     m_againAt.resize(m_nodes, 0);
@@ -181,7 +181,7 @@ class Step {
   }
 
   void holdValues() {
-    std::vector<std::size_t> until(m_graph.values.size(), 0);  // of owners that outputs keep
+    std::vector<std::size_t> until(m_graph.values.size(), 0);  // for owners of outputs
     for (const graph::Output& output : m_graph.outputs) {
       if (!m_facts.of(output.value).isOutput) continue;
       const auto gathered = std::find(m_gatheredOutputs.begin(), m_gatheredOutputs.end(), output.value);
@@ -202,7 +202,7 @@ class Step {
     }
   }
 
-  /// What its block makes again before its backward pass.
+  /// Adds a value that its block recomputes before its backward pass.
   void holdAgain(ValueId value) {
     const NodeId producer = m_graph.value(value).producer;
     if (!m_isTraining || !m_facts.of(producer).isAgain) return;
@@ -213,33 +213,34 @@ class Step {
     m_moments->hold(again(producer), last, bytes(value), {value});
   }
 
-  /// One gather serves all layers that read a value whole, and the user; none of it is kept for the backward pass.
+  /// One gather serves the graph output and all layers that read the gathered tensor. The gathered tensor is not saved
+  /// for the backward pass.
   void holdGathered() {
     std::vector<bool> isDone(m_gatherers.size(), false);
     for (std::size_t i = 0; i < m_gatheredOutputs.size(); ++i) {
       const ValueId value = m_gatheredOutputs[i];
       const Gatherers* gatherers = gatherersOf(value);
-      holdWhole(value, gatherers ? gatherers->first : m_nodes + i, m_end);
+      holdGather(value, gatherers ? gatherers->first : m_nodes + i, m_end);
       if (gatherers) isDone[m_gathererOf[value.index()] - 1] = true;
     }
     for (ValueId value : idRange<ValueId>(m_graph.values.size())) {
       const Gatherers* gatherers = gatherersOf(value);
       if (!gatherers) continue;
-      if (!isDone[m_gathererOf[value.index()] - 1]) holdWhole(value, gatherers->first, gatherers->last);
+      if (!isDone[m_gathererOf[value.index()] - 1]) holdGather(value, gatherers->first, gatherers->last);
       if (!m_isTraining) continue;
-      // Gathered again for the gradients of the weights; the whole of its own gradient is added up beside it.
-      // Where they run again, from then on.
+      // It is gathered again for the gradients of the weights, while its own full gradient is summed. If its readers
+      // are recomputed, it is gathered at that moment.
       const std::size_t inBlock = m_againAt[gatherers->first];
       const std::size_t first = inBlock > 0 ? std::min(inBlock, backward(gatherers->last)) : backward(gatherers->last);
       const std::size_t last = backward(gatherers->first);
-      holdWhole(value, first, last);
+      holdGather(value, first, last);
       if (!m_facts.of(value).needsGradient) continue;
       m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)), {value, PeakPart::Kind::Gradient});
       if (gatherers->sumsGradient)
         m_moments->add(last, m_buffers.rankMajor(value, m_solution.of(value)), {value, PeakPart::Kind::Buffers});
     }
   }
-  void holdWhole(ValueId value, std::size_t first, std::size_t last) {
+  void holdGather(ValueId value, std::size_t first, std::size_t last) {
     m_moments->hold(first, last, m_buffers.gathered(value, m_solution.of(value)), {value, PeakPart::Kind::Gathered});
     m_moments->add(first, m_buffers.rankMajor(value, m_solution.of(value)), {value, PeakPart::Kind::Buffers});
   }
@@ -287,7 +288,7 @@ class Step {
       m_moments->add(backward(m_graph.value(value).producer.index()), m_buffers.bytes(value, computed),
                      {value, PeakPart::Kind::Buffers});
     }
-    std::vector<bool> isGiven(m_graph.values.size(), false);  // from outside, when the backward pass begins
+    std::vector<bool> isGiven(m_graph.values.size(), false);  // its gradient is an input of the backward pass
     for (const graph::Output& output : m_graph.outputs) {
       if (m_facts.of(output.value).isOutput)
         isGiven[m_facts.backward.gradientOwner[output.value.index()].index()] = true;
@@ -307,7 +308,7 @@ class Step {
                     {value, PeakPart::Kind::Gradient});
   }
 
-  /// The first gradient of a parameter is made where it stays; one more is made beside it and added.
+  /// The first gradient of a parameter is written in place. Further ones need their own memory and are added.
   void addContributions(ValueId parameter) {
     const NodeId first = m_facts.backward.lastReader[parameter.index()];
     for (const NodeId user : m_graph.value(parameter).users) {
@@ -326,12 +327,12 @@ class Step {
   const std::size_t m_nodes;
   std::size_t m_forward = 0;                         ///< moments of the forward pass
   std::size_t m_end = 0;                             ///< the last moment
-  std::vector<std::size_t> m_backwardAt, m_againAt;  ///< by node: moments; 0: it does not run again
-  std::vector<std::uint32_t> m_gathererOf;           ///< by value: into m_gatherers, plus one; 0: none
+  std::vector<std::size_t> m_backwardAt, m_againAt;  ///< by node: moments; 0: not recomputed
+  std::vector<std::uint32_t> m_gathererOf;           ///< by value: index into m_gatherers plus one; 0: not gathered
   std::vector<Gatherers> m_gatherers;
   std::vector<ValueId> m_gatheredOutputs;  ///< split outputs, each once
   std::optional<Moments> m_moments;
-  std::int64_t m_saved = 0;  ///< what StepCost::activations counts
+  std::int64_t m_saved = 0;  ///< bytes that StepCost::activations counts
 };
 
 }  // namespace
@@ -353,8 +354,8 @@ TransientPeak peakOf(const Problem& problem, const Variables& variables, const S
   return std::move(watched).describe(fullest.moment);
 }
 
-/// The optimizer takes one parameter after the other: AdamW's square root of the second moment and its quotient, and
-/// for half precision the gradient in the precision of the states.
+/// The optimizer updates one parameter after the other. It allocates AdamW's square root of the second moment and its
+/// quotient, and for half precision the gradient in the precision of the states.
 std::int64_t CostModel::optimizerBytes(const Solution& solution) const {
   const Buffers buffers(m_problem, m_variables, *m_facts);
   std::int64_t most = 0;
@@ -367,7 +368,7 @@ std::int64_t CostModel::optimizerBytes(const Solution& solution) const {
   return most;
 }
 
-std::int64_t LeastTransient::beside(std::int64_t others) const {
+std::int64_t LeastTransient::totalWith(std::int64_t others) const {
   return isKnown ? std::max(saturatingAdd(forward, others), elsewhere) : 0;
 }
 
@@ -391,24 +392,24 @@ std::int64_t CostModel::gatherBuffers(ValueId value, const Placement& placement)
   return Buffers(m_problem, m_variables, *m_facts).rankMajor(value, placement);
 }
 
-/// What is seen whole is replicated. Ranks copy nothing to look at a value: they hold as large a share of its memory as
-/// of what is all of that, or a piece of it along a dimension that is not split; of any other piece at least the piece
-/// itself and an even share of the rest.
+/// The memory of a replicated view is replicated, because views do not copy. If the view is all of the memory, or a
+/// piece along a dimension that is not split, a rank has the same share of the memory as of the view. For any other
+/// piece, a rank has at least its part of the piece and an even share of the rest.
 std::int64_t CostModel::leastOf(const Buffers& buffers, ValueId owner, ValueId value,
                                 const Placement& placement) const {
   if (placement.isReplicated() || owner == value) return buffers.bytes(owner, placement);
   const ValueFacts& facts = m_facts->of(value);
-  const std::int64_t all = buffers.whole(owner);
+  const std::int64_t all = buffers.fullBytes(owner);
   const int ranks = m_problem.context.worldSize;
   if (!facts.isPart) return all / ranks;
-  const std::int64_t part = buffers.bytes(value, placement), whole = buffers.whole(value);
+  const std::int64_t part = buffers.bytes(value, placement), whole = buffers.fullBytes(value);
   const bool isShare =
       facts.cutAlong == ValueFacts::kAll || (facts.cutAlong >= 0 && !placement.touches(facts.cutAlong));
   if (isShare && whole > 0) return static_cast<std::int64_t>(Wide(all) * part / whole);
   return saturatingAdd(part, std::max<std::int64_t>(0, all - whole) / ranks);
 }
 
-/// Of values that look into one memory, the largest that this must be.
+/// Several operands can be views of one memory. The largest lower bound among them is used.
 template <class OwnerOf>
 std::int64_t CostModel::heldByReads(NodeId node, std::span<const Placement> reads, OwnerOf ownerOf) const {
   const Buffers buffers(m_problem, m_variables, *m_facts);
@@ -431,11 +432,10 @@ std::int64_t CostModel::heldByReads(NodeId node, std::span<const Placement> read
 
 LeastTransient CostModel::leastTransient(NodeId node, const Choice& choice, std::span<const Placement> reads) const {
   const graph::Node& n = m_problem.graph->node(node);
-  // While an earlier or a later node saves less or more, how much of the saved activations is live depends on other
-  // steps.
+  // The live saved activations depend on other steps unless this node is the last one to save.
   if (n.kind != graph::NodeKind::Call || (m_problem.cost.isTraining && !m_facts->of(node).isLastToSave)) return {};
   const Buffers buffers(m_problem, m_variables, *m_facts);
-  // What the step reads lives beside what it makes, and so do their gradients in the backward pass.
+  // Operands and results are live together, and so are their gradients in the backward pass.
   std::int64_t made = heldByReads(node, reads, [](const ValueFacts& facts) { return facts.heldBy; });
   std::int64_t gradients = 0, outputs = 0, computed = 0;
   if (m_facts->of(node).needsGradient)
@@ -451,13 +451,13 @@ LeastTransient CostModel::leastTransient(NodeId node, const Choice& choice, std:
       computed = saturatingAdd(computed, buffers.bytes(result, choice.computedAs[i]));
     }
     if (!facts.isOutput || placement.isReplicated() || m_problem.context.worldSize == 1) continue;
-    // The memory of its part lies beside it, and all other outputs are there. When training, or where a layer may
-    // gather it first, the copy may be gone before all is saved, or made.
+    // The rank's part is live in addition to the gathered output, and so are all other outputs. When training, or if a
+    // layer may gather the output first, the copy may be freed before that.
     const bool isAtEnd = !m_problem.cost.isTraining && !facts.isGathered;
     const std::int64_t part = facts.heldBy.isValid() ? leastOf(buffers, facts.heldBy, result, placement) : 0;
-    const std::int64_t beside = isAtEnd ? saturatingAdd(buffers.rankMajor(result, placement), part) : 0;
+    const std::int64_t extra = isAtEnd ? saturatingAdd(buffers.rankMajor(result, placement), part) : 0;
     const std::int64_t others = isAtEnd ? facts.otherOutputs : 0;
-    outputs = std::max(outputs, saturatingAdd(buffers.gathered(result, placement), saturatingAdd(beside, others)));
+    outputs = std::max(outputs, saturatingAdd(buffers.gathered(result, placement), saturatingAdd(extra, others)));
   }
   const auto& layer = m_variables.layer(node);
   std::int64_t forward = saturatingAdd(made, computed);

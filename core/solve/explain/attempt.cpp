@@ -3,11 +3,10 @@
 namespace cleave::solve {
 namespace {
 
-/// What a solve costs beside its events, for each node: variables and rules' answers; under `optimal` states and their
-/// costs.
+/// Work per node of a solve in addition to its events, for variables and rules; under `optimal` for states and costs.
 constexpr std::uint64_t kWorkOfANode = 20, kOptimalWorkOfANode = 1'000;
 
-/// Keeps tables only, counts what is done, and ends the search with the work.
+/// Keeps only tables, counts the work, and ends the search at the work limit.
 class CountingWork final : public TraceSink {
  public:
   explicit CountingWork(Work& work) : m_work(work), m_tables(makeCountingSink()) {}

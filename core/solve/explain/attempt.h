@@ -1,24 +1,24 @@
 #pragma once
-/// One solve on behalf of an explanation: bounded by work, with an answer of three.
+/// One solve for an explanation, with a work limit and three possible answers.
 #include "solve/candidates/work.h"
 #include "solve/engine.h"
 
 namespace cleave::solve {
 
-/// The engine that explanations ask: it answers the same as the reference, in fewer tries.
+/// The engine of explanations. It finds the same solution as the reference engine in fewer tries.
 inline constexpr Engine kExplaining = Engine::Learning;
 
-/// What can hold of one problem.
+/// The answer for one problem.
 struct Attempt {
-  Answer answer =
-      Answer::Unknown;  ///< Unknown: the work ended, the user stopped it, or the engine did not prove its "none"
+  Answer answer = Answer::Unknown;  ///< Unknown: the work limit was reached, the user stopped it, or the engine did not
+                                    ///< prove that there is no plan
   std::optional<Solution> solution;    ///< iff Holds
   std::vector<ConflictRecord> causes;  ///< Fails
-  bool isOverBudget = false;           ///< Fails under `optimal`: there are plans, and none within the budget
-  std::uint64_t conflicts = 0;         ///< that the search met
+  bool isOverBudget = false;           ///< Fails under `optimal`: plans exist, but not within the budget
+  std::uint64_t conflicts = 0;         ///< number of conflicts in the search
 };
-/// `optimal` minds the budget, the others do not; `reference` is asked through `learning`.
-/// `cache`: what attempts at one graph share; may be null.
+/// Only `optimal` respects the budget. `learning` runs in place of `reference`. `cache` is shared by attempts on one
+/// graph; it may be null.
 Result<Attempt> attempt(const Problem& problem, Work& work, Engine engine = kExplaining, SolveCache* cache = nullptr);
 
 }  // namespace cleave::solve

@@ -60,7 +60,7 @@ Result<void> change(Problem& problem, const Change& change) {
     case ChangeKind::LiftBudget:
       if (!problem.cost.memoryBudget)
         return fail(ErrorCode::BadUsage,
-                    "The budget is the device's memory, which cannot be lifted: choose another device.");
+                    "The budget is the device's memory and cannot be raised. Choose another device.");
       problem.cost.memoryBudget.reset();
       return {};
   }
@@ -80,7 +80,7 @@ std::string toText(const Change& change) {
     case ChangeKind::SequenceParallel:
       return change.argument == "auto" ? "let the solver decide on sequence parallelism"
                                        : fmt::format("turn sequence parallelism {}", change.argument);
-    case ChangeKind::LiftBudget: return "lift the memory budget to what the device has";
+    case ChangeKind::LiftBudget: return "raise the memory budget to the device's memory";
     case ChangeKind::Ranks: return fmt::format("use {} rank{}", change.argument, change.argument == "1" ? "" : "s");
   }
   return {};
@@ -109,10 +109,11 @@ Result<Tried> tryChange(const Problem& problem, const Change& change, Engine eng
   CLEAVE_TRY(Attempt attempted, attempt(changed, work, engine, cache));
   Tried tried{.answer = attempted.answer, .isOverBudget = attempted.isOverBudget, .conflicts = attempted.conflicts};
   if (attempted.answer != Answer::Holds) return tried;
-  Problem kept = changed;  // what the engine keeps: a budget is none of `reference`'s and `learning`'s concern
+  Problem kept = changed;  // `reference` and `learning` ignore the budget
   if (engine != Engine::Optimal) kept.cost.memoryBudget = std::numeric_limits<std::int64_t>::max();
   const auto violations = check(kept, *attempted.solution);
-  CLEAVE_CHECK(violations.empty(), "the plan that {} gives does not hold: {}", toText(change), violations.front());
+  CLEAVE_CHECK(violations.empty(), "the plan after the change \"{}\" is invalid: {}", toText(change),
+               violations.front());
   tried.figures = figuresOf(changed, &*attempted.solution);
   tried.solution = std::move(attempted.solution);
   return tried;

@@ -1,6 +1,7 @@
-#include "solve/explain/decision.h"
+#include "solve/explain/conflict_card.h"
 
-#include "solve/explain/sentences.h"
+#include "solve/candidates/candidates.h"
+#include "solve/explain/moment.h"
 #include "solve/problem/wording.h"
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace {
 
 class CardMaker {
  public:
-  /// `cursor` stands just after the Conflict event.
+  /// `cursor` is just after the Conflict event.
   CardMaker(const Cursor& cursor, const Event& event)
       : m_cursor(cursor),
         m_trace(cursor.trace()),
@@ -60,8 +61,8 @@ class CardMaker {
     return reads ? candidatesOf(m_problem, m_variables, n, *reads).open.size() : 0;
   }
 
-  /// Layers before `value`, the latest first, found by walking from operand to operand. Where something is split the
-  /// walk follows what is split: whole operands are not where the split comes from. It does not walk past a layer.
+  /// Layers before `value`, the latest first. The walk goes from operand to operand and stops at layers. If an operand
+  /// is split, the walk follows only split operands, because the split comes from them.
   std::vector<NodeId> layersBefore(ValueId value) const {
     std::priority_queue<std::uint32_t> queue;
     std::set<std::uint32_t> seen;
@@ -90,7 +91,7 @@ class CardMaker {
     return layers;
   }
 
-  /// The layer to look at first: the latest that had another candidate, else the latest.
+  /// The layer to report: the latest with another candidate, else the latest.
   NodeId chooserOf(const std::vector<NodeId>& layers, bool& hasAlternative) const {
     for (NodeId n : layers) {
       if (candidateCount(n) > 1) {
@@ -122,12 +123,12 @@ class CardMaker {
     s.text(isDirect ? ": " : ". It follows from ").node(line.chooser);
     if (const auto id = m_cursor.choiceOf(line.chooser)) {
       const Choice& choice = m_trace.choice(*id);
-      s.text(fmt::format("{} took {} ({}) at ", isDirect ? "" : ", which", nameOf(choice, m_problem.context.worldSize),
+      s.text(fmt::format("{} chose {} ({}) at ", isDirect ? "" : ", which", nameOf(choice, m_problem.context.worldSize),
                          choice.reason));
     }
     s.step(*line.chosenAt);
     const std::size_t count = candidateCount(line.chooser);
-    if (count <= 1) return s.text(", the only candidate it had.").finish();
+    if (count <= 1) return s.text(", its only candidate.").finish();
     const auto tries = pastTries(m_cursor, line.chooser);
     const std::size_t ordinal = tries.empty() ? 0 : tries.back().ordinal;
     return s.text(fmt::format(", candidate {} of {}.", ordinal + 1, count)).finish();
@@ -161,7 +162,7 @@ class CardMaker {
     }
   }
 
-  /// Every step that the conflict depends on, down to `first`.
+  /// Every step from `first` on that the conflict depends on.
   std::set<std::uint32_t> involvedSince(NodeId first) const {
     std::set<std::uint32_t> involved;
     std::vector<NodeId> open;
@@ -178,14 +179,14 @@ class CardMaker {
     return involved;
   }
 
-  /// What sets the decision that a search goes back to apart, as far as the recording says which search it is. What
-  /// `optimal` records of steps back is the search of `learning`, which tells it why there is no plan.
+  /// Why the search goes back to that decision, if the trace names its engine. Backtracks in a trace of `optimal` come
+  /// from `learning`, which explains why there is no plan.
   std::string_view whyThere() const {
     const auto engine = m_trace.engine();
     if (!engine) return " and";
     return engine == Engine::Reference
                ? ", its latest decision with a candidate left, and"
-               : ", the latest decision behind this failure with a candidate that is not known to fail, and";
+               : ", the latest decision that affects this conflict and has a candidate not known to fail, and";
   }
 
   void addGoesBack() {
@@ -194,7 +195,7 @@ class CardMaker {
     if (event.type == EventType::Exhausted) {
       m_card.goesBack =
           sentence()
-              .text("No earlier decision has a candidate left that could change this: there is no solution.")
+              .text("No earlier decision that affects this conflict has a candidate left, so there is no solution.")
               .finish();
       return;
     }
@@ -210,20 +211,20 @@ class CardMaker {
     }
     auto s = sentence();
     s.text("The search goes back to ").node(*m_card.target);
-    s.text(fmt::format("{} takes back {} assignment{}", whyThere(), withThousands(m_card.undone),
+    s.text(fmt::format("{} undoes {} assignment{}", whyThere(), withThousands(m_card.undone),
                        m_card.undone == 1 ? "" : "s"));
     if (m_card.undoneUninvolved == layers && layers > 0) {
-      s.text("; no layer among them has to do with this conflict");
+      s.text(". No layer among them affects this conflict");
     } else if (m_card.undoneUninvolved > 0) {
-      s.text(fmt::format("; of the {} layers among them, {} {} nothing to do with this conflict", layers,
-                         m_card.undoneUninvolved, m_card.undoneUninvolved == 1 ? "has" : "have"));
+      s.text(fmt::format(". {} of the {} layers among them {} not affect this conflict", m_card.undoneUninvolved,
+                         layers, m_card.undoneUninvolved == 1 ? "does" : "do"));
     }
     s.text(".");
-    if (endsSolved()) s.text(" The search finds a way around this conflict by itself.");
+    if (endsSolved()) s.text(" The search resolves this conflict on its own.");
     m_card.goesBack = s.finish();
   }
 
-  /// A layer that splits what should be whole, and could have left it whole.
+  /// Finds layers that split a value which should be replicated, and that could have kept it replicated.
   void addPinsToTry() {
     for (const CulpritLine& line : m_card.culprits) {
       if (!line.placement.isSplit() || !line.hasAlternative) continue;

@@ -14,11 +14,11 @@
 namespace cleave::solve {
 namespace {
 
-/// More constraints than this are a chain: its ends are told, its middle is counted.
-constexpr std::size_t kMostTold = 8;
+/// More constraints than this form a chain, of which only the ends are listed and the middle is counted.
+constexpr std::size_t kMostListed = 8;
 
-/// What is left of `items` when everything is dropped without which `fails` still answers yes. Halves first, then
-/// single ones.
+/// The items that remain after dropping all those without which `fails` still returns Fails. Halves are dropped first,
+/// then single items.
 struct Filtered {
   std::vector<std::size_t> kept;
   bool isIrreducible = true;
@@ -138,7 +138,7 @@ class CoreFinder {
     }
     std::string text = fmt::format("You {} {} {} {}", verb, ticked(graph::layerName(graph, layer)), join, wanted);
     if (!inputs.empty()) {
-      text += fmt::format("{} its input {} {}", pin.forbids ? "; what is left needs" : ", which needs",
+      text += fmt::format("{} its input {} {}", pin.forbids ? "; the other strategies need" : ", which needs",
                           ticked(graph.value(shape->input).name), joined(inputs, "or"));
     }
     return text + ".";
@@ -149,9 +149,9 @@ class CoreFinder {
         {.kind = ConstraintKind::Budget, .text = budgetText(m_problem, !m_core.constraints.empty(), true)});
   }
 
-  // ---- what a user can do
+  // ---- changes
 
-  /// The change that takes this constraint away.
+  /// The change that removes this constraint.
   std::optional<Change> changeFor(const Constraint& constraint) const {
     switch (constraint.kind) {
       case ConstraintKind::Pin:
@@ -173,7 +173,8 @@ class CoreFinder {
     if (!change) return {};
     Problem asked = m_problem;
     asked.pins.insert(asked.pins.end(), m_question.begin(), m_question.end());
-    if (!applied(asked, *change)) return {};  // a source cannot be redistributed, nor the device's memory lifted
+    if (!applied(asked, *change))
+      return {};  // sources cannot be redistributed, and the device's memory cannot be raised
     CLEAVE_TRY(const Tried tried, tryChange(asked, *change, m_engine, m_work, &m_cache));
     if (tried.answer == Answer::Holds) constraint.offer = change;
     return {};
@@ -189,7 +190,7 @@ class CoreFinder {
     const auto order = nearestFirst(least, variables, relaxation);
     std::vector<NodeId> region;
     if (!grow(relaxation, order, region)) return giveUp(least);
-    // Far ones are dropped first, so that what stays is near to what is demanded.
+    // Distant nodes are dropped first, so that the remaining ones are close to the demands.
     std::reverse(region.begin(), region.end());
     const auto keptOf = [&](const std::vector<std::size_t>& items) {
       std::vector<bool> kept(least.graph->nodes.size(), false);
@@ -202,27 +203,27 @@ class CoreFinder {
     m_core.isIrreducible = m_core.isIrreducible && filtered->isIrreducible;
     std::vector<NodeId> nodes;
     for (std::size_t i : filtered->kept) nodes.push_back(region[i]);
-    if (nodes.empty()) return tellPinned(least, variables, relaxation);
+    if (nodes.empty()) return explainPinned(least, variables, relaxation);
     std::sort(nodes.begin(), nodes.end());
-    tellNodes(least, variables, relaxation, nodes, keptOf(filtered->kept));
+    explainNodes(least, variables, relaxation, nodes, keptOf(filtered->kept));
   }
 
-  /// Why a layer can take none of these; settings that have one of them tell the most, then the numbers of sizes.
+  /// Why a layer can have no strategy of these. A reason that names settings is preferred, then one that names sizes.
   std::optional<Constraint> whyNoneOf(const Problem& least, const Variables& variables, NodeId layer,
                                       const std::vector<rules::Strategy>& strategies) const {
-    const auto tells = [](const Impossible& why) {
+    const auto preference = [](const Impossible& why) {
       return std::pair(why.kind == ConstraintKind::CandidateSet, why.kind == ConstraintKind::Sizes);
     };
-    std::optional<Impossible> told;
+    std::optional<Impossible> best;
     for (rules::Strategy strategy : strategies) {
       auto why = whyImpossible(least, variables, layer, strategy);
       if (!why) return std::nullopt;
-      if (!told || tells(*told) < tells(*why)) told = std::move(why);
+      if (!best || preference(*best) < preference(*why)) best = std::move(why);
     }
-    return told;
+    return best;
   }
 
-  /// Pins that no strategy of their own layer or value meets need nothing else.
+  /// Adds pins that no strategy of their own layer or value satisfies. They need no other constraint.
   bool addImpossiblePins(const Problem& least, const Variables& variables) {
     bool any = false;
     for (const Pin& pin : least.pins) {
@@ -242,8 +243,7 @@ class CoreFinder {
     return any;
   }
 
-  /// Steps by their distance in the graph from what is demanded; the distance of each beside it. Sources hold nothing
-  /// together.
+  /// Steps with their distance in the graph from the demands, nearest first. Sources do not connect nodes.
   std::vector<std::pair<std::uint32_t, NodeId>> nearestFirst(const Problem& least, const Variables& variables,
                                                              const Relaxation& relaxation) const {
     constexpr std::uint32_t kFar = 0xffffffffu;
@@ -282,7 +282,7 @@ class CoreFinder {
     return order;
   }
 
-  /// The first neighbourhood that cannot hold together; false when the work ends before one is found.
+  /// Finds the first neighbourhood that cannot hold together; false if the work limit is reached first.
   bool grow(Relaxation& relaxation, const std::vector<std::pair<std::uint32_t, NodeId>>& order,
             std::vector<NodeId>& region) const {
     std::vector<bool> kept(m_problem.graph->nodes.size(), false);
@@ -303,7 +303,7 @@ class CoreFinder {
     }
   }
 
-  /// No proof over nodes: what the search itself ran into most often.
+  /// Without a proof over nodes, this reports the most frequent conflict of the search.
   void giveUp(const Problem& least) {
     m_core.isIrreducible = false;
     if (m_causes.empty()) return;
@@ -312,18 +312,17 @@ class CoreFinder {
         {.kind = ConstraintKind::Rule,
          .node = cause.node,
          .value = cause.culprits.empty() ? ValueId() : cause.culprits.front(),
-         .text = fmt::format("Most of the search ends here. {}", withName(least, cause.node, cause.reason))});
+         .text = fmt::format("The search fails here most often. {}", withName(least, cause.node, cause.reason))});
   }
 
-  /// Rules speak of operators, so the node's own name goes in front.
+  /// A rule names the operator, so the node's name is put in front.
   static std::string withName(const Problem& problem, NodeId node, const std::string& reason) {
     const std::string own = ticked(nameOf(*problem.graph, node, graph::layerShape(*problem.graph, node).has_value()));
     return reason.starts_with(own) ? reason : fmt::format("{}: {}", own, reason);
   }
 
-  /// The pinned nodes alone, with what the sources before them give, leave nothing: the strategies that the pins ask
-  /// for.
-  void tellPinned(const Problem& least, const Variables& variables, Relaxation& relaxation) {
+  /// The pinned nodes fail with their sources alone, so this reports the strategies that the pins demand.
+  void explainPinned(const Problem& least, const Variables& variables, Relaxation& relaxation) {
     const std::vector<bool> none(least.graph->nodes.size(), false);
     for (NodeId n : variables.deciders()) {
       if (variables.pins(n).empty()) continue;
@@ -332,8 +331,8 @@ class CoreFinder {
       Constraint constraint = constraintOf(least, variables, n, witness);
       const auto pins = variables.pins(n);
       for (const RuledOut& out : candidatesOf(least, variables, n, witness->reads).ruledOut) {
-        const auto asksFor = [&](std::uint32_t pin) { return admits(least, variables, pin, n, out.choice); };
-        if (!out.pin.empty() || !std::all_of(pins.begin(), pins.end(), asksFor)) continue;
+        const auto isDemandedBy = [&](std::uint32_t pin) { return admits(least, variables, pin, n, out.choice); };
+        if (!out.pin.empty() || !std::all_of(pins.begin(), pins.end(), isDemandedBy)) continue;
         constraint.text = fmt::format("{} as {} {}.", ticked(nameOf(*least.graph, n, variables.layer(n).has_value())),
                                       nameOf(out.choice, least.context.worldSize), out.why);
         break;
@@ -344,36 +343,36 @@ class CoreFinder {
     giveUp(least);
   }
 
-  void tellNodes(const Problem& least, const Variables& variables, Relaxation& relaxation,
-                 const std::vector<NodeId>& nodes, std::vector<bool> kept) {
-    const auto tell = [&](NodeId n) {
+  void explainNodes(const Problem& least, const Variables& variables, Relaxation& relaxation,
+                    const std::vector<NodeId>& nodes, std::vector<bool> kept) {
+    const auto explain = [&](NodeId n) {
       kept[n.index()] = false;
       const auto witness = relaxation.witness(kept, n);
       kept[n.index()] = true;
       m_core.constraints.push_back(constraintOf(least, variables, n, witness));
     };
-    if (nodes.size() <= kMostTold) {
-      for (NodeId n : nodes) tell(n);
+    if (nodes.size() <= kMostListed) {
+      for (NodeId n : nodes) explain(n);
       return;
     }
-    constexpr std::size_t kEnds = kMostTold / 2 - 1;
-    for (std::size_t i = 0; i < kEnds; ++i) tell(nodes[i]);
+    constexpr std::size_t kEnds = kMostListed / 2 - 1;
+    for (std::size_t i = 0; i < kEnds; ++i) explain(nodes[i]);
     const NodeId first = nodes[kEnds], last = nodes[nodes.size() - kEnds - 1];
     const auto name = [&](NodeId n) { return ticked(nameOf(*least.graph, n, variables.layer(n).has_value())); };
     m_core.constraints.push_back(
         {.kind = ConstraintKind::Rule,
          .node = first,
-         .text = fmt::format("{} more operators from {} to {} carry this from one to the other.",
-                             withThousands(nodes.size() - 2 * kEnds), name(first), name(last))});
-    for (std::size_t i = nodes.size() - kEnds; i < nodes.size(); ++i) tell(nodes[i]);
+         .text = fmt::format("{} more operators from {} to {} propagate this.", withThousands(nodes.size() - 2 * kEnds),
+                             name(first), name(last))});
+    for (std::size_t i = nodes.size() - kEnds; i < nodes.size(); ++i) explain(nodes[i]);
   }
 
-  /// What this node does not let happen, with its neighbours as everything else would have them.
+  /// What this node forbids while its neighbours are placed as all other nodes need them.
   Constraint constraintOf(const Problem& problem, const Variables& variables, NodeId node,
                           const std::optional<Witness>& witness) {
     Constraint constraint{.kind = ConstraintKind::Rule, .node = node};
     if (!witness) {
-      constraint.text = withName(problem, node, "none of its placements is compatible with the rest.");
+      constraint.text = withName(problem, node, "no placement of it is compatible with the rest.");
       return constraint;
     }
     const Candidates found = candidatesOf(problem, variables, node, witness->reads);
@@ -382,7 +381,7 @@ class CoreFinder {
       if (!found.conflict.culprits.empty()) constraint.value = found.conflict.culprits.front();
     } else {
       constraint.text = otherwiseText(problem, variables, node, *witness, found);
-      // What no operands give is told with the numbers.
+      // If no operands can give the placement, the reason with the numbers is better.
       const auto writes = variables.writes(node);
       if (writes.size() == 1 && witness->writes[0].isSplit()) {
         if (auto never = whyImpossible(problem, variables, *m_domains, m_work, writes[0], witness->writes[0]))
@@ -393,7 +392,7 @@ class CoreFinder {
     return constraint;
   }
 
-  /// How the node's operands are placed, each once: "`a` is S(1)", "`b` is R".
+  /// Placements of the node's operands, each once: "`a` is S(1)", "`b` is R".
   static std::vector<std::string> whereText(const Problem& problem, const Variables& variables, NodeId node,
                                             const Witness& witness) {
     std::vector<std::string> where;
@@ -406,25 +405,25 @@ class CoreFinder {
     return where;
   }
 
-  /// Rules count operands ("the first"); where there are several, their names go in front.
+  /// A rule counts operands ("input 1"), so the names of several operands are put in front.
   static std::string refusalText(const Problem& problem, const Variables& variables, NodeId node,
                                  const Witness& witness, const std::string& reason) {
     const auto where = whereText(problem, variables, node, witness);
     std::string own = withName(problem, node, reason);
     constexpr std::size_t kMostNamed = 3;
     if (variables.layer(node) || where.size() < 2 || where.size() > kMostNamed) return own;
-    return fmt::format("{} cannot be computed where {}: {}", ticked(nameOf(*problem.graph, node, false)),
+    return fmt::format("{} cannot be computed if {}: {}", ticked(nameOf(*problem.graph, node, false)),
                        joined(where, "and"), reason);
   }
 
-  /// "Where `a` is S(1) and `b` is S(1), `add_7` can only be split on dimension 1 (S(1))."
+  /// "If `a` is S(1) and `b` is S(1), `add_7` can only be split on dimension 1 (S(1))."
   static std::string otherwiseText(const Problem& problem, const Variables& variables, NodeId node,
                                    const Witness& witness, const Candidates& found) {
     const Graph& graph = *problem.graph;
     const auto where = whereText(problem, variables, node, witness);
     const auto writes = variables.writes(node);
     std::vector<std::string> possible;
-    std::size_t at = 0;  // the first result that no candidate gives as it is needed
+    std::size_t at = 0;  // the first result whose needed placement no candidate gives
     for (std::size_t w = 0; w < writes.size(); ++w) {
       const auto givesIt = [&](const Choice& c) { return placementsOf(c)[w] == witness.writes[w]; };
       if (writes[w].isValid() && std::none_of(found.open.begin(), found.open.end(), givesIt)) {
@@ -437,13 +436,13 @@ class CoreFinder {
       if (std::find(possible.begin(), possible.end(), text) == possible.end()) possible.push_back(std::move(text));
     }
     std::string result = fmt::format("{} can only be {}", ticked(graph.value(writes[at]).name), joined(possible, "or"));
-    // A need for R is only what is left of what other nodes refuse; a need for a split is somebody's.
+    // Another node needs a split. A need for R only means that the other nodes allow nothing else.
     if (witness.writes[at].isSplit())
       result += fmt::format(", but {} is needed", inWords(witness.writes[at], graph.shapeOf(writes[at])));
-    return where.empty() ? result + "." : fmt::format("Where {}, {}.", joined(where, "and"), result);
+    return where.empty() ? result + "." : fmt::format("If {}, {}.", joined(where, "and"), result);
   }
 
-  /// Strategies of a layer that would have helped, but for their sizes.
+  /// Adds the strategies of a layer that would have helped but are refused for their sizes.
   static void addRefusals(const Problem& problem, const Variables& variables, NodeId node, Constraint& constraint) {
     const auto& layer = variables.layer(node);
     if (!layer) return;

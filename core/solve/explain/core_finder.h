@@ -1,11 +1,10 @@
 #pragma once
-/// Deletion filters over what the user demands and over the nodes of the graph: the work behind whyNot and
-/// irreducibleCore.
+/// Deletion filters over the user's demands and over the nodes of the graph, for whyNot and irreducibleCore.
 ///
-/// Demands (pins, switched-off rules, the budget) are dropped with real solves, nodes with Relaxation: first a
-/// neighbourhood of what is demanded is grown until it cannot hold together, then parts of it are let go, halves first,
-/// single nodes last. What is left is needed, each one (Chinneck and Dravnieks 1991; halving as in Junker's
-/// QuickXplain, 2004). It need not be the smallest such set: there may be others.
+/// A solve decides if a demand (a pin, a switched-off rule, the budget) can be dropped; Relaxation decides it for
+/// nodes. The neighbourhood of the demands grows until it cannot hold together. Then parts of it are relaxed, halves
+/// first, single nodes last. Every node that remains is needed (Chinneck and Dravnieks 1991; halving as in Junker's
+/// QuickXplain, 2004). Smaller sets may exist.
 #include "solve/explain/attempt.h"
 
 namespace cleave::solve {
@@ -13,15 +12,15 @@ namespace cleave::solve {
 enum class CoreOutcome : std::uint8_t {
   HasCore,
   HasSolution,
-  NotKnown,  ///< the work ended before it was known whether there is a solution
+  NotKnown,  ///< the work limit was reached before it was known if there is a solution
 };
 struct CoreAnswer {
   CoreOutcome outcome = CoreOutcome::NotKnown;
   Core core;  ///< HasCore
 };
 
-/// What cannot hold together in `problem` under the pins `question`, which are the question itself and never part of
-/// the answer. `cache`: what all that is tried here shares. `optimal` minds the budget, the others do not.
+/// Constraints that conflict in `problem` under the pins `question`, which are never part of the answer. `cache` is
+/// shared by all tries. Only `optimal` respects the budget.
 Result<CoreAnswer> findCore(const Problem& problem, const std::vector<Pin>& question, Work& work, SolveCache& cache,
                             Engine engine = kExplaining);
 

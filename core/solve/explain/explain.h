@@ -1,64 +1,66 @@
 #pragma once
-/// Answers about a solution (or the want of one), for any engine: why a value is placed as it is, why not otherwise,
-/// which constraints cannot hold together, what would change. Asks the rules and the `learning` engine again; no trace
-/// needed.
+/// Explains a solution, or why there is no solution, for any engine: why a value has its placement, why it does not
+/// have another one, which constraints conflict, and what would change. It applies the rules and the `learning` engine
+/// again and needs no trace.
 ///
 ///     for (const WhyLink& link : why(problem, solution, engine, value)) fmt::print("{}\n", plainText(link.sentence));
 ///     CLEAVE_TRY(const WhyNot answer, whyNot(problem, solution, engine, value, *Placement::parse("S(1)")));
 ///
-/// Pure; run `whyNot` and `irreducibleCore` off the GUI thread: they solve the problem again up to some dozen times,
-/// stop at the progress's token, and when the work is done that they may do: the same work on every machine.
+///
+/// The functions are pure. Run `whyNot` and `irreducibleCore` off the GUI thread: they solve the problem up to a few
+/// dozen times. They stop at the progress's token, or when their work limit is spent, which is the same on every
+/// machine.
 #include "solve/explain/core_finder.h"
-#include "solve/explain/decision.h"
+#include "solve/explain/sentences.h"
 
 namespace cleave::solve {
 
 /// One link of the chain from a value back to the choice that decided it.
 struct WhyLink {
   NodeId node;
-  ValueId value;                          ///< what this link explains
+  ValueId value;                          ///< the explained value
   Sentence sentence;                      ///< "`add_4` is R because both inputs are R: `embedding_0` and `linear_3`."
-  bool isFree = false;                    ///< here was a choice: the chain ends
-  std::vector<std::string> alternatives;  ///< isFree: what else there was, "row: needs its input split", in candidate
-                                          ///< order
+  bool isFree = false;                    ///< the node had a choice, so the chain ends here
+  std::vector<std::string> alternatives;  ///< isFree: the other candidates in their order, "row: needs its input split"
 };
-/// Ends at a free choice, a pin, an input or a parameter. A tied or owned parameter starts at its layer. The operand
-/// that decides is followed: of several split ones the one nearest to a layer; a replicated value is told once, down to
-/// the nearest layer that could have done otherwise. Empty when the value or the solution is not of this graph.
-/// `engine`: whose solution it is (SolveResult::engine); what others fit, only an engine that takes the first plan has
-/// refuted.
+/// The chain ends at a free choice, a pin, an input or a parameter. A tied or owned parameter starts at its layer. The
+/// chain follows the operand that decides: among several split operands, the one nearest to a layer. A replicated value
+/// is one link, down to the nearest layer with another choice. The chain is empty if the value or the solution is not
+/// of this graph. `engine`: SolveResult::engine. Only an engine that returns the first plan has refuted the other
+/// candidates that fit.
 std::vector<WhyLink> why(const Problem& problem, const Solution& solution, Engine engine, ValueId value);
 
 enum class WhyNotAnswer : std::uint8_t {
-  IsSo,        ///< the solution gives it this placement already
-  Impossible,  ///< no rule or strategy gives it this placement, whatever lies before: `core` has one or two constraints
-  Forbidden,   ///< it could have it, but then something else cannot hold: `core` says what
-  Costs,       ///< there is a plan with it, which differs by `extraFs` and `extraBytes`
-  Possible,    ///< there is a plan with it; the engine takes the first solution, so cost is not why it was not taken
-  NotKnown,    ///< the work ended before it was known
+  IsSo,        ///< the solution already has this placement
+  Impossible,  ///< no rule or strategy gives this placement, whatever its inputs are: `core` has one or two constraints
+  Forbidden,   ///< the placement is possible alone but conflicts with the constraints in `core`
+  Costs,       ///< a plan with it exists and differs by `extraFs` and `extraBytes`
+  Possible,    ///< a plan with it exists; the engine returns the first solution, so cost is not the reason
+  NotKnown,    ///< the work limit was reached first
 };
 struct WhyNot {
   WhyNotAnswer answer = WhyNotAnswer::IsSo;
   std::vector<Sentence> sentences;  ///< the answer, top to bottom
   Core core;
-  std::optional<Femtoseconds> extraFs;  ///< of the plan that `pin` gives, against the solution
+  std::optional<Femtoseconds> extraFs;  ///< time of the plan with `pin` minus time of the solution
   std::optional<std::int64_t> extraBytes;
-  /// The pin that brings it: it was tried, and the plan with it has what was asked for. "linear_3=S(2)"
+  /// The pin that gives the requested placement, such as "linear_3=S(2)". It was tried, and its plan has the placement.
   std::optional<std::string> pin;
-  /// Impossible here: with these settings and that pin there is a plan that has it. Tried; empty: none was found.
+  /// Impossible: settings that, together with that pin, have a plan with the placement. They were tried. Empty: not
+  /// found.
   std::vector<Change> elsewhere;
 };
-/// `engine`: the user's; what it answers with the pin is what is told. BadUsage when the placement has no such
-/// dimension.
+/// `engine`: the user's engine, which solves with the pin. BadUsage if the value lacks the dimension of the placement.
 Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, ValueId value,
                       const Placement& placement, const Progress& progress = {}, std::uint64_t units = kDefaultWork);
 /// The same for a layer's strategy.
 Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine engine, NodeId layer,
                       rules::Strategy strategy, const Progress& progress = {}, std::uint64_t units = kDefaultWork);
 
-/// Constraints of a problem without a solution that cannot hold together, each needed for that: pins and switched-off
-/// rules first, then what they run into, or the budget. Deletion filter (Chinneck and Dravnieks, "Locating Minimal
-/// Infeasible Constraint Sets", 1991): irreducible, not the smallest of all such sets.
+/// A set of conflicting constraints of a problem without a solution; without any one of them the others can hold. Pins
+/// and switched-off rules come first, then the rules and sizes they conflict with, or the budget. A deletion filter
+/// finds the set (Chinneck and Dravnieks, "Locating Minimal Infeasible Constraint Sets", 1991). It is irreducible, but
+/// smaller sets may exist.
 Result<CoreAnswer> irreducibleCore(const Problem& problem, Engine engine, const Progress& progress = {},
                                    std::uint64_t units = kDefaultWork);
 

@@ -12,7 +12,7 @@ namespace {
 
 using rules::LayerStrategy;
 
-/// One value and the placement that it is asked to have.
+/// A value and the requested placement.
 struct AskedPlacement {
   const Problem& problem;
   const Variables& variables;
@@ -32,7 +32,7 @@ bool offers(const Problem& problem, const Variables& variables, NodeId layer, ru
   });
 }
 
-/// Why the sizes forbid the layer this strategy; empty: they do not, or the settings do not have it.
+/// Why the sizes forbid this strategy; empty if they allow it, or if the settings do not have it.
 std::string refusalOf(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
   for (const rules::Refusal& refusal : layerStrategiesOf(problem, variables, layer).refused) {
     if (refusal.strategy == strategy) return refusal.reason;
@@ -40,7 +40,7 @@ std::string refusalOf(const Problem& problem, const Variables& variables, NodeId
   return {};
 }
 
-/// Each reason once: several strategies are refused for the same numbers.
+/// Each reason once, because several strategies can be refused for the same numbers.
 std::vector<std::string> reasonsOf(const std::vector<rules::Refusal>& refused) {
   std::vector<std::string> reasons;
   for (const rules::Refusal& refusal : refused) {
@@ -59,7 +59,7 @@ bool gives(const AskedPlacement& asked, NodeId layer, const LayerStrategy& optio
   return option.result == asked.placement;
 }
 
-/// The kinds of layers that can split the sequence so, where there is one.
+/// The kind of layer that has this strategy on the sequence; nullopt for other strategies.
 std::optional<graph::LayerKind> kindOnSequence(rules::Strategy strategy) {
   switch (strategy) {
     case rules::Strategy::RowScatter:
@@ -71,12 +71,12 @@ std::optional<graph::LayerKind> kindOnSequence(rules::Strategy strategy) {
   }
 }
 
-/// Why no settings have the strategy for this layer: ends the sentence "`lm_head` cannot be vocab".
+/// The end of the sentence "`lm_head` cannot be vocab" for a strategy that the layer has under no settings.
 std::string whyNowhere(const Problem& problem, const Variables& variables, NodeId layer, rules::Strategy strategy) {
   if (problem.context.worldSize == 1) return " on 1 rank: there is nothing to split.";
   const graph::Shape& result = problem.graph->shapeOf(problem.graph->node(layer).results.front());
   if (kindOnSequence(strategy) == variables.layer(layer)->kind) {
-    return fmt::format(": that strategy splits the sequence, which is no dimension of its own in the result {}.",
+    return fmt::format(": that strategy splits the sequence, but the result {} has no separate sequence dimension.",
                        graph::toText(result));
   }
   return fmt::format(": a layer of its kind has no such strategy. Here it can be {}.",
@@ -93,22 +93,20 @@ std::optional<Impossible> layerCannot(const AskedPlacement& asked, NodeId layer)
   Impossible found{{.node = layer}, {}};
   if (auto wider = widerWith(asked.problem, givesIt)) {
     found.kind = ConstraintKind::CandidateSet;
-    found.text =
-        fmt::format("{} cannot be {}: with {} its layer {} has a strategy for that, but that is not chosen here.",
-                    asked.name(), asked.wanted(), wider->name, own);
+    found.text = fmt::format("{} cannot be {} here: its layer {} needs {} for that.", asked.name(), asked.wanted(), own,
+                             wider->name);
     found.wider = std::move(wider);
     return found;
   }
   const auto reasons = reasonsOf(layerStrategiesOf(asked.problem, asked.variables, layer).refused);
   found.kind = reasons.empty() ? ConstraintKind::Rule : ConstraintKind::Sizes;
-  found.text =
-      fmt::format("{} cannot be {}: the layer {} can be {} here{}.", asked.name(), asked.wanted(), own,
-                  strategiesOf(asked.problem, asked.variables, layer),
-                  reasons.empty() ? ", and none of these gives it that" : fmt::format("; {}", joined(reasons, "and")));
+  found.text = fmt::format("{} cannot be {}: the layer {} can only be {} here{}.", asked.name(), asked.wanted(), own,
+                           strategiesOf(asked.problem, asked.variables, layer),
+                           reasons.empty() ? "" : fmt::format("; {}", joined(reasons, "and")));
   return found;
 }
 
-/// What the rule says where the operands are placed as the result is asked to be, as far as they can.
+/// The rule's reason if the operands have the requested placement, as far as their shapes allow it.
 std::string exampleOf(const AskedPlacement& asked, NodeId node) {
   Problem free = asked.problem;
   free.pins.clear();
@@ -129,7 +127,7 @@ std::optional<Impossible> operatorCannot(const AskedPlacement& asked, Domains& d
       {.kind = ConstraintKind::Rule,
        .node = node,
        .value = asked.value,
-       .text = fmt::format("{} cannot be {}: its operator does not give that, however its inputs can be placed.{}",
+       .text = fmt::format("{} cannot be {}: its operator does not give that for any placement of its inputs.{}",
                            asked.name(), asked.wanted(), exampleOf(asked, node))},
       {}};
 }
@@ -192,10 +190,9 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
   const std::string why =
       !splits.empty()
           ? fmt::format("it can be {}, as {}", inWords(splits.front().placement, asked.shape()), splits.front().reason)
-      : problem.graph->node(producer).kind == graph::NodeKind::Input ? "every rank gets all of an input"
-      : problem.graph->node(producer).kind == graph::NodeKind::Parameter
-          ? "not only layers read it, so every rank holds all of it"
-          : "every rank holds all of a constant";
+      : problem.graph->node(producer).kind == graph::NodeKind::Input     ? "every rank gets the full input"
+      : problem.graph->node(producer).kind == graph::NodeKind::Parameter ? "operators other than layers read it"
+                                                                         : "constants are replicated";
   return Impossible{{.kind = ConstraintKind::Rule,
                      .node = producer,
                      .value = value,
@@ -213,8 +210,8 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
   Impossible found{{.node = layer}, {}};
   if (auto wider = widerWith(problem, [&](const Problem& p) { return offers(p, variables, layer, strategy); })) {
     found.kind = ConstraintKind::CandidateSet;
-    found.text = refusal.empty() ? fmt::format("{} here: that strategy comes with {} only.", cannot, wider->name)
-                                 : fmt::format("{} here: {}. With {} it can.", cannot, refusal, wider->name);
+    found.text = refusal.empty() ? fmt::format("{} here: that strategy needs {}.", cannot, wider->name)
+                                 : fmt::format("{} here: {}. With {}, it can.", cannot, refusal, wider->name);
     found.wider = std::move(wider);
     return found;
   }
@@ -226,7 +223,7 @@ std::optional<Impossible> whyImpossible(const Problem& problem, const Variables&
   const auto refuses = [&](const Problem& p) { return !refusalOf(p, variables, layer, strategy).empty(); };
   if (const auto wider = widerWith(problem, refuses)) {
     found.kind = ConstraintKind::Sizes;
-    found.text = fmt::format("{}: that strategy comes with {} only, and even then {}.", cannot, wider->name,
+    found.text = fmt::format("{}: that strategy needs {}, and even then {}.", cannot, wider->name,
                              refusalOf(wider->problem, variables, layer, strategy));
     return found;
   }

@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "solve/candidates/domains.h"
 #include "solve/explain/impossible.h"
+#include "solve/explain/moment.h"
 #include "solve/explain/sentences.h"
 #include "solve/problem/strategy_text.h"
 #include "solve/problem/wording.h"
@@ -14,11 +15,11 @@ namespace cleave::solve {
 namespace {
 
 constexpr std::uint32_t kUndecided = Reach::kUndecided;
-constexpr std::size_t kMostOperands = 3;       ///< that a reason names
-constexpr std::size_t kMostPlacements = 4;     ///< of each
-constexpr std::size_t kMostDemandsTried = 16;  ///< one by one
+constexpr std::size_t kMostOperands = 3;       ///< operands that a reason names
+constexpr std::size_t kMostPlacements = 4;     ///< placements named per operand
+constexpr std::size_t kMostDemandsTried = 16;  ///< demands tried one by one
 
-/// What is assigned at the cursor.
+/// The assignments at the cursor.
 class Assigned {
  public:
   Assigned(const Cursor& cursor, CandidateTable& table)
@@ -39,9 +40,9 @@ class Assigned {
   std::size_t count() const { return m_count; }
   bool has(ValueId value) const { return m_now[value.index()] != kUndecided; }
   NodeId step(std::size_t index) const { return m_variables.deciders()[index]; }
-  /// Of the first `count` steps.
-  Words upTo(std::size_t count) const {
-    Words decided(m_now.size(), kUndecided);
+  /// The assignments of the first `count` steps.
+  IdTuple upTo(std::size_t count) const {
+    IdTuple decided(m_now.size(), kUndecided);
     for (std::size_t i = 0; i < count; ++i) {
       for (const ValueId v : m_variables.writes(step(i))) {
         if (v.isValid()) decided[v.index()] = m_now[v.index()];
@@ -54,7 +55,7 @@ class Assigned {
   const Variables& m_variables;
   const Graph& m_graph;
   std::size_t m_count = 0;
-  Words m_now;  ///< by ValueId
+  IdTuple m_now;  ///< by ValueId
 };
 
 }  // namespace
@@ -74,7 +75,7 @@ struct LiveDomains::Tables {
 
 namespace {
 
-/// Answers about one value at one moment.
+/// Finds the live domain of one value at one moment.
 class Narrowing {
  public:
   Narrowing(const Cursor& cursor, const Problem& problem, const Variables& variables, Domains& domains, Reach& reach,
@@ -95,7 +96,7 @@ class Narrowing {
   }
 
   LiveDomain run() {
-    const Words live = possibleAfter(m_assigned.count());
+    const IdTuple live = possibleAfter(m_assigned.count());
     for (const PlacementId id : live) m_domain.open.push_back(m_table.placement(id));
     findTries();
     for (const PlacementId id : universe()) {
@@ -110,8 +111,8 @@ class Narrowing {
  private:
   const Graph& graph() const { return *m_problem.graph; }
 
-  /// What the value can be once the first `count` steps are as they are.
-  const Words& possibleAfter(std::size_t count) {
+  /// Possible placements of the value after the first `count` assignments.
+  const IdTuple& possibleAfter(std::size_t count) {
     const auto [known, isNew] = m_possible.try_emplace(count);
     if (isNew) {
       m_reach.followTo(m_value, m_work, m_assigned.upTo(count));
@@ -122,9 +123,9 @@ class Narrowing {
   }
   bool isPossibleAfter(std::size_t count, PlacementId id) { return contains(possibleAfter(count), id); }
 
-  /// All that may be asked about: R, every even split, what the layers beside the value know, and the domain.
-  Words universe() {
-    Words all{kReplicated};
+  /// All placements to report on: R, every even split, those of the adjacent layers, and the domain.
+  IdTuple universe() {
+    IdTuple all{kReplicated};
     for (int dim = 0; dim < static_cast<int>(graph().shapeOf(m_value).size()); ++dim)
       addOnce(all, m_table.intern(Placement::split(dim)));
     for (const PlacementId id : m_domains.widened(m_value)) addOnce(all, id);
@@ -143,14 +144,14 @@ class Narrowing {
       gone.why = SentenceBuilder(graph(), m_variables).text(whichDemand(id)).finish();
       return gone;
     }
-    if (tellTried(gone)) return gone;
-    std::size_t possible = 0, impossible = m_assigned.count();  // after so many steps
+    if (explainTry(gone)) return gone;
+    std::size_t possible = 0, impossible = m_assigned.count();  // numbers of steps
     while (impossible - possible > 1) {
       const std::size_t middle = possible + (impossible - possible) / 2;
       (isPossibleAfter(middle, id) ? possible : impossible) = middle;
       if (m_work.isOver()) return std::nullopt;
     }
-    tellStep(gone, possible);
+    explainStep(gone, possible);
     return gone;
   }
 
@@ -158,13 +159,13 @@ class Narrowing {
     SentenceBuilder sentence(graph(), m_variables);
     if (const auto never = whyImpossible(m_problem, m_variables, m_domains, m_work, m_value, placement))
       return sentence.text(never->text).finish();
-    // Its own step has a strategy for it, but what that needs of the operands none of them can give.
+    // The step has a strategy for it, but no operand can have the placement that the strategy needs.
     sentence.text("No strategy and no rule before ").node(m_decider);
-    sentence.text(fmt::format(" gives what {} needs: ", placement.text()));
+    sentence.text(fmt::format(" gives the inputs that {} needs: ", placement.text()));
     return operandsAfter(sentence, m_domains).text(".").finish();
   }
 
-  /// "`a` can be R or S(1), `b` can be R": what is possible of each operand; `from` says what that is.
+  /// Appends the possible placements of each operand in `from`: "`a` can be R or S(1), `b` can be R".
   template <class Possible>
   SentenceBuilder& operandsAfter(SentenceBuilder& sentence, const Possible& from) {
     std::vector<ValueId> named;
@@ -183,7 +184,7 @@ class Narrowing {
         texts.resize(kMostPlacements);
         texts.push_back(counted(static_cast<std::int64_t>(more), "other"));
       }
-      sentence.value(read.value).text(texts.empty() ? " nothing" : " can be " + joined(texts, "or"));
+      sentence.value(read.value).text(texts.empty() ? " has no possible placement" : " can be " + joined(texts, "or"));
     }
     return sentence;
   }
@@ -206,7 +207,7 @@ class Narrowing {
     return "Several of your demands together remove it.";
   }
 
-  /// A pinned layer may have a strategy that gives the placement, and no input for it; empty: it has none.
+  /// Names the input that a pinned layer's strategy for the placement lacks; empty if the layer has no such strategy.
   std::string lackingInput(const Problem& pinned, Reach& reach, PlacementId id) {
     const auto& layer = m_variables.layer(m_decider);
     const auto& results = graph().node(m_decider).results;
@@ -231,8 +232,8 @@ class Narrowing {
     }
   }
 
-  /// The value's own step has tried it since the search arrived there.
-  bool tellTried(GonePlacement& gone) {
+  /// True if the value's own step tried the placement since the search arrived there.
+  bool explainTry(GonePlacement& gone) {
     for (const PastTry& past : m_tries) {
       Event event;
       if (m_trace.read(past.index, {&event, 1}) != 1) continue;
@@ -257,21 +258,20 @@ class Narrowing {
     return std::nullopt;
   }
 
-  /// Possible after `count` steps and no more after the next.
-  void tellStep(GonePlacement& gone, std::size_t count) {
+  /// The placement is possible after `count` steps and impossible after the next step.
+  void explainStep(GonePlacement& gone, std::size_t count) {
     gone.by = RemovedBy::Step;
     gone.node = m_assigned.step(count);
     if (const auto index = m_cursor.assignedAt(gone.node)) gone.at = *index + 1;
     SentenceBuilder sentence(graph(), m_variables);
-    sentence.node(gone.node).text(" took ");
+    sentence.node(gone.node).text(" chose ");
     const auto choice = m_cursor.choiceOf(gone.node);
     sentence.text(choice ? nameOf(m_trace.choice(*choice), m_problem.context.worldSize) : "its choice");
     if (gone.at) sentence.text(" at ").step(*gone.at);
     if (gone.node != m_decider) {
       m_reach.followTo(m_value, m_work, m_assigned.upTo(count + 1));
-      sentence.text("; of the inputs of ").node(m_decider).text(", ");
+      sentence.text(". The inputs of ").node(m_decider).text(" are then limited: ");
       operandsAfter(sentence, m_reach);
-      sentence.text(" then");
     }
     gone.why = sentence.text(".").finish();
   }
@@ -287,8 +287,8 @@ class Narrowing {
   const Assigned m_assigned;
   const ValueId m_value;
   const NodeId m_decider;
-  std::map<std::size_t, Words> m_possible;  ///< possibleAfter
-  std::vector<PastTry> m_tries;             ///< of the value's step, that failed
+  std::map<std::size_t, IdTuple> m_possible;  ///< possibleAfter
+  std::vector<PastTry> m_tries;               ///< failed tries of the value's step
   LiveDomain m_domain;
 };
 

@@ -1,50 +1,51 @@
 #pragma once
-/// The live domain of a value at one moment of a search: the placements that some choice still open can give it, and
-/// beside each placement that is gone what removed it: the sizes or rules, a demand, or a step of the search.
+/// The live domain of a value at one moment of a search: the placements that a candidate still open can give it. For
+/// each placement that is gone it reports the cause: sizes or rules, a demand, or a step of the search.
 ///
-/// The domain of a value (candidates/domains.h) is narrowed by what is assigned at the moment, followed forward through
-/// the steps that are not (candidates/reach.h). Nothing that the search can still reach from there is left out, and
-/// what removed a placement is the first assignment after which it is out of reach.
+/// The current assignments narrow the domain of a value (candidates/domains.h). They are followed through the steps
+/// that are not assigned yet (candidates/reach.h). The live domain has every placement that the search can still reach.
+/// The cause of a removal is the first assignment after which the placement is out of reach.
 ///
 ///     LiveDomains domains(trace);                          // once per trace: asks the rules
 ///     const LiveDomain domain = domains.at(cursor, value);
 ///     for (const GonePlacement& gone : domain.gone) fmt::print("{}: {}\n", gone.placement.text(),
 ///     plainText(gone.why));
-#include "solve/explain/decision.h"
+#include "solve/explain/sentences.h"
+#include "solve/trace/cursor.h"
 
 namespace cleave::solve {
 
 enum class RemovedBy : std::uint8_t {
-  Nature,    ///< no strategy and no rule gives it here, whatever is demanded
-  Demand,    ///< pins, forbids, rules switched off
+  Rules,     ///< no strategy and no rule gives it here, whatever the demands are
+  Demand,    ///< a pin, a forbid or a rule switched off
   Step,      ///< an assignment of the search
   Conflict,  ///< the value's own step tried it and failed
 };
 
 struct GonePlacement {
   Placement placement;
-  RemovedBy by = RemovedBy::Nature;
-  NodeId node;               ///< Step, Conflict: whose assignment it was
+  RemovedBy by = RemovedBy::Rules;
+  NodeId node;               ///< Step, Conflict: the assigned node
   std::optional<StepId> at;  ///< Step, Conflict: position just after its Try
-  Sentence why;              ///< one sentence, which stands alone
+  Sentence why;              ///< one complete sentence
 };
 
 struct LiveDomain {
   ValueId value;
-  std::vector<Placement> open;  ///< one: it is assigned, or nothing else is left; none: a dead end
+  std::vector<Placement> open;  ///< one entry: assigned, or the only one left; empty: a dead end
   std::vector<GonePlacement> gone;
   bool isAssigned = false;
-  /// False: the work ended before; what is listed is right, and there may be more.
+  /// False if the work limit was reached. The listed placements are right, but some may be missing.
   bool isComplete = true;
 };
 
-/// Live domains of one trace. The trace may still grow. One thread.
+/// Live domains of one trace, which may still grow. Use it from one thread.
 class LiveDomains {
  public:
   explicit LiveDomains(std::shared_ptr<const Trace> trace);
   ~LiveDomains();
 
-  /// `cursor` is on the same trace. On 12,000 nodes the first call takes some hundred milliseconds, later ones some.
+  /// `cursor` is on the same trace. With 12,000 nodes the first call takes hundreds of milliseconds, later calls a few.
   LiveDomain at(const Cursor& cursor, ValueId value, const Progress& progress = {});
 
  private:

@@ -9,13 +9,13 @@ using Origin = FrontierStep::Origin;
 
 constexpr std::size_t kMostStates = 20'000;
 constexpr std::size_t kPlacingsBetweenPolls = 1 << 8;
-/// Of levels; where they take more, they are made anew.
+/// Memory limit of cached levels; above it they are computed again.
 constexpr std::uint64_t kMostBytes = 256ull << 20;
 
 }  // namespace
 
 Relaxation::Relaxation(const Problem& problem, const Variables& variables, Domains& domains, Work& work)
-    : m_asking{problem, variables},
+    : m_ref{problem, variables},
       m_variables(variables),
       m_graph(*problem.graph),
       m_domains(domains),
@@ -31,14 +31,14 @@ Relaxation::Relaxation(const Problem& problem, const Variables& variables, Domai
 
 std::uint32_t Relaxation::classOf(NodeId node) {
   auto& known = m_classOf[node.index()];
-  if (!known) known = m_table.classOf(m_asking, node);
+  if (!known) known = m_table.classOf(m_ref, node);
   return *known;
 }
 
 const Relaxation::Domain& Relaxation::domainOf(ValueId value) {
   auto& known = m_domainOf[value.index()];
   if (!known) {
-    const Words& choices = m_domains.widened(value);
+    const IdTuple& choices = m_domains.widened(value);
     const auto number = static_cast<std::uint32_t>(m_domainNumbers.size());
     known = Domain{choices, m_domainNumbers.try_emplace(choices, number).first->second};
   }
@@ -50,10 +50,10 @@ bool Relaxation::spend() {
   return m_spent % kPlacingsBetweenPolls == 0 && m_work.isOver();
 }
 
-/// Takes a kept node: a token is a placement, and what matters is which states there are.
-class Relaxation::Taken {
+/// The weight of a kept node in a sweep. A token is a placement, and only the set of states matters.
+class Relaxation::KeptNode {
  public:
-  Taken(Relaxation& owner, const FrontierStep& step) : m_owner(owner), m_step(step), m_exits(step.exits.size()) {}
+  KeptNode(Relaxation& owner, const FrontierStep& step) : m_owner(owner), m_step(step), m_exits(step.exits.size()) {}
 
   bool enter(std::uint32_t state, std::span<const std::uint32_t> before) {
     m_state = state;
@@ -67,12 +67,12 @@ class Relaxation::Taken {
   bool place(std::span<const PlacementId> operands) {
     if (m_owner.spend() || m_exits.count() > kMostStates) return false;
     m_operands = operands;
-    m_row = m_owner.m_table.row(m_owner.m_asking, m_step.node, m_owner.classOf(m_step.node), operands).get();
+    m_row = m_owner.m_table.row(m_owner.m_ref, m_step.node, m_owner.classOf(m_step.node), operands).get();
     return true;
   }
   std::uint32_t candidates() const { return static_cast<std::uint32_t>(m_row->open.size()); }
   void weigh(std::uint32_t ordinal) { m_writes = m_row->writesOf(ordinal); }
-  std::uint32_t tokenBehind(const FrontierStep::Exit& exit) const {
+  std::uint32_t exitToken(const FrontierStep::Exit& exit) const {
     switch (exit.origin) {
       case Origin::Slot: return m_before[exit.index];
       case Origin::Fresh: return m_operands[exit.index];
@@ -81,11 +81,11 @@ class Relaxation::Taken {
     }
     return kReplicated;
   }
-  void take(std::span<const std::uint32_t> tokens) {
+  void addExit(std::span<const std::uint32_t> tokens) {
     if (m_exits.add(tokens) == m_from.size()) m_from.push_back(m_state);
   }
 
-  /// Null: too many states.
+  /// Null if there are too many states.
   std::shared_ptr<const Level> finished() {
     if (m_exits.count() > kMostStates) return nullptr;
     auto exit = m_owner.m_levels.intern(m_exits.width(), m_exits.count(), m_exits.tokens());
@@ -103,44 +103,44 @@ class Relaxation::Taken {
   const CandidateRow* m_row = nullptr;
 };
 
-/// Takes a kept node by some of its candidates.
-class Relaxation::Narrowed : public Relaxation::Taken {
+/// A kept node with some of its candidates.
+class Relaxation::NarrowedNode : public Relaxation::KeptNode {
  public:
-  Narrowed(Relaxation& owner, const FrontierStep& step, const Narrowing& narrowing)
-      : Taken(owner, step), m_narrowing(narrowing), m_choices(step.operands.size()) {
+  NarrowedNode(Relaxation& owner, const FrontierStep& step, const Narrowing& narrowing)
+      : KeptNode(owner, step), m_narrowing(narrowing), m_choices(step.operands.size()) {
     for (const std::uint32_t operand : step.fresh) {
-      for (const PlacementId id : Taken::choicesOf(operand)) {
-        if (narrowing.mayLie(owner.m_table.placement(id))) m_choices[operand].push_back(id);
+      for (const PlacementId id : KeptNode::choicesOf(operand)) {
+        if (narrowing.allowsPlacement(owner.m_table.placement(id))) m_choices[operand].push_back(id);
       }
     }
   }
 
-  bool canLie() const {
+  bool hasPlacements() const {
     return std::none_of(m_step.fresh.begin(), m_step.fresh.end(),
                         [&](std::uint32_t o) { return m_choices[o].empty(); });
   }
   std::span<const PlacementId> choicesOf(std::uint32_t operand) const { return m_choices[operand]; }
   bool place(std::span<const PlacementId> operands) {
-    if (!Taken::place(operands)) return false;
+    if (!KeptNode::place(operands)) return false;
     m_taken.clear();
     for (std::uint32_t ordinal = 0; ordinal < m_row->open.size(); ++ordinal) {
-      if (m_narrowing.mayTake(m_step.node, m_row->open[ordinal])) m_taken.push_back(ordinal);
+      if (m_narrowing.allowsChoice(m_step.node, m_row->open[ordinal])) m_taken.push_back(ordinal);
     }
     return true;
   }
   std::uint32_t candidates() const { return static_cast<std::uint32_t>(m_taken.size()); }
-  void weigh(std::uint32_t candidate) { Taken::weigh(m_taken[candidate]); }
+  void weigh(std::uint32_t candidate) { KeptNode::weigh(m_taken[candidate]); }
 
  private:
   const Narrowing& m_narrowing;
-  std::vector<Words> m_choices;  ///< by operand; of fresh ones
-  Words m_taken;                 ///< as ordinals of the row's candidates
+  std::vector<IdTuple> m_choices;  ///< by operand, for fresh operands
+  IdTuple m_taken;                 ///< ordinals of the allowed candidates in the row
 };
 
-/// Looks at the observed node, which is let go: its results may be placed in any way.
-class Relaxation::Seen : public Relaxation::Taken {
+/// The observed node. It is relaxed, so its results may be placed in any way.
+class Relaxation::ObservedNode : public Relaxation::KeptNode {
  public:
-  Seen(Relaxation& owner, const FrontierStep& step, const Words& preferred) : Taken(owner, step) {
+  ObservedNode(Relaxation& owner, const FrontierStep& step, const IdTuple& preferred) : KeptNode(owner, step) {
     for (const std::uint32_t operand : step.fresh) addChoices(operand, preferred);
     addWrites();
   }
@@ -155,25 +155,25 @@ class Relaxation::Seen : public Relaxation::Taken {
   }
   std::uint32_t candidates() const { return static_cast<std::uint32_t>(m_allWrites.size()); }
   void weigh(std::uint32_t ordinal) { m_writes = m_allWrites[ordinal]; }
-  void take(std::span<const std::uint32_t> tokens) {
+  void addExit(std::span<const std::uint32_t> tokens) {
     const std::size_t known = m_from.size();
-    Taken::take(tokens);
+    KeptNode::addExit(tokens);
     if (m_from.size() > known)
       m_seen.push_back({m_owner.m_table.placementsOf(m_operands), m_owner.m_table.placementsOf(m_writes)});
   }
 
-  /// By state behind.
+  /// By exit state.
   std::vector<Witness> seen() { return std::move(m_seen); }
 
  private:
-  /// It sees operands that are placed alike, or as its result is to be, before others: what it says of them tells most.
-  void addChoices(std::uint32_t operand, const Words& preferred) {
-    const auto domain = Taken::choicesOf(operand);
-    Words& choices = m_choices.emplace_back(domain.begin(), domain.end());
+  /// Placements of `preferred` come first, because a witness with them gives the clearest reason.
+  void addChoices(std::uint32_t operand, const IdTuple& preferred) {
+    const auto domain = KeptNode::choicesOf(operand);
+    IdTuple& choices = m_choices.emplace_back(domain.begin(), domain.end());
     std::stable_partition(choices.begin(), choices.end(), [&](PlacementId id) { return contains(preferred, id); });
   }
 
-  /// Every way in which its results may be placed; those that nobody reads are replicated.
+  /// Adds every combination of placements of its results. Results without readers are replicated.
   void addWrites() {
     m_allWrites = {{}};
     const auto writes = m_owner.m_variables.writes(m_step.node);
@@ -181,9 +181,9 @@ class Relaxation::Seen : public Relaxation::Taken {
       const bool isRead = std::any_of(m_step.exits.begin(), m_step.exits.end(), [&](const auto& exit) {
         return exit.origin == Origin::Write && exit.index == i;
       });
-      const Words all(isRead ? m_owner.m_domains.widened(writes[i]) : Words{kReplicated});
-      std::vector<Words> longer;
-      for (const Words& known : m_allWrites) {
+      const IdTuple all(isRead ? m_owner.m_domains.widened(writes[i]) : IdTuple{kReplicated});
+      std::vector<IdTuple> longer;
+      for (const IdTuple& known : m_allWrites) {
         for (const PlacementId id : all) {
           longer.push_back(known);
           longer.back().push_back(id);
@@ -193,15 +193,15 @@ class Relaxation::Seen : public Relaxation::Taken {
     }
   }
 
-  std::vector<Words> m_choices;    ///< by FrontierStep::fresh
-  std::vector<Words> m_allWrites;  ///< of Variables::writes
+  std::vector<IdTuple> m_choices;    ///< by FrontierStep::fresh
+  std::vector<IdTuple> m_allWrites;  ///< of Variables::writes
   std::vector<Witness> m_seen;
 };
 
-/// Takes the kept nodes in order, and looks at one that is let go.
+/// Visits the kept nodes in order, and the observed node among them.
 class Relaxation::Sweep {
  public:
-  Sweep(Relaxation& owner, const std::vector<bool>& kept, NodeId observed = {}, Words preferred = {})
+  Sweep(Relaxation& owner, const std::vector<bool>& kept, NodeId observed = {}, IdTuple preferred = {})
       : m_owner(owner), m_observed(observed), m_preferred(std::move(preferred)) {
     for (const NodeId n : owner.m_variables.deciders()) {
       const bool isPinned = !owner.m_variables.pins(n).empty();
@@ -230,7 +230,7 @@ class Relaxation::Sweep {
     return Answer::Holds;
   }
 
-  /// After `run` held.
+  /// Requires that `run` returned Holds.
   Witness found() const {
     const auto observedAt =
         static_cast<std::size_t>(std::find(m_order.begin(), m_order.end(), m_observed) - m_order.begin());
@@ -240,43 +240,43 @@ class Relaxation::Sweep {
   }
 
  private:
-  /// Null: too many states, or the work ended.
+  /// Null if there are too many states or the work limit was reached.
   std::shared_ptr<const Level> levelFor(const FrontierStep& step, const StateSet& entry) {
     auto& levels = m_owner.m_levels;
     m_kind.assign({m_owner.classOf(step.node)});
-    step.nameWiring(m_kind);
+    step.appendConnections(m_kind);
     for (const std::uint32_t operand : step.fresh)
       m_kind.push_back(m_owner.domainOf(step.operands[operand].value).number);
     if (levels.memoryBytes() > kMostBytes) levels.clear();
     const auto key = levels.keyOf(m_kind, entry);
     if (auto known = levels.find(key)) return m_owner.spend() ? nullptr : known;
-    Taken node(m_owner, step);
-    auto level = takeStep(step, entry, node) ? node.finished() : nullptr;
+    KeptNode node(m_owner, step);
+    auto level = sweepStep(step, entry, node) ? node.finished() : nullptr;
     if (level) levels.add(key, level);
     return level;
   }
 
   std::shared_ptr<const Level> observedLevel(const FrontierStep& step, const StateSet& entry) {
-    Seen node(m_owner, step, m_preferred);
-    if (!takeStep(step, entry, node)) return nullptr;
+    ObservedNode node(m_owner, step, m_preferred);
+    if (!sweepStep(step, entry, node)) return nullptr;
     m_seen = node.seen();
     return node.finished();
   }
 
   std::shared_ptr<const Level> narrowedLevel(const FrontierStep& step, const StateSet& entry) {
-    Narrowed node(m_owner, step, *m_narrowing);
-    return !node.canLie() || takeStep(step, entry, node) ? node.finished() : nullptr;
+    NarrowedNode node(m_owner, step, *m_narrowing);
+    return !node.hasPlacements() || sweepStep(step, entry, node) ? node.finished() : nullptr;
   }
 
   Relaxation& m_owner;
   const NodeId m_observed;
-  const Words m_preferred;                 ///< for operands of `m_observed` that nobody else places
-  const Narrowing* m_narrowing = nullptr;  ///< null: nothing is left out
+  const IdTuple m_preferred;               ///< for operands of `m_observed` that no kept node places
+  const Narrowing* m_narrowing = nullptr;  ///< null: no filter
   std::vector<NodeId> m_order;
-  bool m_isPartial = false;  ///< a fresh value has a domain that is not known: failing proves nothing
-  Words m_kind;
-  std::vector<std::shared_ptr<const Level>> m_levels;  ///< with an observed node: by place in the order
-  std::vector<Witness> m_seen;                         ///< by state behind the observed node
+  bool m_isPartial = false;  ///< a fresh value has an incomplete domain, so a failure proves nothing
+  IdTuple m_kind;
+  std::vector<std::shared_ptr<const Level>> m_levels;  ///< by place in the order; filled only with an observed node
+  std::vector<Witness> m_seen;                         ///< by exit state of the observed node
 };
 
 Answer Relaxation::check(const std::vector<bool>& kept) {
@@ -292,9 +292,9 @@ Answer Relaxation::check(const std::vector<bool>& kept, const Narrowing& narrowi
 }
 
 std::optional<Witness> Relaxation::witness(const std::vector<bool>& kept, NodeId observed) {
-  // The first look tells which splits are about; the second lets free operands be placed so.
+  // The first sweep finds the splits that matter. The second prefers them for free operands.
   std::optional<Witness> found;
-  Words preferred;
+  IdTuple preferred;
   for (int look = 0; look < 2; ++look) {
     Sweep sweep(*this, kept, observed, preferred);
     if (sweep.run() != Answer::Holds) return found;

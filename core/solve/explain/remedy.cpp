@@ -9,20 +9,20 @@
 namespace cleave::solve {
 namespace {
 
-/// All tries together, and one of them.
+/// Work limits of all tries together and of one try.
 constexpr std::uint64_t kAllWork = 2 * kDefaultWork, kWorkOfATry = kDefaultWork / 2;
-/// Of each kind of change that names something.
+/// Limit of changes of each kind that has an argument.
 constexpr std::size_t kMostOfAKind = 8;
-/// Numbers of ranks that machines have: any number within one node, then whole nodes.
+/// Usual numbers of ranks: any number within one machine, then full machines.
 constexpr std::array kUsualRanks{2, 3, 4, 5, 6, 7, 8, 16, 32, 64};
-/// A plan that is better by less than this is not worth a change.
+/// A change must lower time or memory at least to this ratio.
 constexpr double kWorthwhile = 0.99;
 
-/// What the user does not have yet, most urgent first.
+/// What the user lacks, the most urgent first.
 enum class Lack : std::uint8_t {
   Solution,
-  Memory,  ///< the plan needs more than the budget: only `optimal` keeps to it
-  Split,   ///< work that every rank does whole
+  Memory,  ///< the plan exceeds the budget, which only `optimal` respects
+  Split,   ///< some layers are replicated
 };
 
 class Remedies {
@@ -45,7 +45,7 @@ class Remedies {
 
   Result<std::vector<Remedy>> run(std::size_t most) {
     if (m_lack == Lack::Split && m_before.splitLayers == m_before.layers && !m_card) return std::vector<Remedy>();
-    // What most surely brings memory is tried while there is work left for it.
+    // More ranks reduce memory most reliably, so they are tried first, before the work limit is reached.
     if (m_lack == Lack::Memory) CLEAVE_TRY_VOID(tryRanks());
     collect();
     for (const Change& candidate : m_candidates) {
@@ -73,12 +73,12 @@ class Remedies {
   double bytesRatio(const Figures& after) const {
     return static_cast<double>(after.rankBytes) / std::max(1.0, static_cast<double>(m_before.rankBytes));
   }
-  /// It takes a greater share of time or memory than it brings of the other.
+  /// True if it costs a greater share of time or memory than it saves of the other.
   bool isDear(const Remedy& remedy) const {
     return m_before.hasPlan && timeRatio(remedy.after) * bytesRatio(remedy.after) > 1;
   }
 
-  /// By what the user lacks, dear ones behind the others; other ranks are another question and come last.
+  /// Orders by what the user lacks. Expensive changes come after the others, and other numbers of ranks come last.
   bool comesBefore(const Remedy& a, const Remedy& b) const {
     const auto head = [&](const Remedy& r) {
       return std::tuple(isTooBig(r.after), r.change.kind == ChangeKind::Ranks, isDear(r));
@@ -93,7 +93,7 @@ class Remedies {
     return remedy.change.kind == ChangeKind::Ranks ? std::stoi(remedy.change.argument) : m_problem.context.worldSize;
   }
 
-  /// In nothing worse, and better in something.
+  /// True if `a` is not worse in anything and better in something.
   bool beats(const Remedy& a, const Remedy& b) const {
     const int ranksOfA = ranksOf(a), ranksOfB = ranksOf(b);
     if (a.after.femtoseconds > b.after.femtoseconds || a.after.rankBytes > b.after.rankBytes || ranksOfA > ranksOfB)
@@ -101,7 +101,7 @@ class Remedies {
     return a.after.femtoseconds < b.after.femtoseconds || a.after.rankBytes < b.after.rankBytes || ranksOfA < ranksOfB;
   }
 
-  // ---- what may help
+  // ---- candidates
 
   void add(ChangeKind kind, std::string argument = {}) {
     const auto ofKind =
@@ -125,7 +125,7 @@ class Remedies {
     addOtherStrategies();
   }
 
-  /// Pins that the search ran into first, then the others.
+  /// Adds the pins of the conflicts first, then the others.
   void addLifts() {
     const auto addPin = [&](const std::string& text) {
       const auto isIt = [&](const Pin& pin) { return pin.text == text; };
@@ -139,7 +139,7 @@ class Remedies {
     for (const Pin& pin : m_problem.pins) add(ChangeKind::LiftPin, pin.text);
   }
 
-  /// How a pattern of redistributable values names this one: a layer's result by its layer, in every block.
+  /// The pattern that makes this value redistributable. For a layer's result it is the layer's name in every block.
   std::string nameOfValue(ValueId value) const {
     const NodeId producer = m_graph.value(value).producer;
     return graph::layerShape(m_graph, producer) ? withoutIndices(graph::layerName(m_graph, producer))
@@ -165,7 +165,7 @@ class Remedies {
 
   bool hasParameter(NodeId layer) const { return graph::layerShape(m_graph, layer)->weight.isValid(); }
 
-  /// Other strategies of the layers behind the conflict, here and in every block like theirs.
+  /// Adds other strategies of the layers that caused the conflict, in every equal block.
   void addOtherStrategies() {
     if (!m_card) return;
     for (const std::string& pin : m_card->pinsToTry) add(ChangeKind::AddPin, pin);
@@ -182,8 +182,8 @@ class Remedies {
 
   // ---- trying
 
-  /// True when it brings what is lacking and does not pay for it with both time and memory. Under a card, a search that
-  /// gets as far without any conflict helps as well.
+  /// True if the change improves what the user lacks without costing both time and memory. With a card, a search
+  /// without conflicts helps too.
   bool helps(const Change& change, const Figures& after, std::uint64_t conflicts) const {
     if (m_lack == Lack::Solution) return true;
     const bool isFaster = timeRatio(after) < kWorthwhile, isSmaller = bytesRatio(after) < kWorthwhile;
@@ -192,7 +192,7 @@ class Remedies {
     if (after.splitLayers < m_before.splitLayers || isWorseInBoth) return false;
     if (m_card && conflicts == 0) return true;
     const bool splitsMore = after.splitLayers > m_before.splitLayers;
-    // More ranks are faster anyway; they are a remedy where they fit the sizes.
+    // More ranks are always faster. They are a remedy only if they split more layers.
     if (change.kind == ChangeKind::Ranks) return splitsMore && (isFaster || isSmaller);
     return isFaster || (splitsMore && isSmaller);
   }
@@ -202,14 +202,14 @@ class Remedies {
     Work own(std::min(kWorkOfATry, m_work.left()), m_work.progress());
     const auto tried = tryChange(m_problem, change, m_engine, own);
     m_work.spend(own.spent());
-    if (!tried) return false;  // this change does not fit this graph
+    if (!tried) return false;  // the change does not fit this graph
     if (tried->answer != Answer::Holds || !helps(change, tried->figures, tried->conflicts)) return false;
     m_found.push_back({change, textOf(change, tried->figures, tried->conflicts), m_before, tried->figures});
     return true;
   }
 
-  /// The nearest usual numbers of ranks below and above that help; at most twice as many, but where memory is what is
-  /// lacking.
+  /// Tries the nearest usual numbers of ranks below and above that help: at most twice as many, or any number if memory
+  /// is lacking.
   Result<void> tryRanks() {
     const int now = m_problem.context.worldSize;
     const int most = m_lack == Lack::Split ? 2 * now : kUsualRanks.back();
@@ -226,19 +226,19 @@ class Remedies {
     return {};
   }
 
-  /// What engines that do not search under a budget answer all the same.
+  /// A note for engines that ignore the budget.
   std::string overBudgetText(const Figures& after) const {
     if (!isTooBig(after)) return {};
     const std::int64_t budget = m_problem.cost.budgetBytes();
-    return fmt::format(" That is {} more than {}: {} does not search under a budget, optimal does.",
+    return fmt::format(" That is {} more than {}. The engine {} ignores the budget; optimal keeps to it.",
                        bytesText(after.rankBytes - budget), budgetName(m_problem.cost), toText(m_engine));
   }
 
-  /// "91.7 µs (now 110 µs)"; where the digits are the same, by how much it is less. How much it is more, the price
-  /// says.
+  /// "91.7 µs (now 110 µs)". If both have the same digits, it shows the saving instead; a separate sentence shows a
+  /// cost.
   template <class Amount, class Text>
   static std::string besideNow(Amount after, Amount now, const Text& text) {
-    if (after == now) return text(after) + ", as now";
+    if (after == now) return text(after) + " (as now)";
     if (text(after) != text(now)) return fmt::format("{} (now {})", text(after), text(now));
     return after < now ? fmt::format("{} ({} less than now)", text(after), text(now - after)) : text(after);
   }
@@ -251,24 +251,24 @@ class Remedies {
     std::string what = toText(change);
     what.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(what.front())));
     if (!m_before.hasPlan) {
-      return fmt::format(
-          "{}: then there is a plan, which splits {} of {}{}; each rank holds {}, and the time per step is {}.{}", what,
-          after.splitLayers, counted(static_cast<std::int64_t>(after.layers), "layer"), gatheredText(after),
-          bytesText(after.rankBytes), timeText(after.femtoseconds), overBudgetText(after));
+      return fmt::format("{}: a plan exists that splits {} of {}{}. It needs {} per rank and takes {} per step.{}",
+                         what, after.splitLayers, counted(static_cast<std::int64_t>(after.layers), "layer"),
+                         gatheredText(after), bytesText(after.rankBytes), timeText(after.femtoseconds),
+                         overBudgetText(after));
     }
-    const std::string layers =
-        after.splitLayers == m_before.splitLayers
-            ? fmt::format("as many layers are split ({} of {}){}", after.splitLayers, after.layers, gatheredText(after))
-            : fmt::format("{} of {} split instead of {}{}", after.splitLayers,
-                          counted(static_cast<std::int64_t>(after.layers), "layer is", "layers are"),
-                          m_before.splitLayers, gatheredText(after));
+    const std::string layers = after.splitLayers == m_before.splitLayers
+                                   ? fmt::format("the plan splits {} of {} layers, as now{}", after.splitLayers,
+                                                 after.layers, gatheredText(after))
+                                   : fmt::format("the plan splits {} of {} instead of {}{}", after.splitLayers,
+                                                 counted(static_cast<std::int64_t>(after.layers), "layer"),
+                                                 m_before.splitLayers, gatheredText(after));
     std::string price;
     if (after.femtoseconds > m_before.femtoseconds)
-      price = fmt::format(" The price: {} more per step.", timeText(after.femtoseconds - m_before.femtoseconds));
+      price = fmt::format(" It takes {} longer per step.", timeText(after.femtoseconds - m_before.femtoseconds));
     if (after.rankBytes > m_before.rankBytes)
-      price += fmt::format(" The price: {} more per rank.", bytesText(after.rankBytes - m_before.rankBytes));
-    return fmt::format("{}: {}{}; each rank holds {}, and the time per step is {}.{}{}", what, layers,
-                       m_card && conflicts == 0 ? ", and the search meets no conflict" : "",
+      price += fmt::format(" It needs {} more per rank.", bytesText(after.rankBytes - m_before.rankBytes));
+    return fmt::format("{}: {}{}. It needs {} per rank and takes {} per step.{}{}", what, layers,
+                       m_card && conflicts == 0 ? ", and the search has no conflict" : "",
                        besideNow(after.rankBytes, m_before.rankBytes, bytesText),
                        besideNow(after.femtoseconds, m_before.femtoseconds, timeText), price, overBudgetText(after));
   }
@@ -281,7 +281,7 @@ class Remedies {
   Work m_work;
   const Figures m_before;
   const Lack m_lack;
-  const bool m_isNoneInBudget;  ///< that is answered by pipeline/what_fits.h, but for the demands
+  const bool m_isNoneInBudget;  ///< pipeline/solve/what_fits.h answers this, except for demands
   std::vector<Change> m_candidates;
   std::vector<Remedy> m_found;
 };

@@ -1,3 +1,4 @@
+#include "solve/candidates/candidates.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/sentences.h"
 #include "solve/problem/strategy_text.h"
@@ -23,7 +24,7 @@ std::string_view roleWord(Role role) {
   }
 }
 
-/// Walks from a value back to the choice behind it, one link for each node on the way.
+/// Walks from a value back to the choice that decided it, one link per node.
 class WhyChain {
  public:
   WhyChain(const Problem& problem, const Solution& solution, Engine engine)
@@ -55,10 +56,10 @@ class WhyChain {
 
   void add(NodeId node, ValueId value, Sentence sentence) { m_links.push_back({node, value, std::move(sentence)}); }
 
-  /// Adds the link of this value and answers the value to explain next; invalid at the end of the chain.
+  /// Adds the link of this value and returns the value to explain next; invalid at the end of the chain.
   ValueId explain(ValueId value) {
     Asked asked = ask(value);
-    tellRedistribution(asked);
+    explainRedistribution(asked);
     if (m_variables.layer(asked.node)) return explainLayer(asked);
     if (m_graph.node(asked.node).kind != graph::NodeKind::Call) return explainSource(asked);
     return isSplitHere(value) ? explainSplit(asked) : explainReplicated(asked);
@@ -93,19 +94,19 @@ class WhyChain {
     return asked.chosen < asked.candidates.open.size() ? asked.candidates.open[asked.chosen].reason : std::string();
   }
 
-  /// Candidates under which the search found no plan, with all before them placed as they are: it goes by their order
-  /// and takes the first plan. `optimal` weighs plans and refutes nothing.
+  /// Number of candidates that the search refuted with all earlier steps as they are. The search tries candidates in
+  /// order and takes the first plan. `optimal` compares plans and refutes no candidate.
   std::size_t refutedOf(const Asked& asked) const {
     return m_isFirst && asked.chosen < asked.candidates.open.size() ? asked.chosen : 0;
   }
 
-  void tellRedistribution(const Asked& asked) {
+  void explainRedistribution(const Asked& asked) {
     const auto found = m_solution.computedAs.find(asked.value);
     if (found == m_solution.computedAs.end()) return;
     add(asked.node, asked.value,
         sentence()
             .value(asked.value)
-            .text(fmt::format(" is computed {} and then {}, which you allowed: readers see it {}.",
+            .text(fmt::format(" is computed {} and then {}, as your settings allow. Its readers get it {}.",
                               inWords(found->second, m_graph.shapeOf(asked.value)),
                               found->second.isSplit() ? "gathered" : "cut", words(asked.value)))
             .finish());
@@ -115,7 +116,7 @@ class WhyChain {
 
   ValueId explainLayer(const Asked& asked) {
     const ValueId result = m_graph.node(asked.node).results.front();
-    if (asked.value != result) tellParameter(asked);
+    if (asked.value != result) explainParameter(asked);
     const auto& open = asked.candidates.open;
     const auto& chosen = m_solution.strategies[asked.node.index()];
     auto s = sentence()
@@ -126,15 +127,15 @@ class WhyChain {
     WhyLink link{.node = asked.node, .value = result};
     link.alternatives = alternativesOf(asked);
     if (open.size() > 1) {
-      s.text(fmt::format(". There was a choice: {} of its {} strategies fit what it reads{}.", open.size(),
-                         link.alternatives.size() + 1, refutedText(asked)));
+      s.text(fmt::format(". {} of its {} strategies fit its inputs{}.", open.size(), link.alternatives.size() + 1,
+                         refutedText(asked)));
       link.isFree = true;
       link.sentence = s.finish();
       m_links.push_back(std::move(link));
       return {};
     }
     if (const auto pins = removingPins(asked); !pins.empty()) {
-      s.text(fmt::format(". Your {} {} no other that fits.", pins.size() == 1 ? "pin" : "pins",
+      s.text(fmt::format(". Your {} {} no other strategy that fits.", pins.size() == 1 ? "pin" : "pins",
                          joined(pins, "and") + (pins.size() == 1 ? " leaves" : " leave")));
       link.isFree = true;
       link.sentence = s.finish();
@@ -161,15 +162,15 @@ class WhyChain {
   std::string refutedText(const Asked& asked) const {
     const std::size_t refuted = refutedOf(asked);
     if (refuted == 0) return {};
-    if (refuted + 1 == asked.candidates.open.size()) return ", and only this one led to a plan";
+    if (refuted + 1 == asked.candidates.open.size()) return ", but only this one led to a plan";
     return fmt::format(", but {} of them led to no plan", refuted);
   }
 
-  void tellParameter(const Asked& asked) {
+  void explainParameter(const Asked& asked) {
     auto s = sentence();
-    s.value(asked.value).text(fmt::format(" is {}, as ", words(asked.value))).node(asked.node);
+    s.value(asked.value).text(fmt::format(" is {}, because ", words(asked.value))).node(asked.node);
     const auto& strategy = m_solution.strategies[asked.node.index()];
-    s.text(fmt::format(" needs it, which is {}",
+    s.text(fmt::format(", which is {}, needs it",
                        strategy ? strategyText(*strategy, m_problem.context.worldSize) : "replicated"));
     const auto& users = m_graph.value(asked.value).users;
     if (users.size() > 1) {
@@ -182,7 +183,7 @@ class WhyChain {
     add(asked.node, asked.value, s.text(".").finish());
   }
 
-  /// Texts of pins that removed strategies which would have fitted; empty: none did.
+  /// Texts of the pins that removed strategies which would have fitted.
   std::vector<std::string> removingPins(const Asked& asked) const {
     std::vector<std::string> texts;
     for (const RuledOut& out : asked.candidates.ruledOut) {
@@ -192,8 +193,8 @@ class WhyChain {
     return texts;
   }
 
-  /// The read whose placement rules the other strategies out: the first whose placement another strategy needs to be
-  /// different.
+  /// The operand whose placement rules the other strategies out: the first that another strategy needs placed
+  /// differently.
   std::size_t forcingRead(const Asked& asked) const {
     if (asked.candidates.ruledOut.empty()) return asked.reads.size();
     std::size_t weight = asked.reads.size();
@@ -203,7 +204,7 @@ class WhyChain {
     }
     if (weight < asked.reads.size()) return weight;
     if (!layerStrategiesOf(m_problem, m_variables, asked.node).refused.empty())
-      return asked.reads.size();  // the sizes, not the whole input, left one strategy
+      return asked.reads.size();  // the sizes left one strategy, not the replicated input
     for (std::size_t i = 0; i < asked.reads.size(); ++i) {
       if (asked.reads[i].role == Role::LayerInput) return i;
     }
@@ -215,41 +216,42 @@ class WhyChain {
     for (const rules::Refusal& refusal : layerStrategiesOf(m_problem, m_variables, asked.node).refused) {
       if (std::find(refused.begin(), refused.end(), refusal.reason) == refused.end()) refused.push_back(refusal.reason);
     }
-    if (refused.empty()) return m_problem.context.worldSize == 1 ? "." : ". The candidate set has no other strategy.";
+    if (refused.empty())
+      return m_problem.context.worldSize == 1 ? "." : ". The candidate set has no other strategy for it.";
     return fmt::format(". It has no other strategy here: {}.", joined(refused, "and"));
   }
 
-  /// What else a layer could be, and why each was not it.
+  /// The other strategies of a layer, each with the reason why it was not chosen.
   std::vector<std::string> alternativesOf(const Asked& asked) const {
     std::vector<std::string> found;
     const auto& open = asked.candidates.open;
     for (std::size_t i = 0; i < open.size(); ++i) {
       if (i == asked.chosen) continue;
-      found.push_back(fmt::format("{}: fits what it reads too, but {}", nameWithPlacement(asked, open[i]),
+      found.push_back(fmt::format("{}: also fits its inputs, but {}", nameWithPlacement(asked, open[i]),
                                   i < refutedOf(asked) ? "led to no plan"
                                   : m_isFirst          ? "comes later in candidate order"
-                                                       : "this plan takes another"));
+                                                       : "this plan uses another"));
     }
     for (const RuledOut& out : asked.candidates.ruledOut)
       found.push_back(fmt::format("{}: {}", nameWithPlacement(asked, out.choice), out.why));
     for (const rules::Refusal& refusal : layerStrategiesOf(m_problem, m_variables, asked.node).refused) {
       const std::string name(rules::toText(refusal.strategy));
       found.push_back(fmt::format("{}: impossible, {}",
-                                  namesakes(asked, name) > 1 ? inEqualParts(name, m_problem.context.worldSize) : name,
+                                  countNamed(asked, name) > 1 ? inEqualParts(name, m_problem.context.worldSize) : name,
                                   refusal.reason));
     }
     return found;
   }
 
-  /// Two strategies of one name differ by how the result is placed.
+  /// Strategies with equal names differ in the placement of the result.
   std::string nameWithPlacement(const Asked& asked, const Choice& choice) const {
     std::string name = nameOf(choice, m_problem.context.worldSize);
-    if (namesakes(asked, name) < 2 || choice.results.empty()) return name;
+    if (countNamed(asked, name) < 2 || choice.results.empty()) return name;
     return fmt::format("{} as {}", name, choice.results.front().text());
   }
 
-  /// How many strategies have that name, possible or not.
-  std::size_t namesakes(const Asked& asked, const std::string& name) const {
+  /// Number of strategies with that name, possible or not.
+  std::size_t countNamed(const Asked& asked, const std::string& name) const {
     const auto isNamed = [&](const Choice& choice) { return nameOf(choice, m_problem.context.worldSize) == name; };
     const auto& open = asked.candidates.open;
     auto count = static_cast<std::size_t>(std::count_if(open.begin(), open.end(), isNamed));
@@ -268,16 +270,16 @@ class WhyChain {
     return {};
   }
 
-  void tellOtherClaims(const Asked& asked, SentenceBuilder& s) const {
+  void addOtherClaims(const Asked& asked, SentenceBuilder& s) const {
     std::vector<std::string> others, refuted;
     for (std::size_t i = 0; i < asked.candidates.open.size(); ++i) {
       if (i != asked.chosen)
         (i < refutedOf(asked) ? refuted : others)
             .push_back(nameOf(asked.candidates.open[i], m_problem.context.worldSize));
     }
-    if (!others.empty()) s.text(fmt::format(" Its operator would give {} as well.", joined(others, "or")));
+    if (!others.empty()) s.text(fmt::format(" Its operator could also give {}.", joined(others, "or")));
     if (!refuted.empty())
-      s.text(fmt::format(" Its operator would give {} as well, but that led to no plan.", joined(refuted, "or")));
+      s.text(fmt::format(" Its operator could also give {}, but that led to no plan.", joined(refuted, "or")));
   }
 
   ValueId explainSplit(const Asked& asked) {
@@ -288,13 +290,13 @@ class WhyChain {
     if (next.isValid()) s.text(" because ").value(next).text(fmt::format(" is {}", words(next)));
     if (const std::string reason = reasonOf(asked); !reason.empty()) s.text(fmt::format(": {}", reason));
     s.text(".");
-    tellOtherClaims(asked, s);
+    addOtherClaims(asked, s);
     add(asked.node, asked.value, s.finish());
     return next;
   }
 
-  /// A whole value comes from whole ones all the way: told once, down to the nearest layer that could have done
-  /// otherwise.
+  /// Every value before a replicated value is replicated too, so one link covers them, down to the nearest layer with
+  /// another choice.
   ValueId explainReplicated(const Asked& asked) {
     auto s = sentence().value(asked.value).text(" is replicated");
     const bool readsSplit =
@@ -304,23 +306,22 @@ class WhyChain {
       add(asked.node, asked.value, s.text(".").finish());
       return {};
     }
-    const NodeId layer = layerBehind(asked.node);
+    const NodeId layer = decidingLayer(asked.node);
     if (!layer.isValid()) {
-      s.text(asked.reads.empty() ? ": every rank makes it itself."
-                                 : ": it is computed from inputs and constants alone, which are replicated.");
+      s.text(asked.reads.empty() ? ": every rank creates it itself."
+                                 : ": it is computed only from inputs and constants, which are replicated.");
       add(asked.node, asked.value, s.finish());
       return {};
     }
     const ValueId result = m_graph.node(layer).results.front();
-    s.text(" because everything it is computed from is replicated; the nearest layer before it is ")
-        .node(layer)
-        .text(".");
+    s.text(" because all its inputs are replicated. The nearest layer before it is ").node(layer).text(".");
     add(asked.node, asked.value, s.finish());
     return result;
   }
 
-  /// The latest layer with a choice that a whole value follows from, else the latest; layers are not walked past.
-  NodeId layerBehind(NodeId node) const {
+  /// The latest layer with another choice from which a replicated value follows, else the latest layer. The walk stops
+  /// at layers.
+  NodeId decidingLayer(NodeId node) const {
     std::priority_queue<std::uint32_t> queue;
     std::set<std::uint32_t> seen;
     const auto pushReads = [&](NodeId n) {
@@ -344,7 +345,7 @@ class WhyChain {
     return latest;
   }
 
-  /// The split operand from which a layer is reached soonest; the first of several.
+  /// The split operand that is fewest steps from a layer; the first of several.
   ValueId decidingOperand(const Asked& asked) {
     if (m_hops.empty()) countHops();
     ValueId best;
@@ -373,10 +374,11 @@ class WhyChain {
   const Problem& m_problem;
   const Graph& m_graph;
   const Solution& m_solution;
-  const bool m_isFirst;  ///< the plan is the first that the search found, in the order of its candidates
+  const bool m_isFirst;  ///< the plan is the first that the search found in candidate order
   const Variables m_variables;
   std::vector<WhyLink> m_links;
-  std::vector<std::uint32_t> m_hops;  ///< by NodeId of steps: nodes back to the nearest layer along split operands
+  std::vector<std::uint32_t> m_hops;  ///< by NodeId of steps: number of nodes back to the nearest layer along split
+                                      ///< operands
 };
 
 }  // namespace

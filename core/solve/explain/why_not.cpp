@@ -11,20 +11,20 @@
 namespace cleave::solve {
 namespace {
 
-/// What a first look at other settings may do: less than solving with `optimal` would.
+/// Work limit of the first look at other settings; solving with `optimal` needs more.
 constexpr std::uint64_t kQuickWork = kDefaultWork / 20;
 
-/// One "why not": what is asked for, and in words.
+/// One "why not" question.
 struct Question {
   const Problem& problem;
   Engine engine;
   Work& work;
-  Work& workElsewhere;                      ///< for what other settings bring
-  SolveCache& cache;                        ///< of all that is tried
-  const Solution* solution;                 ///< null: the problem has none
+  Work& workElsewhere;                      ///< for tries of other settings
+  SolveCache& cache;                        ///< shared by all tries
+  const Solution* solution;                 ///< null: the problem has no solution
   ValueId value;                            ///< the value, or the layer's result
-  std::optional<rules::Strategy> strategy;  ///< asked of a layer
-  Placement placement;                      ///< asked of a value
+  std::optional<rules::Strategy> strategy;  ///< the requested strategy, for a layer
+  Placement placement;                      ///< the requested placement, for a value
 
   const Graph& graph() const { return *problem.graph; }
   NodeId node() const { return graph().value(value).producer; }
@@ -38,20 +38,20 @@ struct Question {
   }
 };
 
-/// The name that a pin of this layer alone has: its own, or its result's where several layers share that.
+/// A name that pins this layer alone: the layer's name, or its result's name if several layers share the layer's name.
 std::string pinnableName(const Graph& graph, NodeId layer) {
   const std::string name = graph::layerName(graph, layer);
   Pin pin{.pattern = name};
   return targetsOf(pin, graph).layers.size() == 1 ? name : graph.value(graph.node(layer).results.front()).name;
 }
 
-/// The pin that demands exactly what is asked for.
+/// The pin that demands exactly the requested strategy or placement.
 Pin pinFor(const Question& question) {
   const std::string text =
       question.strategy ? demandFor(pinnableName(question.graph(), question.node()), *question.strategy)
                         : fmt::format("{}={}", question.graph().value(question.value).name, question.placement.text());
   auto pin = Pin::parse(text);
-  CLEAVE_CHECK(pin.has_value(), "the pin {} is none", text);
+  CLEAVE_CHECK(pin.has_value(), "the text {} is not a pin", text);
   return *std::move(pin);
 }
 
@@ -60,7 +60,7 @@ class Answerer {
   Answerer(const Question& question, const Variables& variables)
       : m_question(question), m_variables(variables), m_pin(pinFor(question)) {}
 
-  /// `isInDomain`: false where no plan of these settings has it, whatever is demanded.
+  /// `isInDomain`: false if no plan with these settings has it, whatever the pins are.
   Result<WhyNot> run(const std::optional<Impossible>& impossible, bool isInDomain = true) {
     if (m_question.solution && m_question.isIn(*m_question.solution)) return isSo();
     if (impossible) {
@@ -69,11 +69,11 @@ class Answerer {
       m_answer.core.isIrreducible = true;
       say(linked(*impossible));
       if (impossible->wider) {
-        CLEAVE_TRY_VOID(tellWider(*impossible->wider));
-      } else if (!m_question.strategy) {  // what a layer's strategies are, only `wider` ones change
-        tell(otherSettings());
+        CLEAVE_TRY_VOID(reportWider(*impossible->wider));
+      } else if (!m_question.strategy) {  // only wider settings change the strategies of a layer
+        reportOtherSettings(otherSettings());
       }
-      CLEAVE_TRY_VOID(tellOfTheAxis());
+      CLEAVE_TRY_VOID(reportAxisStrategies());
       return std::move(m_answer);
     }
     CLEAVE_TRY(const Tried tried, tryChange(m_question.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine,
@@ -104,13 +104,19 @@ class Answerer {
 
   Result<WhyNot> notKnown() {
     m_answer.answer = WhyNotAnswer::NotKnown;
-    say(subject().text(fmt::format(
-        " may be {} or not: the search ended at its limit before it could tell. Solve with the pin {} to find out.",
-        m_question.wanted(), ticked(m_pin.text))));
+    auto s = sentence();
+    s.text("The search reached its limit before it found out whether ");
+    if (m_question.strategy) {
+      s.node(m_question.node());
+    } else {
+      s.value(m_question.value);
+    }
+    say(std::move(s.text(
+        fmt::format(" can be {}. Solve with the pin {} to find out.", m_question.wanted(), ticked(m_pin.text)))));
     return std::move(m_answer);
   }
 
-  /// A constraint as a sentence: names at its beginning lead to its node.
+  /// A constraint as a sentence, in which the name of its node is a link.
   SentenceBuilder linked(const Constraint& constraint) const {
     auto s = sentence();
     if (constraint.node.isValid()) {
@@ -133,24 +139,24 @@ class Answerer {
     return {};
   }
 
-  void tellReasons() {
+  void reportReasons() {
     for (const Constraint& constraint : m_answer.core.constraints) say(linked(constraint));
     if (!m_answer.core.isIrreducible)
       say(sentence().text(
-          "The search for the reason ended at its limit: there may be more to it, and some of this may not matter."));
+          "The search for the reason reached its limit. Constraints may be missing from this list, or not matter."));
   }
 
-  /// What settings that the user did not choose make of it.
+  /// The answer under settings that the user did not choose.
   struct OtherSettings {
-    std::string name;             ///< of the first ones that bring it; empty: none was found
-    std::vector<Change> changes;  ///< that they are
-    bool isOverBudget = false;    ///< some bring it, but not within the memory budget
-    bool isKnown = true;          ///< all were looked at
+    std::string name;             ///< of the first settings that allow it; empty: not found
+    std::vector<Change> changes;  ///< the changes that make these settings
+    bool isOverBudget = false;    ///< some settings allow it, but not within the memory budget
+    bool isKnown = true;          ///< all settings were tried
     bool isNowhere() const { return name.empty() && !isOverBudget && isKnown; }
   };
 
-  /// Tried with the pin: strategies that the user did not let the search use, then values that may be gathered or cut
-  /// after they are computed, near by and everywhere; then the same without the user's demands.
+  /// Tries the pin with more strategies, then with redistribution of nearby values and of all values, then does the
+  /// same without the user's demands.
   OtherSettings otherSettings() {
     OtherSettings other;
     if (!canBePlacedElsewhere()) return other;
@@ -170,24 +176,24 @@ class Answerer {
     return other;
   }
 
-  /// With the demands of `problem`.
+  /// The same tries with the demands of `problem`.
   void tryWithDemands(const Problem& problem, OtherSettings& other) {
-    const auto brings = [&](const Problem& changed) { return bringsIt(changed, other); };
-    if (auto wider = widerWith(problem, brings)) {
+    const auto allows = [&](const Problem& changed) { return hasPlanUnder(changed, other); };
+    if (auto wider = widerWith(problem, allows)) {
       other.name = wider->name;
       other.changes = std::move(wider->changes);
       return;
     }
     const auto isEvery = [](const std::string& pattern) { return pattern == "*"; };
     if (std::any_of(problem.redistributable.begin(), problem.redistributable.end(), isEvery)) {
-      other.name = brings(problem) ? "these settings" : "";
+      other.name = allows(problem) ? "these settings" : "";
       return;
     }
     for (const std::vector<std::string>& values : redistributions()) {
       Problem free = problem;
       free.redistributable.insert(free.redistributable.end(), values.begin(), values.end());
-      const bool isHere = brings(free);
-      const auto wider = isHere ? std::nullopt : widerWith(free, brings);
+      const bool isHere = allows(free);
+      const auto wider = isHere ? std::nullopt : widerWith(free, allows);
       if (!isHere && !wider) continue;
       other.name =
           isEvery(values.front()) ? "redistribution of all values (`*`)" : "redistribution of " + inTicks(values);
@@ -200,7 +206,7 @@ class Answerer {
     }
   }
 
-  /// Sizes are what they are, and sources have one placement.
+  /// False if the sizes do not divide, or the value is a source, which has one placement.
   bool canBePlacedElsewhere() const {
     if (m_question.strategy) return true;
     const bool isComputed = m_question.graph().node(decider()).kind == graph::NodeKind::Call;
@@ -210,10 +216,11 @@ class Answerer {
                .empty();
   }
 
-  /// The node whose choice places it: of a layer's weight that is the layer.
+  /// The node whose choice places the value; for a layer's weight, the layer.
   NodeId decider() const { return m_variables.decider(m_question.node()); }
 
-  /// From the least on: what a layer reads, what is asked about, both, everything.
+  /// Patterns of values to redistribute, the smallest change first: the layer's input, the value itself, both, all
+  /// values.
   std::vector<std::vector<std::string>> redistributions() const {
     std::vector<std::string> nearBy;
     if (const auto& layer = m_variables.layer(decider())) nearBy.push_back(m_question.graph().value(layer->input).name);
@@ -231,15 +238,15 @@ class Answerer {
     return joined(texts, "and");
   }
 
-  /// Whether `problem` with the pin has a plan; `other` is told why not.
-  bool bringsIt(const Problem& problem, OtherSettings& other) {
+  /// True if `problem` has a plan with the pin. If not, the reason goes into `other`.
+  bool hasPlanUnder(const Problem& problem, OtherSettings& other) {
     Work& work = m_question.workElsewhere;
     if (!m_question.strategy) {
       const auto domains = m_question.cache.domains(problem, work);
       if (domains->isComplete(m_question.value) && !domains->has(m_question.value, m_question.placement)) return false;
     }
     const Change change{ChangeKind::AddPin, m_pin.text};
-    if (m_question.engine == Engine::Optimal) {  // whether there is a plan at all is sooner told by the other engine
+    if (m_question.engine == Engine::Optimal) {  // `learning` finds out faster if there is a plan at all
       Work quick(std::min(work.left(), kQuickWork), work.progress());
       const auto found = tryChange(problem, change, Engine::Learning, quick, &m_question.cache);
       work.spend(quick.spent());
@@ -252,32 +259,32 @@ class Answerer {
     return tried->answer == Answer::Holds;
   }
 
-  void tellElsewhere(std::string_view settings, std::vector<Change> changes) {
-    say(sentence().text(fmt::format("With {} and the pin {} there is a plan.", settings, ticked(m_pin.text))));
+  void reportElsewhere(std::string_view settings, std::vector<Change> changes) {
+    say(sentence().text(fmt::format("With {} and the pin {}, a plan exists.", settings, ticked(m_pin.text))));
     m_answer.elsewhere = std::move(changes);
     m_answer.elsewhere.push_back({ChangeKind::AddPin, m_pin.text});
   }
 
-  void tell(const OtherSettings& other) {
+  void reportOtherSettings(const OtherSettings& other) {
     if (!other.name.empty()) {
-      tellElsewhere(other.name, other.changes);
+      reportElsewhere(other.name, other.changes);
     } else if (other.isOverBudget) {
-      say(sentence().text("Other settings have plans with it, but none was found within the memory budget."));
+      say(sentence().text("Other settings allow it, but no plan was found within the memory budget."));
     } else if (!other.isKnown) {
-      say(sentence().text("Whether other settings bring it is not known: the search ended at its limit."));
+      say(sentence().text("It is not known whether other settings allow it: the search reached its limit."));
     }
   }
 
-  /// Its own operator could, but what that needs comes from nowhere.
+  /// The operator itself could give it, but no plan places the inputs as that needs.
   Result<WhyNot> outsideDomain() {
     CLEAVE_TRY_VOID(findReasons());
     const OtherSettings other = otherSettings();
     m_answer.answer = WhyNotAnswer::Impossible;
     say(subject().text(fmt::format(" cannot be {} {}{}", m_question.wanted(),
-                                   other.isNowhere() ? "in any plan, whatever is demanded" : "with these settings",
+                                   other.isNowhere() ? "in any plan, under any settings" : "with these settings",
                                    m_answer.core.constraints.empty() ? "." : ":")));
-    tellReasons();
-    tell(other);
+    reportReasons();
+    reportOtherSettings(other);
     return std::move(m_answer);
   }
 
@@ -288,28 +295,27 @@ class Answerer {
     const char* stop = constraints.empty() ? "." : ":";
     if (isOverBudget) {
       say(subject().text(
-          fmt::format(" could be {}, but then no plan stays within the memory budget{}", m_question.wanted(), stop)));
+          fmt::format(" can be {}, but no plan with it fits the memory budget{}", m_question.wanted(), stop)));
     } else {
-      say(subject().text(
-          fmt::format(" could be {} on its own, but then something else cannot hold{}", m_question.wanted(), stop)));
+      say(subject().text(fmt::format(" can be {} alone, but conflicts with{}", m_question.wanted(),
+                                     constraints.empty() ? " other constraints." : ":")));
     }
-    if (m_question.strategy && !constraints.empty() && !isOverBudget) tellNeeds();
-    tellReasons();
+    if (m_question.strategy && !constraints.empty() && !isOverBudget) reportNeeds();
+    reportReasons();
     std::vector<std::string> lifts;
     for (const Constraint& constraint : constraints) {
       if (constraint.lift && constraint.offer) lifts.push_back(ticked(*constraint.lift));
     }
     if (!lifts.empty())
-      say(sentence().text(
-          fmt::format("Lift {} to make it possible, and pin {} to get it.", joined(lifts, "or"), ticked(m_pin.text))));
+      say(sentence().text(fmt::format("To get it, lift {} and pin {}.", joined(lifts, "or"), ticked(m_pin.text))));
     else if (!isOverBudget)
-      tell(otherSettings());
-    CLEAVE_TRY_VOID(tellOfTheAxis());
+      reportOtherSettings(otherSettings());
+    CLEAVE_TRY_VOID(reportAxisStrategies());
     return std::move(m_answer);
   }
 
-  /// `=column` admits all of its axis, and whoever asks for `column` may mean any.
-  Result<void> tellOfTheAxis() {
+  /// The pin `=column` admits every strategy of its axis, so a question about `column` may mean any of them.
+  Result<void> reportAxisStrategies() {
     if (!m_question.strategy) return {};
     const std::string name = pinnableName(m_question.graph(), m_question.node());
     const std::string text = fmt::format("{}={}", name, m_question.wanted());
@@ -320,37 +326,39 @@ class Answerer {
     if (tried.answer != Answer::Holds) return {};
     const rules::Strategy taken =
         effectiveStrategy(*tried.solution->strategies[m_question.node().index()], m_question.problem.context.worldSize);
-    say(subject().text(fmt::format(" can be {}: there is a plan with it. Pin {} to get it.", rules::toText(taken),
+    say(subject().text(fmt::format(" can be {}: a plan with it exists. Pin {} to get it.", rules::toText(taken),
                                    ticked(demandFor(name, taken)))));
     return {};
   }
 
-  /// A strategy that other settings have is not yet a plan with it.
-  Result<void> tellWider(const Wider& wider) {
+  /// Wider settings that have the strategy need not have a plan with it, so this solves with them.
+  Result<void> reportWider(const Wider& wider) {
     CLEAVE_TRY(const Tried tried, tryChange(wider.problem, {ChangeKind::AddPin, m_pin.text}, m_question.engine,
                                             m_question.work, &m_question.cache));
     switch (tried.answer) {
-      case Answer::Holds: tellElsewhere("that setting", wider.changes); break;
+      case Answer::Holds: reportElsewhere("that setting", wider.changes); break;
       case Answer::Fails:
         if (tried.isOverBudget) {
-          say(sentence().text("No plan with it stays within the memory budget then."));
+          say(sentence().text("With that setting, no plan with it fits the memory budget."));
           break;
         }
-        say(sentence().text("Then something else cannot hold."));
+        say(sentence().text("With that setting, it conflicts with other constraints."));
         if (const OtherSettings other = otherSettings(); other.isNowhere()) {
-          say(sentence().text(fmt::format("No plan on {} has it, whatever the other settings are.",
+          say(sentence().text(fmt::format("No plan on {} has it, under any settings.",
                                           counted(m_question.problem.context.worldSize, "rank"))));
         } else {
-          tell(other);
+          reportOtherSettings(other);
         }
         break;
-      case Answer::Unknown: say(sentence().text("Whether there is then a plan with it is not known.")); break;
+      case Answer::Unknown:
+        say(sentence().text("It is not known whether a plan with it exists under that setting."));
+        break;
     }
     return {};
   }
 
-  /// What the strategy that is asked for needs of the layer's input.
-  void tellNeeds() {
+  /// Reports the placement of the layer's input that the requested strategy needs.
+  void reportNeeds() {
     const NodeId layer = m_question.node();
     const ValueId input = m_variables.layer(layer)->input;
     std::vector<std::string> needs;
@@ -358,34 +366,34 @@ class Answerer {
       std::string text = inWords(option.input, m_question.graph().shapeOf(input));
       if (effectiveStrategy(option, m_question.problem.context.worldSize) == *m_question.strategy &&
           m_question.solution && option.input == m_question.solution->of(input))
-        return;  // it has that
+        return;  // the input already has that placement
       if (effectiveStrategy(option, m_question.problem.context.worldSize) == *m_question.strategy &&
           std::find(needs.begin(), needs.end(), text) == needs.end())
         needs.push_back(std::move(text));
     }
     if (needs.empty()) return;
     say(sentence()
-            .text(fmt::format("As {} it needs its input ", m_question.wanted()))
+            .text(fmt::format("As {}, it needs its input ", m_question.wanted()))
             .value(input)
             .text(fmt::format(" {}.", joined(needs, "or"))));
   }
 
   Result<WhyNot> withPlan(const Tried& tried) {
-    CLEAVE_CHECK(m_question.isIn(*tried.solution), "the pin {} does not bring what it demands", m_pin.text);
+    CLEAVE_CHECK(m_question.isIn(*tried.solution), "the plan with the pin {} lacks what the pin demands", m_pin.text);
     m_answer.pin = m_pin.text;
     if (m_question.engine == Engine::Optimal && m_question.solution) {
-      tellCost(tried);
+      reportCost(tried);
     } else {
       m_answer.answer = WhyNotAnswer::Possible;
-      say(subject().text(fmt::format(" can be {}: there is a plan with it. The plan as it is came first in the search.",
+      say(subject().text(fmt::format(" can be {}: a plan with it exists. The search found the current plan first.",
                                      m_question.wanted())));
     }
     say(sentence().text(fmt::format("Pin {} to get it.", ticked(m_pin.text))));
     return std::move(m_answer);
   }
 
-  /// What the plan with the pin differs by.
-  void tellCost(const Tried& tried) {
+  /// Reports how the plan with the pin differs from the current plan.
+  void reportCost(const Tried& tried) {
     const Figures now = figuresOf(m_question.problem, m_question.solution);
     m_answer.answer = WhyNotAnswer::Costs;
     m_answer.extraFs = tried.figures.femtoseconds - now.femtoseconds;
@@ -393,8 +401,8 @@ class Answerer {
     const Femtoseconds fs = *m_answer.extraFs;
     const std::int64_t bytes = *m_answer.extraBytes;
     say(subject().text(fmt::format(
-        " can be {}, but the plan with it takes {} and {}{}.", m_question.wanted(), longerText(fs), holdsText(bytes),
-        fs == 0 && bytes == 0 ? "; of equal plans the first in candidate order is taken" : "")));
+        " can be {}, but the plan with it takes {} and {}{}.", m_question.wanted(), longerText(fs), needsText(bytes),
+        fs == 0 && bytes == 0 ? ". Among equal plans, the engine returns the first in candidate order" : "")));
   }
 
   const Question& m_question;
@@ -415,7 +423,7 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
   const Graph& graph = *problem.graph;
   if (value.index() >= graph.values.size()) return fail(ErrorCode::BadUsage, "The graph has no value {}.", value.raw());
   if (const auto& info = graph.value(value); placement.lastDim() >= static_cast<int>(info.type.shape.size())) {
-    return fail(ErrorCode::BadUsage, "`{}` {} has no dimension {}: it cannot be {}.", info.name,
+    return fail(ErrorCode::BadUsage, "`{}` {} has no dimension {}, so it cannot be {}.", info.name,
                 graph::toText(info.type.shape), placement.lastDim(), placement.text());
   }
   const Variables variables(problem);
@@ -434,7 +442,8 @@ Result<WhyNot> whyNot(const Problem& problem, const Solution& solution, Engine e
   const Graph& graph = *problem.graph;
   const Variables variables(problem);
   if (layer.index() >= graph.nodes.size() || !variables.layer(layer)) {
-    return fail(ErrorCode::BadUsage, "Only layers have strategies: ask for a placement of the value instead.");
+    return fail(ErrorCode::BadUsage,
+                "The node is not a layer, so it has no strategy. Ask for a placement of its value.");
   }
   Work work(units, progress), workElsewhere(units, progress);
   SolveCache cache;
@@ -455,7 +464,7 @@ Result<CoreAnswer> irreducibleCore(const Problem& problem, Engine engine, const 
   Work work(units, progress);
   SolveCache cache;
   CLEAVE_TRY(auto found, findCore(problem, {}, work, cache, engine));
-  if (progress.cancelled()) return progress.cancelledError("looking for what cannot hold together");
+  if (progress.cancelled()) return progress.cancelledError("looking for conflicting constraints");
   return found;
 }
 

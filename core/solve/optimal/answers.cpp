@@ -7,25 +7,25 @@
 namespace cleave::solve::optimal {
 namespace {
 
-constexpr std::size_t kMostPoints = 60;   ///< of the front of additive bytes, where it is walked point by point
-constexpr std::size_t kMostWalked = 120;  ///< of the front itself then
-constexpr std::size_t kMostBehind = 8;    ///< of the front itself, where it is not walked, behind its last budget
+constexpr std::size_t kMostPoints = 60;   ///< largest front of additive bytes that is walked point by point
+constexpr std::size_t kMostWalked = 120;  ///< limit of points of a front that is walked
+constexpr std::size_t kMostAfter = 8;     ///< limit of points after the last budget of a front that is not walked
 
-/// What distinguishes two possibilities of a value: its placement, and its layer's strategy.
+/// A possible placement of a value, and its layer's strategy.
 struct Possibility {
   Placement placement;
   std::optional<rules::Strategy> strategy;
   bool isCopied = false;
-  std::size_t rank = 0;       ///< in candidate order
-  std::vector<bool> isTaken;  ///< by transition: those that take it
+  std::size_t rank = 0;        ///< in candidate order
+  std::vector<bool> isChosen;  ///< by transition: true if it has this placement and strategy
 };
 
-/// Index of a value among what its step writes.
+/// Index of a value among the writes of its step.
 std::size_t writeOf(std::span<const ValueId> writes, ValueId value) {
   return static_cast<std::size_t>(std::find(writes.begin(), writes.end(), value) - writes.begin());
 }
 
-/// Where an option stands among all of its layer's, whatever its input is.
+/// Position of an option among the options of its layer.
 std::size_t rankAmong(const std::vector<rules::LayerStrategy>& offered, const rules::LayerStrategy& option) {
   const auto same = std::find_if(offered.begin(), offered.end(), [&](const rules::LayerStrategy& o) {
     return o.strategy == option.strategy && o.input == option.input && o.weight == option.weight &&
@@ -60,7 +60,7 @@ std::vector<Possibility> possibilitiesOf(const Context& context, const Level& le
         known = std::prev(found.end());
       }
       known->rank = std::min(known->rank, rank);
-      known->isTaken[t] = true;
+      known->isChosen[t] = true;
     }
   }
   std::stable_sort(found.begin(), found.end(),
@@ -74,7 +74,8 @@ struct FrontBound {
   Wide bound = 0;
 };
 
-/// A plan left out beside a point needs less than the point before, so what bounds the plans that fit there bounds it.
+/// A plan missing from the front next to a point needs less than the point before, so the bound of plans that fit there
+/// is valid for it.
 double worstGapOf(const std::vector<ParetoPoint>& points, const std::vector<FrontBound>& bounds) {
   double worst = 0;
   for (std::size_t i = 0; i < points.size(); ++i) {
@@ -94,7 +95,7 @@ double worstGapOf(const std::vector<ParetoPoint>& points, const std::vector<Fron
 Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& progress) const {
   const Graph& graph = *m_context->problem.graph;
   if (!value.isValid() || value.index() >= graph.values.size()) {
-    return fail(ErrorCode::BadUsage, "The graph has {} values; there is no value {}.", graph.values.size(),
+    return fail(ErrorCode::BadUsage, "The graph has {} values, so there is no value {}.", graph.values.size(),
                 value.raw());
   }
   const NodeId node = m_context->variables.decider(graph.value(value).producer);
@@ -105,13 +106,13 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
   std::vector<Regret> regrets;
   for (Possibility& possibility : possibilitiesOf(*m_context, m_elimination.level(*place), node, value)) {
     Regret regret{possibility.placement, possibility.strategy, possibility.isCopied};
-    regret.isChosen = possibility.isTaken[m_found.path[*place]];
+    regret.isChosen = possibility.isChosen[m_found.path[*place]];
     if (regret.isChosen) {
       regret.extraFs = Femtoseconds();
       regret.extraBytes = 0;
       regret.fastestExtraFs = Femtoseconds();
     } else {
-      const Restriction restriction{*place, std::move(possibility.isTaken)};
+      const Restriction restriction{*place, std::move(possibility.isChosen)};
       const Found fastest = fastestWithin(restriction, limits(), progress);
       if (fastest.ending == Found::Ending::Plan)
         regret.fastestExtraFs = fastest.cost.femtoseconds() - m_found.cost.femtoseconds();
@@ -129,9 +130,9 @@ Result<std::vector<Regret>> Eliminated::regrets(ValueId value, const Progress& p
   return regrets;
 }
 
-/// Each point is the answer to a budget. Where the front of additive bytes has few points, the next budget is one byte
-/// less than the last plan needs, which leaves out none; else budgets are taken along that front, and walked on from
-/// its end.
+/// Each point is the best plan for a budget. If the front of additive bytes has few points, the next budget is one byte
+/// less than the last plan needs, which misses no point. Otherwise the budgets follow that front and continue from its
+/// end.
 Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   const Chain* whole = chain(progress);
   std::vector<std::int64_t> budgets;
@@ -146,7 +147,7 @@ Result<Optimum::Front> Eliminated::front(const Progress& progress) const {
   Limits within = forOneOfMany({});
   std::size_t searches = kMostSearches;
   front.isEndKnown = false;
-  const std::size_t most = isWalked ? kMostWalked : budgets.size() + kMostBehind;
+  const std::size_t most = isWalked ? kMostWalked : budgets.size() + kMostAfter;
   for (std::size_t i = 0; i < most; ++i) {
     const bool isListed = !isWalked && i < budgets.size();
     if (isListed) {
@@ -190,7 +191,7 @@ Result<Solution> Eliminated::planAt(const ParetoPoint& point, const Progress& pr
     case Found::Ending::OverBudget:
     case Found::Ending::NoPlan: break;
   }
-  return fail(ErrorCode::BadUsage, "No plan needs as little as {} on each rank; the least that was found is {}.",
+  return fail(ErrorCode::BadUsage, "No plan within {} per rank was found. The smallest plan found needs {} bytes.",
               counted(point.bytes, "byte"), found.cost.bytes());
 }
 
@@ -202,13 +203,15 @@ std::string toText(const Optimum::Front& front) {
   const std::size_t count = front.points.size();
   std::string text;
   if (count == 1 && front.isExact && front.isEndKnown) return "One plan is both the fastest and the smallest.";
-  text = fmt::format("{} that no other{} beats in both time and memory", counted(std::ssize(front.points), "plan"),
-                     front.isExact ? "" : " found");
-  if (!front.isExact)
-    text += fmt::format(
-        "; not all of them: one that was not found takes at most {:.2f} % less time than the next smaller one here",
-        100 * front.worstGap);
-  if (!front.isEndKnown) text += "; whether a plan needs less than the smallest is not known";
+  if (front.isExact) {
+    text = counted(std::ssize(front.points), "plan is", "plans are") + " on the Pareto front of time and memory";
+  } else {
+    text = fmt::format(
+        "{} near the Pareto front of time and memory. A missing plan is at most {:.2f} % faster than the next smaller "
+        "plan here",
+        counted(std::ssize(front.points), "plan is", "plans are"), 100 * front.worstGap);
+  }
+  if (!front.isEndKnown) text += ". A plan that needs less memory than the smallest one here may exist";
   return text + ".";
 }
 

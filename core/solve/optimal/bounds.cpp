@@ -6,7 +6,7 @@
 namespace cleave::solve::optimal {
 namespace {
 
-/// Weighted sums stay below kUnreachable, also when two are added.
+/// Weighted sums stay below kUnreachable, even the sum of two.
 constexpr Wide kMostWeighted = Wide(1) << 118;
 
 bool fits(Wide weight, Wide most) { return most == 0 || weight <= kMostWeighted / most; }
@@ -44,9 +44,9 @@ PathCost mostOf(const Elimination& elimination) {
 PathCost costOf(const Elimination& elimination, const Path& path) {
   PathCost cost{elimination.fixedFs, elimination.fixedBytes};
   for (std::size_t place = 0; place < path.size(); ++place) {
-    const Transition& taken = elimination.level(place).transitions[path[place]];
-    cost.femtoseconds += taken.femtoseconds;
-    cost.bytes += taken.bytes;
+    const Transition& chosen = elimination.level(place).transitions[path[place]];
+    cost.femtoseconds += chosen.femtoseconds;
+    cost.bytes += chosen.bytes;
   }
   return cost;
 }
@@ -59,7 +59,7 @@ std::vector<Wide> backward(const Elimination& elimination, Weights weights, cons
   for (std::size_t place = places; place-- > 0;) {
     if (progress.cancelled()) return {};
     const Level& level = elimination.level(place);
-    const Wide* behind = toGo.data() + elimination.offsets[place + 1];
+    const Wide* after = toGo.data() + elimination.offsets[place + 1];
     Wide* here = toGo.data() + elimination.offsets[place];
     const auto* mask = restriction.at(place);
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
@@ -67,7 +67,7 @@ std::vector<Wide> backward(const Elimination& elimination, Weights weights, cons
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
         if (!isLeft(mask, t)) continue;
-        const Wide cost = weights.of(transition.femtoseconds, transition.bytes) + behind[transition.to];
+        const Wide cost = weights.of(transition.femtoseconds, transition.bytes) + after[transition.to];
         if (cost < best) best = cost;
       }
       here[state] = best;
@@ -85,13 +85,13 @@ std::vector<Wide> forward(const Elimination& elimination, Weights weights, const
     const Level& level = elimination.level(place);
     const auto* mask = restriction.at(place);
     const Wide* here = reached.data() + elimination.offsets[place];
-    Wide* behind = reached.data() + elimination.offsets[place + 1];
+    Wide* after = reached.data() + elimination.offsets[place + 1];
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
         if (!isLeft(mask, t)) continue;
-        behind[transition.to] =
-            std::min(behind[transition.to], here[state] + weights.of(transition.femtoseconds, transition.bytes));
+        after[transition.to] =
+            std::min(after[transition.to], here[state] + weights.of(transition.femtoseconds, transition.bytes));
       }
     }
   }
@@ -107,17 +107,18 @@ std::optional<Path> pathAlong(const Elimination& elimination, Weights weights, c
   for (std::size_t place = 0; place < elimination.places(); ++place) {
     const Level& level = elimination.level(place);
     const auto* mask = restriction.at(place);
-    const Wide* behind = toGo.data() + elimination.offsets[place + 1];
+    const Wide* after = toGo.data() + elimination.offsets[place + 1];
     const Wide wanted = toGo[elimination.offsets[place] + state];
-    std::uint32_t taken = level.begins[state];
-    while (!isLeft(mask, taken) || weights.of(level.transitions[taken].femtoseconds, level.transitions[taken].bytes) +
-                                           behind[level.transitions[taken].to] !=
-                                       wanted) {
-      ++taken;
-      CLEAVE_CHECK(taken < level.begins[state + 1], "a transition for the cost that was found");
+    std::uint32_t chosen = level.begins[state];
+    while (!isLeft(mask, chosen) ||
+           weights.of(level.transitions[chosen].femtoseconds, level.transitions[chosen].bytes) +
+                   after[level.transitions[chosen].to] !=
+               wanted) {
+      ++chosen;
+      CLEAVE_CHECK(chosen < level.begins[state + 1], "a transition has the cost found");
     }
-    path.push_back(taken);
-    state = level.transitions[taken].to;
+    path.push_back(chosen);
+    state = level.transitions[chosen].to;
   }
   return path;
 }
@@ -133,10 +134,10 @@ Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Res
     return std::pair(toGo.front(),
                      PathCost{cost.femtoseconds - elimination.fixedFs, cost.bytes - elimination.fixedBytes});
   };
-  const auto fastest = along(kTime), leanest = along(kBytes);
-  if (!fastest || !leanest || fastest->second.bytes <= limitBytes || leanest->second.bytes > limitBytes) return kTime;
+  const auto fastest = along(kTime), smallest = along(kBytes);
+  if (!fastest || !smallest || fastest->second.bytes <= limitBytes || smallest->second.bytes > limitBytes) return kTime;
   const PathCost most = mostOf(elimination);
-  PathCost over = fastest->second, within = leanest->second;
+  PathCost over = fastest->second, within = smallest->second;
   Weights weights = kTime;
   for (int i = 0; i < kMostMultipliers; ++i) {
     weights = Weights::between(over, within, most);
@@ -148,19 +149,19 @@ Weights multiplierFor(const Elimination& elimination, Wide limitBytes, const Res
 }
 
 std::int64_t leastPeak(const Elimination& elimination) {
-  std::vector<std::int64_t> behind(elimination.statesBefore(elimination.places()), 0);
+  std::vector<std::int64_t> after(elimination.statesBefore(elimination.places()), 0);
   for (std::size_t place = elimination.places(); place-- > 0;) {
     const Level& level = elimination.level(place);
     std::vector<std::int64_t> here(level.entry->count, std::numeric_limits<std::int64_t>::max());
     for (std::uint32_t state = 0; state < level.entry->count; ++state) {
       for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
         const Transition& transition = level.transitions[t];
-        here[state] = std::min(here[state], std::max(transition.transientBytes, behind[transition.to]));
+        here[state] = std::min(here[state], std::max(transition.transientBytes, after[transition.to]));
       }
     }
-    behind = std::move(here);
+    after = std::move(here);
   }
-  return behind.front();
+  return after.front();
 }
 
 }  // namespace cleave::solve::optimal

@@ -11,7 +11,7 @@ constexpr int kMostMultipliers = 64;
 
 using Arcs = std::vector<std::uint32_t>;
 
-/// The way to a label of the last set.
+/// The arcs to a label of the last set.
 Arcs arcsTo(const std::vector<LabelSet>& sets, std::uint32_t at) {
   Arcs arcs(sets.size() - 1);
   for (std::size_t i = arcs.size(); i-- > 0;) {
@@ -22,7 +22,7 @@ Arcs arcsTo(const std::vector<LabelSet>& sets, std::uint32_t at) {
   return arcs;
 }
 
-/// What a search found, of places alone.
+/// The result of a search over places, without fixed steps.
 struct BoundedArcs {
   Bounded::Ending ending = Bounded::Ending::Stopped;
   Arcs arcs;
@@ -30,7 +30,7 @@ struct BoundedArcs {
   Wide lowerBound = 0;
 };
 
-/// What a search on one chain shares. Costs and limits are those of places alone.
+/// A search on one chain. Costs and limits do not include fixed steps.
 class BudgetSearch {
  public:
   BudgetSearch(const Chain& chain, Wide limit, const Progress& progress)
@@ -39,16 +39,16 @@ class BudgetSearch {
   BoundedArcs run() {
     m_time = backward(m_chain, kTime);
     m_bytes = backward(m_chain, kBytes);
-    if (m_time.front().front() >= kUnreachable) return {Bounded::Ending::TooMuch, {}, true, 0};
+    if (m_time.front().front() >= kUnreachable) return {Bounded::Ending::OverLimit, {}, true, 0};
     const Arcs fast = follow(m_time, kTime);
     if (costOf(fast).bytes <= m_limit) return found(fast, costOf(fast).femtoseconds, true);
-    const Arcs lean = follow(m_bytes, kBytes);
-    if (costOf(lean).bytes > m_limit) {
-      return {Bounded::Ending::TooMuch, lean, true, 0};
+    const Arcs smallest = follow(m_bytes, kBytes);
+    if (costOf(smallest).bytes > m_limit) {
+      return {Bounded::Ending::OverLimit, smallest, true, 0};
     }
-    m_best = lean;
-    m_bestFs = costOf(lean).femtoseconds;
-    findMultiplier(costOf(fast), costOf(lean));
+    m_best = smallest;
+    m_bestFs = costOf(smallest).femtoseconds;
+    findMultiplier(costOf(fast), costOf(smallest));
     improve(dive());
     if (m_progress.cancelled()) return {};
     if (m_bestFs <= m_lowerBound) return found(m_best, m_bestFs, true);
@@ -91,7 +91,7 @@ class BudgetSearch {
     m_bestFs = cost.femtoseconds;
   }
 
-  /// The multiplier whose bound is highest: the slope of the lower convex hull of all plans where it meets the limit. A
+  /// Finds the multiplier with the highest bound: the slope of the lower convex hull of all plans at the limit. It is a
   /// ratio of integers, so that bounds are exact.
   void findMultiplier(PathCost over, PathCost within) {
     m_lowerBound = over.femtoseconds;
@@ -114,12 +114,13 @@ class BudgetSearch {
     }
   }
 
-  /// Lower bound of time, times m_weights.time, for all ways on from `state`.
+  /// Lower bound of time, times m_weights.time, for all ways from `state` to the end.
   Wide boundOf(std::size_t boundary, std::uint32_t state, Wide fs, Wide bytes) const {
     return m_weights.of(fs, bytes) + m_weighted[boundary][state] - m_weights.bytes * m_limit;
   }
 
-  /// A good plan within the limit: forwards, always the arc with the lowest bound that leaves room for the rest.
+  /// Finds a good plan within the limit: it follows the arc with the lowest bound that leaves enough bytes for the
+  /// rest.
   Arcs dive() const {
     Arcs arcs;
     PathCost sum;
@@ -134,7 +135,7 @@ class BudgetSearch {
         const Wide bound = std::max(m_weights.time * (fs + m_time[i + 1][arc.to]), boundOf(i + 1, arc.to, fs, bytes));
         if (!best || bound < best->first) best = {bound, a};
       }
-      arcs.push_back(best->second);  // the limit holds a path from every state that is reached
+      arcs.push_back(best->second);  // a path within the limit exists from every state reached
       sum.femtoseconds += arcAt(i, best->second).femtoseconds;
       sum.bytes += arcAt(i, best->second).bytes;
       state = arcAt(i, best->second).to;
@@ -171,7 +172,7 @@ class BudgetSearch {
   Wide m_bestFs = 0;
 };
 
-/// With what fixed steps add to what is least.
+/// Converts the result to a path and adds the cost of fixed steps.
 Bounded pathOf(const Elimination& elimination, const Chain& chain, const BoundedArcs& found, Wide fixed) {
   Bounded bounded{found.ending, {}, {}, found.isProved, found.lowerBound + fixed};
   if (!found.arcs.empty()) bounded.path = chain.expanded(found.arcs);
@@ -179,8 +180,8 @@ Bounded pathOf(const Elimination& elimination, const Chain& chain, const Bounded
   return bounded;
 }
 
-/// Fewer labels for each state, so that for each one dropped another is at most `step` slower and no larger. The
-/// fastest and the smallest stay.
+/// Drops labels of each state. For each dropped label, a kept one is at most `step` slower and not larger. The fastest
+/// and the smallest stay.
 void thin(LabelSet& set, Wide step) {
   LabelSet thinned;
   for (std::size_t state = 0; state + 1 < set.begins.size(); ++state) {
@@ -212,14 +213,14 @@ Bounded fastestWithin(const Elimination& elimination, const Chain& chain, Wide l
   return pathOf(elimination, chain, found, elimination.fixedFs);
 }
 
-Bounded leanestWithin(const Elimination& elimination, const Chain& chain, Wide limitFs, const Progress& progress) {
-  const auto found = BudgetSearch(chain.turned(), limitFs - elimination.fixedFs, progress).run();
+Bounded smallestWithin(const Elimination& elimination, const Chain& chain, Wide limitFs, const Progress& progress) {
+  const auto found = BudgetSearch(chain.withCostsSwapped(), limitFs - elimination.fixedFs, progress).run();
   return pathOf(elimination, chain, found, elimination.fixedBytes);
 }
 
-std::optional<FrontOfPaths> frontOf(const Chain& chain, std::size_t most, const Progress& progress,
-                                    const std::function<void(const Path&)>& visit) {
-  FrontOfPaths front;
+std::optional<FrontSize> frontOf(const Chain& chain, std::size_t most, const Progress& progress,
+                                 const std::function<void(const Path&)>& visit) {
+  FrontSize front;
   const auto& links = chain.links();
   std::vector<LabelSet> sets{startingAt(0, 1)};
   for (const auto& link : links) {

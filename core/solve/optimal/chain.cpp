@@ -8,10 +8,10 @@ namespace {
 
 /// Blocks with more labels inside are not folded.
 constexpr std::size_t kMostBlockLabels = 1 << 20;
-/// Repeats are looked for this many occurrences of a level ahead.
+/// The search for repeats looks this many occurrences of a level ahead.
 constexpr int kOccurrences = 16;
 
-/// `places` from `first` on, `copies` times one after the other.
+/// `places` from `first` on, repeated `copies` times.
 struct Stretch {
   std::size_t first = 0, places = 0, copies = 0;
 };
@@ -25,7 +25,7 @@ class StretchFinder {
     }
   }
 
-  /// The longest repetition that begins at `place`, turned so that few states lie between its copies.
+  /// The longest repetition that begins at `place`, rotated so that there are few states between its copies.
   std::optional<Stretch> at(std::size_t place) {
     const auto& levels = m_elimination.levelAt;
     std::size_t period = 0, covered = 0, next = m_next[place];
@@ -48,7 +48,8 @@ class StretchFinder {
   }
 
  private:
-  /// Places from `place` on whose level comes again `distance` later. Remembered, so that a long run is walked once.
+  /// Number of places from `place` on whose level repeats `distance` later. It is cached, so that a long run is walked
+  /// once.
   std::size_t equalFrom(std::size_t place, std::size_t distance) {
     const auto& levels = m_elimination.levelAt;
     std::size_t& end = m_runEnds[distance];
@@ -60,7 +61,7 @@ class StretchFinder {
   }
 
   const Elimination& m_elimination;
-  std::vector<std::size_t> m_next;                         ///< by place: where its level comes again
+  std::vector<std::size_t> m_next;                         ///< by place: next place with the same level
   std::unordered_map<std::size_t, std::size_t> m_runEnds;  ///< by distance
 };
 
@@ -82,7 +83,7 @@ std::shared_ptr<const Relation> relationOf(const Level& level, std::int64_t peak
   return relation;
 }
 
-/// Null when the block has too many ways through it, or the work is cancelled.
+/// Null if the block has too many ways, or the work is cancelled.
 std::shared_ptr<const Repetition> blockOf(std::vector<std::shared_ptr<const Relation>> inner,
                                           const Progress& progress) {
   auto block = std::make_shared<Repetition>();
@@ -113,8 +114,8 @@ std::shared_ptr<const Repetition> blockOf(std::vector<std::shared_ptr<const Rela
   return block;
 }
 
-/// Adds `shifted` labels (by `arc`) to a list, both by rising time; of two labels where one is no worse in both, the
-/// earlier added stays if they are equal.
+/// Merges labels shifted by `arc` into a list, both by rising time, and keeps only the Pareto front. The earlier of two
+/// equal labels stays.
 class ListMerger {
  public:
   void merge(std::vector<Label>& list, const Label* first, const Label* last, std::uint32_t firstIndex, const Arc& arc,
@@ -122,7 +123,7 @@ class ListMerger {
     m_merged.clear();
     auto known = list.begin();
     Wide fewest = kUnreachable;
-    const auto take = [&](const Label& label) {
+    const auto append = [&](const Label& label) {
       if (label.bytes >= fewest) return;
       fewest = label.bytes;
       m_merged.push_back(label);
@@ -130,11 +131,11 @@ class ListMerger {
     for (const Label* label = first; label != last; ++label) {
       const Label moved{label->femtoseconds + arc.femtoseconds, label->bytes + arc.bytes,
                         firstIndex + static_cast<std::uint32_t>(label - first), arcIndex};
-      while (known != list.end() && !isBefore(moved, *known)) take(*known++);
+      while (known != list.end() && !isBefore(moved, *known)) append(*known++);
       if (moved.bytes >= fewest || (keeps && !keeps(arc.to, moved.femtoseconds, moved.bytes))) continue;
-      take(moved);
+      append(moved);
     }
-    while (known != list.end()) take(*known++);
+    while (known != list.end()) append(*known++);
     list.swap(m_merged);
   }
 
@@ -235,12 +236,12 @@ Chain Chain::restricted(const Elimination& elimination, const Restriction& restr
   return chain;
 }
 
-Chain Chain::turned() const {
+Chain Chain::withCostsSwapped() const {
   Chain chain;
   chain.m_peakLimit = m_peakLimit;
-  std::unordered_map<const Relation*, std::shared_ptr<const Relation>> turnedOf;
+  std::unordered_map<const Relation*, std::shared_ptr<const Relation>> swappedOf;
   for (const Link& link : m_links) {
-    auto& relation = turnedOf[link.relation.get()];
+    auto& relation = swappedOf[link.relation.get()];
     if (!relation) {
       auto exchanged = std::make_shared<Relation>(*link.relation);
       for (Arc& arc : exchanged->arcs) std::swap(arc.femtoseconds, arc.bytes);

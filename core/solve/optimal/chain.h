@@ -1,7 +1,6 @@
 #pragma once
-/// The elimination with folded stretches put together: what leads from the states before a whole block to those behind
-/// it, as the few ways that no other beats in both time and bytes. A model of 126 equal blocks is a chain of some two
-/// hundred links.
+/// The elimination with each repeated block as one link. A link has the ways from the states before it to those after
+/// it that are Pareto-optimal in time and bytes. A model of 126 equal blocks is a chain of about two hundred links.
 #include "solve/optimal/bounds.h"
 
 #include <functional>
@@ -12,7 +11,7 @@ namespace cleave::solve::optimal {
 struct Arc {
   Wide femtoseconds = 0, bytes = 0;
   std::uint32_t to = 0;
-  std::uint32_t pricing = 0;  ///< of a single place: the transition; of a block: the label at its end
+  std::uint32_t pricing = 0;  ///< for a single place: the transition; for a block: the label at its end
 };
 
 /// Arcs by entry state.
@@ -22,26 +21,26 @@ struct Relation {
   std::vector<Arc> arcs;
 };
 
-/// Time and bytes of some way from the start to a state.
+/// Time and bytes of a way from the start to a state.
 struct Label {
   Wide femtoseconds = 0, bytes = 0;
   std::uint32_t parent = 0;  ///< label before the arc
   std::uint32_t arc = 0;     ///< into Relation::arcs
 };
 
-/// Labels at one boundary: of each state by rising time and falling bytes, none beaten in both by another.
+/// Labels at one boundary, the Pareto front of each state by rising time and falling bytes.
 struct LabelSet {
   std::vector<std::uint32_t> begins;
   std::vector<Label> labels;
 };
 
-/// The labels behind `relation`. `keeps(state, femtoseconds, bytes)` false drops one.
+/// The labels after `relation`. A label is dropped if `keeps(state, femtoseconds, bytes)` is false.
 using Keeps = std::function<bool(std::uint32_t, Wide, Wide)>;
 LabelSet extended(const LabelSet& labels, const Relation& relation, const Keeps& keeps);
-/// One label of nothing at `state`.
+/// One label of zero cost at `state`.
 LabelSet startingAt(std::uint32_t state, std::uint32_t states);
 
-/// A stretch of places that several stretches equal.
+/// A sequence of places that occurs several times.
 struct Repetition {
   Relation relation;
   std::size_t places = 0;
@@ -53,22 +52,22 @@ class Chain {
  public:
   struct Link {
     std::shared_ptr<const Relation> relation;
-    std::shared_ptr<const Repetition> block;  ///< null: a single place
-    std::size_t place = 0;                    ///< the first
+    std::shared_ptr<const Repetition> block;  ///< null: the link is a single place
+    std::size_t place = 0;                    ///< first place of the link
   };
   const std::vector<Link>& links() const { return m_links; }
-  /// One arc for each link, as transitions.
+  /// The transitions of a path, given one arc per link.
   Path expanded(const std::vector<std::uint32_t>& arcs) const;
 
   static constexpr std::int64_t kAnyPeak = std::numeric_limits<std::int64_t>::max();
-  /// Without the transitions whose transientBytes are `peakLimit` or more. nullopt when cancelled.
+  /// The chain without transitions whose transientBytes are `peakLimit` or more. nullopt if cancelled.
   static std::optional<Chain> of(const Elimination& elimination, std::int64_t peakLimit, const Progress& progress);
-  /// Place by place, with fewer transitions.
+  /// A chain with one link per place and fewer transitions.
   static Chain unfolded(const Elimination& elimination, std::int64_t peakLimit, const Restriction& restriction);
-  /// The same with fewer transitions at some places, whose blocks are taken apart.
+  /// The chain with fewer transitions at some places. Blocks with such a place are split into places.
   Chain restricted(const Elimination& elimination, const Restriction& restriction) const;
   /// The same links and arcs with time and bytes exchanged, for searches that minimise bytes.
-  Chain turned() const;
+  Chain withCostsSwapped() const;
 
  private:
   std::vector<Link> m_links;
@@ -77,7 +76,7 @@ class Chain {
 
 /// Least weight from each state to the end, by boundary.
 std::vector<std::vector<Wide>> backward(const Chain& chain, Weights weights);
-/// No way through the chain costs more.
+/// An upper bound of the cost of every way through the chain.
 PathCost mostOf(const Chain& chain);
 
 }  // namespace cleave::solve::optimal

@@ -27,14 +27,14 @@ std::optional<std::size_t> Eliminated::placeOf(NodeId node) const {
   return place == 0 ? std::nullopt : std::optional<std::size_t>(place - 1);
 }
 
-const PricedChoice& Eliminated::takenAt(const Path& path, std::size_t place) const {
+const PricedChoice& Eliminated::choiceAt(const Path& path, std::size_t place) const {
   const Level& level = m_elimination.level(place);
   const auto& row = *level.rows[fromOf(level, path[place])];
   return row.open[level.transitions[path[place]].ordinal];
 }
 
 template <class Visit>
-void Eliminated::forEachTaken(const Path& path, Visit visit) const {
+void Eliminated::forEachChoice(const Path& path, Visit visit) const {
   std::uint32_t state = 0;
   for (std::size_t at = 0; at < path.size(); ++at) {
     const Level& level = m_elimination.level(at);
@@ -44,19 +44,19 @@ void Eliminated::forEachTaken(const Path& path, Visit visit) const {
   }
 }
 
-void Eliminated::takeAt(std::size_t place, const Choice& choice, Solution& solution) const {
+void Eliminated::applyAt(std::size_t place, const Choice& choice, Solution& solution) const {
   const Graph& graph = *m_context->problem.graph;
   const NodeId node = m_elimination.layout.order[place];
   if (!solution.computedAs.empty()) {
     for (const ValueId result : graph.node(node).results) solution.computedAs.erase(result);
   }
-  take(graph, node, m_context->variables.writes(node), choice, solution);
+  applyChoice(graph, node, m_context->variables.writes(node), choice, solution);
 }
 
 Solution Eliminated::solutionOf(const Path& path) const {
   Solution solution = emptySolution(*m_context->problem.graph);
-  forEachTaken(path, [&](std::size_t at, const Transition&, const PricedChoice& candidate) {
-    takeAt(at, candidate.choice, solution);
+  forEachChoice(path, [&](std::size_t at, const Transition&, const PricedChoice& candidate) {
+    applyAt(at, candidate.choice, solution);
   });
   return solution;
 }
@@ -64,7 +64,7 @@ Solution Eliminated::solutionOf(const Path& path) const {
 PlanCost Eliminated::priceOf(const Path& path, const Solution& solution) const {
   PlanCost cost;
   for (const auto& fixed : m_elimination.layout.fixed) cost.sum += fixed.row->open.front().cost;
-  forEachTaken(path, [&](std::size_t, const Transition& transition, const PricedChoice& candidate) {
+  forEachChoice(path, [&](std::size_t, const Transition& transition, const PricedChoice& candidate) {
     cost.sum += candidate.cost;
     cost.sum += StepCost{.trafficFs = Femtoseconds(transition.femtoseconds - candidate.femtoseconds),
                          .trafficBytes = transition.sharedBytes,

@@ -1,18 +1,18 @@
 #pragma once
-/// Of the paths within a limit of time and one of bytes, the first in candidate order, the first place deciding first;
-/// then the second, and so on. What makes a tie under a budget fall as it does without one.
+/// Paths within a time limit and a byte limit in candidate order, where the first place decides first. With them, a
+/// budget does not change how ties are broken.
 ///
-/// Each place takes the first candidate behind which there is a way on that fits.
+/// Each place takes the first candidate from which a path within the limits leads to the end.
 #include "solve/optimal/ways_on.h"
 
 namespace cleave::solve::optimal {
 
 class FirstInOrder {
  public:
-  /// `limits`: fixed steps counted; nothing may be faster within the bytes.
+  /// `limits`: fixed steps included. No path within the byte limit may be faster than the time limit.
   FirstInOrder(const Elimination& elimination, const PathCost& limits, const Restriction& restriction,
                const Progress& progress);
-  /// The next path; null when there is none, when there are too many ways to tell, or when cancelled.
+  /// The next path; null if there are no more paths, if there are too many ways, or if cancelled.
   const Path* next();
 
  private:
@@ -20,7 +20,7 @@ class FirstInOrder {
     std::uint32_t state = 0, transition = 0;
     PathCost before;
   };
-  /// Goes on from the last step, which takes its transition or a later one.
+  /// Completes the path from the last step, with its transition or a later one.
   bool complete();
 
   const Elimination& m_elimination;

@@ -7,7 +7,7 @@
 namespace cleave::solve::optimal {
 namespace {
 
-/// Sorts out the steps whose values are R in every plan.
+/// Finds the steps whose values are R in every plan.
 void findFixed(const Pricing& pricing, PricedTable& table, Layout& layout) {
   const Variables& variables = pricing.variables;
   layout.isFixed.assign(pricing.problem.graph->values.size(), false);
@@ -20,13 +20,13 @@ void findFixed(const Pricing& pricing, PricedTable& table, Layout& layout) {
       layout.order.push_back(node);
       continue;
     }
-    const Words replicated(reads.size(), kReplicated);
+    const IdTuple replicated(reads.size(), kReplicated);
     auto row = table.row(pricing, node, table.classOf(pricing, node), replicated);
     if (row->open.empty()) {
       layout.impossible = node;
       return;
     }
-    // A source that has something for each head, and copies of one head, may be split though all that is read is R.
+    // A source with a part per head, and copies of one head, may be split although all operands are R.
     const auto writes = row->open.front().writes;
     if (row->open.size() > 1 || std::any_of(writes.begin(), writes.end(), [](auto id) { return id != kReplicated; })) {
       layout.order.push_back(node);
@@ -37,7 +37,7 @@ void findFixed(const Pricing& pricing, PricedTable& table, Layout& layout) {
   }
 }
 
-/// Most live values at once.
+/// Largest number of live values.
 std::size_t widthOf(const Pricing& pricing, const Layout& layout, const std::vector<NodeId>& order) {
   const auto last = lastReads(pricing.variables, pricing.problem.graph->values.size(), order);
   std::vector<std::uint32_t> endingAt(order.size() + 1, 0);
@@ -54,7 +54,7 @@ std::size_t widthOf(const Pricing& pricing, const Layout& layout, const std::vec
   return widest;
 }
 
-/// Depth first from the outputs: a step comes right after what it alone needs. What no output needs comes last.
+/// Depth first from the outputs: a step follows the steps that only it needs. Steps that no output needs come last.
 std::vector<NodeId> lazyOrder(const Pricing& pricing, const Layout& layout) {
   const Graph& graph = *pricing.problem.graph;
   enum class Mark : std::uint8_t { New, Open, Done };

@@ -1,9 +1,9 @@
 #pragma once
-/// The order in which the elimination takes steps.
+/// The order of steps in the elimination.
 ///
-/// Inputs, constants, parameters without an owner and whatever is computed from them alone are always R: they are
-/// *fixed*, cost the same in every plan and take no place. The other steps follow the graph's order, or an order that
-/// computes a value as late as possible where that keeps fewer values live.
+/// Inputs, constants, parameters without an owner, and values computed only from them are always R. They are *fixed*:
+/// they cost the same in every plan and need no place. The other steps follow the graph's order, or an order that
+/// computes values as late as possible if that keeps fewer values live.
 #include "solve/optimal/priced_table.h"
 
 namespace cleave::solve::optimal {
@@ -16,9 +16,9 @@ struct Layout {
   };
   std::vector<Fixed> fixed;
   std::vector<NodeId> order;  ///< steps at places
-  bool isInOrder = true;      ///< that of the graph
+  bool isInOrder = true;      ///< `order` is the order of the graph
   std::vector<bool> isFixed;  ///< by ValueId
-  NodeId impossible;          ///< a fixed step without a candidate; else invalid
+  NodeId impossible;          ///< a fixed step without a candidate, if there is one
 };
 Layout layoutOf(const Pricing& pricing, PricedTable& table);
 

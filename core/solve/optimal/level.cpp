@@ -12,53 +12,53 @@ constexpr std::uint32_t kStatesBetweenPolls = 64;
 
 }  // namespace
 
-/// Keeps the cheapest states while a level is made: no more than twice as many as may stay are held.
+/// Keeps the cheapest states while a level is made: at most twice the number that stays at the end.
 class LevelMaker::Cheapest {
  public:
-  /// `before`: least time to each state before.
+  /// `before`: least time to each entry state.
   explicit Cheapest(const std::vector<Wide>& before) : m_before(before) {}
 
   Wide droppedFs() const { return m_dropped; }
 
-  /// True where the state may be collected; its time is noted.
+  /// True if the state may be collected; records its time.
   bool admits(const StateCollector& exits, std::span<const std::uint32_t> tokens, std::uint32_t from,
               Wide femtoseconds) {
     const Wide cost = m_before[from] + femtoseconds;
     if (const auto known = exits.find(tokens)) {
-      m_behind[*known] = std::min(m_behind[*known], cost);
+      m_after[*known] = std::min(m_after[*known], cost);
       return true;
     }
     if (cost >= m_threshold) return false;
-    m_behind.push_back(cost);
+    m_after.push_back(cost);
     return true;
   }
 
-  /// Leaves the `kept` cheapest states, and the transitions to them.
+  /// Keeps the `kept` cheapest states and the transitions to them.
   void prune(Level& level, StateCollector& exits, std::uint32_t kept) {
     std::vector<std::uint32_t> order(exits.count());
     std::iota(order.begin(), order.end(), 0u);
     std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return m_behind[a] < m_behind[b]; });
-    m_threshold = m_behind[order[kept]];
+                     [&](std::uint32_t a, std::uint32_t b) { return m_after[a] < m_after[b]; });
+    m_threshold = m_after[order[kept]];
     m_dropped = std::min(m_dropped, m_threshold);
     order.resize(kept);
     std::sort(order.begin(), order.end());
     StateCollector rest(exits.width());
     std::vector<std::uint32_t> rank(exits.count(), kNoState);
-    std::vector<Wide> behind;
+    std::vector<Wide> after;
     for (const std::uint32_t state : order) {
       rank[state] = rest.add(exits.at(state));
-      behind.push_back(m_behind[state]);
+      after.push_back(m_after[state]);
     }
-    leaveRanked(level, rank);
+    keepRanked(level, rank);
     exits = std::move(rest);
-    m_behind = std::move(behind);
+    m_after = std::move(after);
   }
 
  private:
   static constexpr std::uint32_t kNoState = std::numeric_limits<std::uint32_t>::max();
 
-  static void leaveRanked(Level& level, const std::vector<std::uint32_t>& rank) {
+  static void keepRanked(Level& level, const std::vector<std::uint32_t>& rank) {
     std::size_t next = 0;
     std::uint32_t from = 0;
     const auto beginUpTo = [&](std::uint32_t transition) {
@@ -76,15 +76,16 @@ class LevelMaker::Cheapest {
   }
 
   const std::vector<Wide>& m_before;
-  std::vector<Wide> m_behind;       ///< to each state behind that is collected so far
-  Wide m_threshold = kUnreachable;  ///< states that are not collected yet must be cheaper
+  std::vector<Wide> m_after;        ///< least time to each exit state collected so far
+  Wide m_threshold = kUnreachable;  ///< new states must be cheaper than this
   Wide m_dropped = kUnreachable;
 };
 
-/// What a transition costs: its candidate, and what that is charged beside because nothing before it was.
+/// The weight of a transition: the cost of its candidate, and of shared collectives that no earlier step was charged
+/// for.
 class LevelMaker::Weight {
  public:
-  /// `cheapest` may be null: all states stay.
+  /// All states stay if `cheapest` is null.
   Weight(const LevelMaker& maker, const Place& place, const std::shared_ptr<const StateSet>& entry,
          std::uint32_t mostStates, Cheapest* cheapest)
       : m_maker(maker),
@@ -105,12 +106,12 @@ class LevelMaker::Weight {
     if (m_cheapest && m_exits.count() > 2 * m_mostStates) m_cheapest->prune(*m_level, m_exits, m_mostStates);
     m_state = state;
     m_before = before;
-    m_besideBytes = bytesBeside();
+    m_unreadBytes = unreadBytes();
     m_level->begins.push_back(static_cast<std::uint32_t>(m_level->transitions.size()));
     return true;
   }
   static PlacementId placementOf(std::uint32_t token) { return Token::placement(token); }
-  static std::span<const PlacementId> choicesOf(std::uint32_t) { return {&kReplicated, 1}; }  // it is fixed
+  static std::span<const PlacementId> choicesOf(std::uint32_t) { return {&kReplicated, 1}; }  // the value is fixed
   bool place(std::span<const PlacementId> operands) {
     m_operands = operands;
     m_level->rows.push_back(m_table.row(m_maker.m_pricing, m_step.node, m_place.classIndex, operands));
@@ -123,31 +124,31 @@ class LevelMaker::Weight {
     charge();
     m_transition = {.femtoseconds = m_candidate->femtoseconds + m_charged.femtoseconds().count(),
                     .bytes = m_candidate->bytes + m_charged.bytes(),
-                    .transientBytes = m_candidate->transient.beside(saturatingAdd(m_besideBytes, m_bufferBytes)),
+                    .transientBytes = m_candidate->transient.totalWith(saturatingAdd(m_unreadBytes, m_bufferBytes)),
                     .sharedBytes = m_charged.trafficBytes,
                     .sharedGradients = m_charged.summedGradients,
                     .ordinal = ordinal};
   }
 
-  std::uint32_t tokenBehind(const FrontierStep::Exit& exit) const {
-    const Shares asked = exit.operand == kNoSlot ? kSharesNothing : m_asked[exit.operand];
+  std::uint32_t exitToken(const FrontierStep::Exit& exit) const {
+    const Shares needed = exit.operand == kNoSlot ? kSharesNothing : m_needed[exit.operand];
     switch (exit.origin) {
-      case FrontierStep::Origin::Slot: return m_before[exit.index] | asked;
-      case FrontierStep::Origin::Fresh: return Token::of(kReplicated, asked);
+      case FrontierStep::Origin::Slot: return m_before[exit.index] | needed;
+      case FrontierStep::Origin::Fresh: return Token::of(kReplicated, needed);
       case FrontierStep::Origin::Write:
-        return Token::of(m_candidate->writes[exit.index], m_candidate->pays[exit.index]);
+        return Token::of(m_candidate->writes[exit.index], m_candidate->paidShares[exit.index]);
       case FrontierStep::Origin::Own: return bucket() | (m_startsBucket ? kSharesGradientSum : kSharesNothing);
     }
     return 0;
   }
 
-  void take(std::span<const std::uint32_t> tokens) {
+  void addExit(std::span<const std::uint32_t> tokens) {
     if (m_cheapest && !m_cheapest->admits(m_exits, tokens, m_state, m_transition.femtoseconds)) return;
     m_transition.to = m_exits.add(tokens);
     m_level->transitions.push_back(m_transition);
   }
 
-  /// Null: too many states.
+  /// Null if there are too many states.
   std::shared_ptr<const Level> finished() {
     m_level->begins.push_back(static_cast<std::uint32_t>(m_level->transitions.size()));
     if (m_exits.count() > m_mostStates) {
@@ -155,7 +156,7 @@ class LevelMaker::Weight {
       m_cheapest->prune(*m_level, m_exits, m_mostStates);
     }
     std::vector<std::uint32_t> rank;
-    Words sorted = m_exits.sorted(
+    IdTuple sorted = m_exits.sorted(
         [&](std::uint32_t a, std::uint32_t b) {
           if (Token::placement(a) == Token::placement(b)) return Token::charged(a) < Token::charged(b);
           return m_table.candidates().isBefore(Token::placement(a), Token::placement(b));
@@ -167,15 +168,15 @@ class LevelMaker::Weight {
   }
 
  private:
-  /// Of memory that is there and that the step does not read.
-  std::int64_t bytesBeside() {
-    m_besideByMemory.assign(m_place.bystanders.size(), 0);
-    for (const auto& bystander : m_place.bystanders) {
-      auto& bytes = m_besideByMemory[bystander.memory];
-      bytes = std::max(bytes,
-                       m_model.heldFor(bystander.value, m_table.placement(Token::placement(m_before[bystander.slot]))));
+  /// Bytes of live memory that the step does not read.
+  std::int64_t unreadBytes() {
+    m_unreadByMemory.assign(m_place.unreadSlots.size(), 0);
+    for (const auto& unread : m_place.unreadSlots) {
+      auto& bytes = m_unreadByMemory[unread.memory];
+      bytes =
+          std::max(bytes, m_model.heldFor(unread.value, m_table.placement(Token::placement(m_before[unread.slot]))));
     }
-    return std::accumulate(m_besideByMemory.begin(), m_besideByMemory.end(), m_place.fixedBeside, saturatingAdd);
+    return std::accumulate(m_unreadByMemory.begin(), m_unreadByMemory.end(), m_place.unreadFixedBytes, saturatingAdd);
   }
 
   std::uint32_t bucket() const {
@@ -183,20 +184,20 @@ class LevelMaker::Weight {
     return slot == kNoSlot ? Token::of(kReplicated, kSharesNothing) : m_before[slot];
   }
 
-  /// What the candidate asks of its operands' shared collectives and nobody before it did, and its start of the bucket.
+  /// Charges the shared collectives that no earlier step was charged for, and the start of the bucket.
   void charge() {
     m_charged = {};
     m_bufferBytes = 0;
-    m_asked.assign(m_step.operands.size(), kSharesNothing);
-    for (const auto& [read, parts] : m_candidate->asking) m_asked[m_step.operands[read].first] |= parts;
-    for (std::size_t i = 0; i < m_asked.size(); ++i) {
+    m_needed.assign(m_step.operands.size(), kSharesNothing);
+    for (const auto& [read, parts] : m_candidate->neededShares) m_needed[m_step.operands[read].first] |= parts;
+    for (std::size_t i = 0; i < m_needed.size(); ++i) {
       const auto& operand = m_step.operands[i];
       const Shares known = operand.slot == kNoSlot ? kSharesNothing : Token::charged(m_before[operand.slot]);
-      const Shares parts = m_asked[i] & ~known;
+      const Shares parts = m_needed[i] & ~known;
       if (parts == kSharesNothing) continue;
       const Placement& placement = m_table.placement(m_operands[i]);
       m_charged += m_model.shared(operand.value, placement, parts);
-      if (m_place.isInOrder && (parts & kSharesWhole))
+      if (m_place.isInOrder && (parts & kSharesGather))
         m_bufferBytes = saturatingAdd(m_bufferBytes, m_model.gatherBuffers(operand.value, placement));
     }
     m_startsBucket = m_candidate->cost.summedGradients > 0 || m_charged.summedGradients > 0;
@@ -213,16 +214,16 @@ class LevelMaker::Weight {
   StateCollector m_exits;
   std::shared_ptr<Level> m_level;
 
-  // The state, the operands and the candidate that are taken at the moment.
+  // The current state, operands and candidate.
   std::uint32_t m_state = 0;
   std::span<const std::uint32_t> m_before;
-  std::vector<std::int64_t> m_besideByMemory;  ///< of bystanders
-  std::int64_t m_besideBytes = 0;
+  std::vector<std::int64_t> m_unreadByMemory;  ///< bytes of unread slots, by memory
+  std::int64_t m_unreadBytes = 0;
   std::span<const PlacementId> m_operands;
   const PricedChoice* m_candidate = nullptr;
-  std::vector<Shares> m_asked;  ///< by operand, the first that is a value for all of them
+  std::vector<Shares> m_needed;  ///< by first operand of each value
   StepCost m_charged;
-  std::int64_t m_bufferBytes = 0;  ///< to gather
+  std::int64_t m_bufferBytes = 0;  ///< buffers for gathers
   bool m_startsBucket = false;
   Transition m_transition;
 };
@@ -230,14 +231,14 @@ class LevelMaker::Weight {
 std::shared_ptr<const Level> LevelMaker::make(const Place& place, const std::shared_ptr<const StateSet>& entry,
                                               std::uint32_t mostStates) const {
   Weight weight(*this, place, entry, mostStates, nullptr);
-  return takeStep(place.step, *entry, weight) ? weight.finished() : nullptr;
+  return sweepStep(place.step, *entry, weight) ? weight.finished() : nullptr;
 }
 
 LevelMaker::Pruned LevelMaker::makePruned(const Place& place, const std::shared_ptr<const StateSet>& entry,
                                           std::uint32_t mostStates, const std::vector<Wide>& costs) const {
   Cheapest cheapest(costs);
   Weight weight(*this, place, entry, mostStates, &cheapest);
-  if (!takeStep(place.step, *entry, weight)) return {};
+  if (!sweepStep(place.step, *entry, weight)) return {};
   auto level = weight.finished();
   return {std::move(level), cheapest.droppedFs()};
 }
@@ -248,8 +249,8 @@ std::uint64_t Level::memoryBytes() const {
 }
 
 std::uint32_t fromOf(const Level& level, std::uint32_t index) {
-  const auto behind = std::upper_bound(level.begins.begin(), level.begins.end(), index);
-  return static_cast<std::uint32_t>(behind - level.begins.begin()) - 1;
+  const auto after = std::upper_bound(level.begins.begin(), level.begins.end(), index);
+  return static_cast<std::uint32_t>(after - level.begins.begin()) - 1;
 }
 
 }  // namespace cleave::solve::optimal

@@ -1,4 +1,4 @@
-/// The plan and the next best ones, one of each signature.
+/// Lists the plan and the next best plans, one per signature.
 #include "solve/optimal/budget.h"
 #include "solve/optimal/eliminated.h"
 #include "solve/optimal/paths_in_order.h"
@@ -12,14 +12,14 @@ namespace cleave::solve::optimal {
 namespace {
 
 constexpr int kMostDivisions = 24;
-constexpr int kMostBroken = 200;  ///< signatures that bounds promise more of than there is, after that
-constexpr std::size_t kMostAlike = 8, kMostAlikeLookedAt = 64;
+constexpr int kMostAboveBound = 200;  ///< limit of signatures whose fastest plan is slower than the bound
+constexpr std::size_t kMostAlike = 8, kMostAlikeChecked = 64;
 
 }  // namespace
 
-/// Signatures come by lower bounds; of each the fastest plan within the budget is found, and listed once no signature
-/// still to come can have a faster one. As in `fastestOnChain`, what bounds leave out is the transient peak: where they
-/// promised more than there is, plans with a smaller and with a larger peak are bounded apart.
+/// Signatures come in the order of their lower bounds. The fastest plan of a signature within the budget is listed as
+/// soon as no later signature can have a faster one. The bounds ignore the transient peak, as in `fastestOnChain`. If a
+/// plan is slower than its bound, plans with smaller and with larger peaks are bounded separately.
 class Eliminated::Lister {
  public:
   Lister(const Eliminated& optimum, const Progress& progress)
@@ -54,7 +54,7 @@ class Eliminated::Lister {
         m_isProved = m_isProved && m_optimum.knowsAllPlans();
         break;
       } else {
-        goOn(*stream);
+        advance(*stream);
       }
     }
     listing.isProved = m_isProved;
@@ -62,7 +62,7 @@ class Eliminated::Lister {
   }
 
  private:
-  /// Of the plans whose peak is in [least, below).
+  /// The plans whose peak is in [least, below).
   struct Range {
     std::int64_t least = 0, below = Chain::kAnyPeak;
   };
@@ -72,7 +72,7 @@ class Eliminated::Lister {
     std::unique_ptr<SignaturesInOrder> signatures;
   };
 
-  /// With the plans that take at most `cutFs`, for a start.
+  /// Starts with the plans that take at most `cutFs`.
   void open(Range range, Wide cutFs) {
     range = {std::max(range.least, m_leastPeak), std::min(range.below - 1, m_optimum.budget() - m_leastBytes) + 1};
     if (range.least >= range.below) return;
@@ -85,12 +85,12 @@ class Eliminated::Lister {
 
   void close(const Stream& stream) { m_streams.erase(m_streams.begin() + (&stream - m_streams.data())); }
 
-  /// Takes the next signature of a stream.
-  void goOn(const Stream& stream) {
+  /// Processes the next signature of a stream.
+  void advance(const Stream& stream) {
     const Wide bound = stream.signatures->lowerBoundFs();
     const auto state = stream.signatures->next();
     if (state == SignaturesInOrder::State::Stopped) return;
-    if (state == SignaturesInOrder::State::Exhausted) return goFarther(stream);
+    if (state == SignaturesInOrder::State::Exhausted) return widenWindow(stream);
     if (state == SignaturesInOrder::State::OutOfRoom) return giveUp();
     const Signature signature = stream.signatures->signature();
     if (!m_known.insert(signature).second) return;
@@ -102,14 +102,14 @@ class Eliminated::Lister {
     m_streams.clear();
   }
 
-  /// Where the budget counts, each window of time is some times as wide as the one before.
-  void goFarther(const Stream& stream) {
+  /// If the budget matters, each time window is several times as wide as the previous one.
+  void widenWindow(const Stream& stream) {
     const Range range = stream.range;
     const Wide window = std::max(4 * (stream.cutFs - fastest()), fastest() >> 12);
     const Wide cutFs = std::max(fastest() + window, stream.signatures->lowerBoundFs());
-    const bool isWhole = stream.signatures->isWhole();
+    const bool hasAllPaths = stream.signatures->hasAllPaths();
     close(stream);
-    if (!isWhole) open(range, cutFs);
+    if (!hasAllPaths) open(range, cutFs);
   }
 
   Wide fastest() const { return m_optimum.m_fastest.cost.femtoseconds().count(); }
@@ -120,21 +120,21 @@ class Eliminated::Lister {
     if (found.ending == Found::Ending::Stopped) return;
     m_isProved = m_isProved && found.isProved;
     const bool isPlan = found.ending == Found::Ending::Plan;
-    const bool isAsPromised = isPlan && found.cost.femtoseconds().count() <= bound;
+    const bool reachesBound = isPlan && found.cost.femtoseconds().count() <= bound;
     if (isPlan) m_priced.emplace(std::pair(found.cost.femtoseconds().count(), m_known.size()), found.path);
-    if (!isAsPromised && !divide(range, restriction) && ++m_broken == kMostBroken) giveUp();
+    if (!reachesBound && !divide(range, restriction) && ++m_aboveBound == kMostAboveBound) giveUp();
   }
 
-  /// At the peak of the plan that the bounds promised; in the middle where its steps show less than its peak.
+  /// Divides the range at the peak of the plan that has the bound, or in the middle if that peak is outside the range.
   bool divide(Range range, const Restriction& restriction) {
     if (m_divisions == kMostDivisions) return false;
     const auto chain = m_optimum.chainOf(restriction, range.below, m_progress);
     if (!chain) return false;
-    const Bounded promised =
+    const Bounded bounded =
         optimal::fastestWithin(m_optimum.m_elimination, *chain, Wide(m_optimum.budget()) - range.least, m_progress);
-    if (promised.ending != Bounded::Ending::Found) return false;
-    const PlanCost cost = m_optimum.priceOf(promised.path);
-    if (m_optimum.limits().hold(cost)) return true;
+    if (bounded.ending != Bounded::Ending::Found) return false;
+    const PlanCost cost = m_optimum.priceOf(bounded.path);
+    if (m_optimum.limits().allow(cost)) return true;
     const bool isInside = range.least < cost.transientPeak && cost.transientPeak < range.below;
     const std::int64_t at = isInside ? cost.transientPeak : range.least + (range.below - range.least) / 2;
     if (at == range.least) return false;
@@ -153,7 +153,7 @@ class Eliminated::Lister {
     const PlanCost cost = listed.cost = m_optimum.priceOf(path, listed.solution);
     PathsInOrder paths(m_optimum.m_elimination, Limits::kAny, cost.femtoseconds().count() + 1,
                        m_signatures.only(m_signatures.of(path)), m_progress);
-    for (std::size_t i = 0; i < kMostAlikeLookedAt && listed.alike < kMostAlike; ++i) {
+    for (std::size_t i = 0; i < kMostAlikeChecked && listed.alike < kMostAlike; ++i) {
       if (paths.next() != PathsInOrder::State::Found) break;
       if (paths.path() == path) continue;
       const Solution other = m_optimum.solutionOf(paths.path());
@@ -174,11 +174,11 @@ class Eliminated::Lister {
   const Eliminated& m_optimum;
   const Progress& m_progress;
   const Signatures m_signatures;
-  std::set<Signature> m_known;                            ///< listed, priced, or without a plan within the budget
-  std::map<std::pair<Wide, std::size_t>, Path> m_priced;  ///< by time, then as they came
+  std::set<Signature> m_known;  ///< signatures that are listed, priced, or without a plan within the budget
+  std::map<std::pair<Wide, std::size_t>, Path> m_priced;  ///< by time, then in the order of arrival
   std::vector<Stream> m_streams;
-  int m_divisions = 0, m_broken = 0;
-  std::int64_t m_leastPeak = 0, m_leastBytes = 0;  ///< no plan has a lower peak, or fewer additive bytes
+  int m_divisions = 0, m_aboveBound = 0;
+  std::int64_t m_leastPeak = 0, m_leastBytes = 0;  ///< lower bounds of the peak and the additive bytes of every plan
   bool m_isProved = true;
 };
 

@@ -11,7 +11,7 @@ namespace optimal {
 struct Tables;
 }
 
-/// `problem`'s pins were checked; `tables` were filled for its graph, context and costs, or are empty.
+/// Requires checked pins. `tables` are empty or belong to the problem's graph, context and costs.
 SolveResult solveOptimal(const Problem& problem, optimal::Tables& tables, TraceSink& sink, const Progress& progress);
 
 }  // namespace cleave::solve

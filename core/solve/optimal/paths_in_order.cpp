@@ -78,7 +78,7 @@ bool PathsInOrder::follow(const Waiting& start) {
     const Level& level = m_elimination.level(place);
     const auto* mask = m_restriction.at(place);
     std::optional<Waiting> best;
-    const auto setAside = [&](const Waiting& waiting) {
+    const auto pushToHeap = [&](const Waiting& waiting) {
       m_heap.push_back(waiting);
       std::push_heap(m_heap.begin(), m_heap.end(), isWorse);
     };
@@ -91,15 +91,15 @@ bool PathsInOrder::follow(const Waiting& start) {
       if (!bound || *bound >= m_cut) continue;
       const Waiting way{*bound, m_number++, id, t, place, newFs, newBytes};
       if (!best || way.bound < best->bound) {
-        if (best) setAside(*best);
+        if (best) pushToHeap(*best);
         best = way;
       } else {
-        setAside(way);
+        pushToHeap(way);
       }
     }
     if (!best) return false;
     if (!m_heap.empty() && best->bound > m_heap.front().bound) {
-      setAside(*best);
+      pushToHeap(*best);
       return false;
     }
     walk.transitions.push_back(best->transition);

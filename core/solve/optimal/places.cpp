@@ -29,17 +29,17 @@ void Places::findFixedBytes() {
   std::partial_sum(m_fixedBytes.begin(), m_fixedBytes.end(), m_fixedBytes.begin());
 }
 
-void Places::findBystanders() {
+void Places::findUnreadSlots() {
   const CostModel& model = m_pricing.model;
   const FrontierStep& step = m_next.step;
-  m_next.bystanders.clear();
-  m_next.fixedBeside = m_fixedBytes[step.node.index()];
+  m_next.unreadSlots.clear();
+  m_next.unreadFixedBytes = m_fixedBytes[step.node.index()];
   m_holders.clear();
   for (const auto& operand : step.operands) {
     const ValueId holder = model.holderOf(operand.value);
     if (!holder.isValid() || std::find(m_holders.begin(), m_holders.end(), holder) != m_holders.end()) continue;
     m_holders.push_back(holder);
-    if (m_layout.isFixed[holder.index()]) m_next.fixedBeside -= model.heldFor(holder, Placement());
+    if (m_layout.isFixed[holder.index()]) m_next.unreadFixedBytes -= model.heldFor(holder, Placement());
   }
   const std::size_t read = m_holders.size();
   for (std::uint32_t slot = 0; slot < step.before.size(); ++slot) {
@@ -52,7 +52,7 @@ void Places::findBystanders() {
     const auto at = static_cast<std::size_t>(known - m_holders.begin());
     if (at < read) continue;
     if (known == m_holders.end()) m_holders.push_back(holder);
-    m_next.bystanders.push_back(
+    m_next.unreadSlots.push_back(
         {slot, static_cast<std::uint32_t>(at - read), m_table.holdingOf(m_pricing, value), value});
   }
 }
@@ -70,20 +70,19 @@ const Place& Places::next() {
   m_frontier.next([&](ValueId value) { return m_pricing.model.mayShare(value); }, hasBucket);
   m_next.isInOrder = m_layout.isInOrder;
   m_next.classIndex = m_table.classOf(m_pricing, m_next.step.node);
-  findBystanders();
-  nameKind();
+  findUnreadSlots();
+  setKind();
   ++m_place;
   return m_next;
 }
 
-void Places::nameKind() {
-  Words& kind = m_next.kind;
-  kind.assign({m_next.classIndex, m_next.isInOrder, static_cast<std::uint32_t>(m_next.bystanders.size())});
-  m_next.step.nameWiring(kind);
+void Places::setKind() {
+  IdTuple& kind = m_next.kind;
+  kind.assign({m_next.classIndex, m_next.isInOrder, static_cast<std::uint32_t>(m_next.unreadSlots.size())});
+  m_next.step.appendConnections(kind);
   for (const auto& operand : m_next.step.operands) kind.push_back(m_table.sharingOf(m_pricing, operand.value));
-  for (const auto& bystander : m_next.bystanders)
-    kind.insert(kind.end(), {bystander.slot, bystander.memory, bystander.holding});
-  addNumber(kind, m_next.fixedBeside);
+  for (const auto& unread : m_next.unreadSlots) kind.insert(kind.end(), {unread.slot, unread.memory, unread.holding});
+  addNumber(kind, m_next.unreadFixedBytes);
 }
 
 }  // namespace cleave::solve::optimal

@@ -1,55 +1,55 @@
 #pragma once
-/// What the elimination has to remember between two steps, and what a step does with it.
+/// The places of the elimination: the slots before and after each step, and how the step uses them.
 ///
 /// The frontier has a slot for each live value whose placement matters, and for each fixed value whose shared
-/// collectives (CostModel::shared) may have been charged already; when training, the first slot knows whether the
-/// bucket of summed gradients was started (CostModel::bucketStart).
+/// collectives (CostModel::shared) may already be charged. When training, the first slot records whether the bucket of
+/// summed gradients was started (CostModel::bucketStart).
 #include "solve/candidates/frontier.h"
 #include "solve/optimal/layout.h"
 
 namespace cleave::solve::optimal {
 
-/// What a slot holds: a placement id, and which of the value's shared collectives are charged already. The bucket's
-/// slot: R, and its start as the sum of a gradient.
+/// The content of a slot: a placement id, and the shared collectives of the value that are already charged. The
+/// bucket's slot has R; after the bucket was started it also has kSharesGradientSum.
 struct Token {
-  static constexpr std::uint32_t kShares = kSharesWhole | kSharesGradientSum;
+  static constexpr std::uint32_t kShares = kSharesGather | kSharesGradientSum;
   static std::uint32_t of(PlacementId placement, Shares charged) { return placement << 2 | charged; }
   static PlacementId placement(std::uint32_t token) { return token >> 2; }
   static Shares charged(std::uint32_t token) { return token & kShares; }
 };
 
-/// One step of the order. Places with equal `kind` behave alike.
+/// One step of the order. Places with equal `kind` are interchangeable.
 struct Place {
-  const FrontierStep& step;  ///< its fresh operands are fixed, its own slot is the bucket's
+  const FrontierStep& step;  ///< its fresh operands are fixed, and its own slot is the bucket's
   std::uint32_t classIndex = 0;
-  /// A slot before whose value the step does not read, and whose memory is there at its turn.
-  struct Bystander {
+  /// An entry slot whose value the step does not read, but whose memory is live while it runs.
+  struct UnreadSlot {
     std::uint32_t slot = 0;
-    std::uint32_t memory = 0;   ///< equal for bystanders in the same memory, counted from 0
+    std::uint32_t memory = 0;   ///< index of the memory; slots that share memory have the same index
     std::uint32_t holding = 0;  ///< PricedTable::holdingOf
     ValueId value;
   };
-  std::vector<Bystander> bystanders;
-  std::int64_t fixedBeside = 0;  ///< bytes of fixed values that are there too
-  bool isInOrder = true;         ///< Layout::isInOrder
-  Words kind;
+  std::vector<UnreadSlot> unreadSlots;
+  std::int64_t unreadFixedBytes = 0;  ///< bytes of live fixed values that the step does not read
+  bool isInOrder = true;              ///< Layout::isInOrder
+  IdTuple kind;
 };
 
 /// Walks the places of a layout.
 class Places {
  public:
   Places(const Pricing& pricing, PricedTable& table, const Layout& layout);
-  /// Good until the next call.
+  /// Valid until the next call.
   const Place& next();
 
  private:
-  /// What Place::kind says of `m_next`, which is filled in.
-  void nameKind();
-  /// Which memory is there that the step does not read.
-  void findBystanders();
-  /// By NodeId: bytes of fixed values at its turn.
+  /// Sets Place::kind of `m_next` from its other members.
+  void setKind();
+  /// Finds the live memory that the step does not read.
+  void findUnreadSlots();
+  /// Finds the bytes of live fixed values at each node.
   void findFixedBytes();
-  /// First and last place whose step may start the bucket.
+  /// Finds the first and the last place whose step may start the bucket.
   void findBucket();
 
   const Pricing& m_pricing;
@@ -59,7 +59,7 @@ class Places {
   std::uint32_t m_place = 0;
   std::uint32_t m_firstSum = kNoSlot, m_lastSum = 0;
   std::vector<std::int64_t> m_fixedBytes;  ///< by NodeId
-  std::vector<ValueId> m_holders;          ///< of what the step of `m_next` reads, then of its bystanders
+  std::vector<ValueId> m_holders;          ///< holders of the operands of `m_next`, then of its unread slots
   Place m_next{m_frontier.step()};
 };
 

@@ -1,5 +1,5 @@
-// The bounds of the last sweep as a certificate: equal tables of states and bounds are kept once, whatever they begin
-// from.
+// Exports the bounds of the last sweep as a certificate. Equal tables of states, and of bounds relative to a base, are
+// stored once.
 #include "solve/optimal/eliminated.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class Exporter {
     return place == 0 ? *m_elimination.level(0).entry : *m_elimination.level(place - 1).exit;
   }
 
-  /// Slots before a place in the order in which a certificate speaks of them: the bucket, then values by id.
+  /// The slots before a place in the order of the certificate: first the bucket, then values by id.
   std::vector<std::uint32_t> slotsBefore(std::size_t place) const {
     if (place == 0) return {};
     const auto begin = m_elimination.slotValues.begin() + m_elimination.slotsBegin[place - 1],
@@ -86,7 +86,7 @@ class Exporter {
   const Elimination& m_elimination;
   const std::vector<Wide>& m_toGo;
   Certificate m_certificate;
-  std::unordered_map<std::string, std::uint32_t> m_claims;        ///< by their numbers
+  std::unordered_map<std::string, std::uint32_t> m_claims;        ///< by their contents
   std::map<std::vector<std::uint32_t>, std::uint32_t> m_states;   ///< by slots and state set
   std::unordered_map<std::uint32_t, std::uint32_t> m_placements;  ///< by the elimination's id
 };

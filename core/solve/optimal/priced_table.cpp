@@ -3,7 +3,7 @@
 namespace cleave::solve::optimal {
 
 std::uint32_t PricedTable::classOf(const Pricing& pricing, NodeId node) {
-  const std::uint32_t candidates = m_candidates->classOf(pricing.asking(), node);
+  const std::uint32_t candidates = m_candidates->classOf(pricing.ref(), node);
   m_key.assign({candidates, pricing.model.costClass(node)});
   for (const Read& read : pricing.variables.reads(node)) m_key.push_back(pricing.model.mayShare(read.value));
   const auto next = static_cast<std::uint32_t>(m_classes.size());
@@ -35,7 +35,7 @@ void PricedTable::addType(const graph::TensorType& type) {
 }
 
 std::uint32_t PricedTable::identityOf(std::uint32_t classIndex, const PricedChoice& priced) {
-  Words key(priced.writes.begin(), priced.writes.end());
+  IdTuple key(priced.writes.begin(), priced.writes.end());
   for (const Placement& placement : priced.choice.computedAs) key.push_back(m_candidates->intern(placement));
   if (const auto& option = priced.choice.strategy) {
     key.push_back(static_cast<std::uint32_t>(option->strategy));
@@ -58,9 +58,9 @@ PricedChoice PricedTable::priced(const Pricing& pricing, NodeId node, std::uint3
   const auto values = pricing.variables.reads(node);
   for (std::uint32_t i = 0; i < values.size(); ++i) {
     if (!model.mayShare(values[i].value)) continue;
-    if (const Shares parts = model.asksShared(node, choice, reads, i)) priced.asking.emplace_back(i, parts);
+    if (const Shares parts = model.needsShared(node, choice, reads, i)) priced.neededShares.emplace_back(i, parts);
   }
-  for (std::size_t i = 0; i < priced.writes.size(); ++i) priced.pays.push_back(model.paysShared(node, choice, i));
+  for (std::size_t i = 0; i < priced.writes.size(); ++i) priced.paidShares.push_back(model.paysShared(node, choice, i));
   priced.identity = identityOf(classIndex, priced);
   return priced;
 }
@@ -70,9 +70,9 @@ std::shared_ptr<const PricedRow> PricedTable::row(const Pricing& pricing, NodeId
   m_key.assign(operands.begin(), operands.end());
   m_key.push_back(classIndex);
   if (const auto known = m_rows.find(m_key); known != m_rows.end()) return known->second;
-  Words key = m_key;
+  IdTuple key = m_key;
   auto row = std::make_shared<PricedRow>();
-  row->row = m_candidates->row(pricing.asking(), node, m_candidateClasses[classIndex], operands);
+  row->row = m_candidates->row(pricing.ref(), node, m_candidateClasses[classIndex], operands);
   const std::vector<Placement> reads = m_candidates->placementsOf(operands);
   row->open.reserve(row->row->open.size());
   for (std::size_t ordinal = 0; ordinal < row->row->open.size(); ++ordinal)

@@ -1,34 +1,34 @@
 #pragma once
-/// What each candidate of a step costs: the rows of a CandidateTable with the cost model's figures, asked once for all
-/// equal steps.
+/// The cost of each candidate of a step: the rows of a CandidateTable with the cost model's figures, computed once for
+/// all equal steps.
 ///
-/// Steps are equal here when their candidates are and their static costs too. Everything is found by content, so a
-/// table serves any number of problems on one graph with one cost model that differ in pins, switches and budget. One
-/// thread; rows are immutable and may be read by others.
+/// Steps are equal if their candidates and their static costs are equal. Keys do not depend on pins, switches or the
+/// budget, so one table serves all problems on one graph with one cost model. Use the table from one thread. Other
+/// threads may read its rows, which are immutable.
 #include "solve/candidates/candidate_table.h"
 #include "solve/cost/cost_model.h"
 
 namespace cleave::solve::optimal {
 
-/// Whom the table asks.
+/// The sources of the table's data.
 struct Pricing {
   const Problem& problem;
   const Variables& variables;
   const CostModel& model;
-  Asking asking() const { return {problem, variables}; }
+  ProblemRef ref() const { return {problem, variables}; }
 };
 
 struct PricedChoice {
   const Choice& choice;                 ///< of PricedRow::row
-  std::span<const PlacementId> writes;  ///< one for each of Variables::writes
-  /// What it asks of a value's shared collectives, by index into Variables::reads.
-  std::vector<std::pair<std::uint32_t, Shares>> asking;
-  std::vector<Shares> pays;  ///< of what it writes, one for each of Variables::writes
-  StepCost cost;             ///< without what its reads share
-  Wide femtoseconds = 0;     ///< of `cost`
+  std::span<const PlacementId> writes;  ///< one per entry of Variables::writes
+  /// Shared collectives of its operands that it needs, by index into Variables::reads.
+  std::vector<std::pair<std::uint32_t, Shares>> neededShares;
+  std::vector<Shares> paidShares;  ///< shared collectives in `cost`, one per entry of Variables::writes
+  StepCost cost;                   ///< without the shared collectives of its operands
+  Wide femtoseconds = 0;           ///< time of `cost`
   std::int64_t bytes = 0;
   LeastTransient transient;
-  std::uint32_t identity = 0;  ///< equal for the same choice beside other operands of the same class
+  std::uint32_t identity = 0;  ///< equal for equal choices of one class, whatever the operands are
 };
 
 struct PricedRow {
@@ -44,9 +44,9 @@ class PricedTable {
   /// `operands`: placement ids of Variables::reads.
   std::shared_ptr<const PricedRow> row(const Pricing& pricing, NodeId node, std::uint32_t classIndex,
                                        std::span<const PlacementId> operands);
-  /// Names what CostModel::shared says of a value, whatever its placement; 0: it shares nothing.
+  /// Id of the results of CostModel::shared for a value with any placement; 0 if the value has no shared collectives.
   std::uint32_t sharingOf(const Pricing& pricing, ValueId value);
-  /// Names what CostModel::heldFor says of a value that has a holder, whatever its placement.
+  /// Id of the results of CostModel::heldFor for a value with a holder and any placement.
   std::uint32_t holdingOf(const Pricing& pricing, ValueId value);
   CandidateTable& candidates() const { return *m_candidates; }
   const Placement& placement(PlacementId id) const { return m_candidates->placement(id); }
@@ -60,11 +60,11 @@ class PricedTable {
 
   std::shared_ptr<CandidateTable> m_candidates;
   std::vector<std::uint32_t> m_candidateClasses;  ///< by class: CandidateTable::classOf
-  WordsMap<std::uint32_t> m_classes;              ///< candidates' class and static costs
-  WordsMap<std::shared_ptr<const PricedRow>> m_rows;
-  WordsMap<std::uint32_t> m_identities;
-  WordsMap<std::uint32_t> m_sharings, m_holdings;
-  Words m_key;  ///< that is looked up
+  IdTupleMap<std::uint32_t> m_classes;            ///< by class of the candidates and static costs
+  IdTupleMap<std::shared_ptr<const PricedRow>> m_rows;
+  IdTupleMap<std::uint32_t> m_identities;
+  IdTupleMap<std::uint32_t> m_sharings, m_holdings;
+  IdTuple m_key;  ///< key of the current lookup
   std::uint64_t m_memoryBytes = 0;
 };
 

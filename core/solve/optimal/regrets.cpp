@@ -1,5 +1,5 @@
-/// What it costs to treat a step otherwise than the plan does: by one sweep where the budget has no say, else by
-/// searches that equal steps share.
+/// Computes the cost of another choice for a step. One sweep suffices if the budget does not matter. If it does, equal
+/// steps share searches.
 #include "base/checked.h"
 #include "solve/optimal/eliminated.h"
 
@@ -11,7 +11,8 @@
 namespace cleave::solve::optimal {
 namespace {
 
-/// By place: the path of least weight through a transition that `isWanted(place, candidate)`, budget or not.
+/// By place: the path of least weight through a transition for which `isWanted(place, candidate)` is true, regardless
+/// of the budget.
 class BestThrough {
  public:
   template <class IsWantedAt>
@@ -29,9 +30,9 @@ class BestThrough {
         if (before >= kUnreachable) continue;
         for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
           const Transition& transition = level.transitions[t];
-          const Wide behind = m_toGo[elimination.offsets[place + 1] + transition.to];
-          if (behind >= kUnreachable || !isWanted(place, level.rows[state]->open[transition.ordinal])) continue;
-          const Wide sum = before + weightOf(transition) + behind;
+          const Wide after = m_toGo[elimination.offsets[place + 1] + transition.to];
+          if (after >= kUnreachable || !isWanted(place, level.rows[state]->open[transition.ordinal])) continue;
+          const Wide sum = before + weightOf(transition) + after;
           if (sum < m_best[place].sum) m_best[place] = {sum, state, t};
         }
       }
@@ -39,7 +40,7 @@ class BestThrough {
   }
 
   bool isStopped() const { return m_reached.empty() || m_toGo.empty(); }
-  /// Fixed steps not counted; kUnreachable: there are none.
+  /// The weight of that path, fixed steps not counted; kUnreachable if there is no such path.
   Wide sum(std::size_t place) const { return m_best[place].sum; }
 
   Path path(std::size_t place) const {
@@ -68,7 +69,7 @@ class BestThrough {
 
   Wide weightOf(const Transition& transition) const { return m_weights.of(transition.femtoseconds, transition.bytes); }
 
-  /// The state at `place`, and the transition there, by which `to` is reached first.
+  /// The first state at `place`, and its transition, that lead to `to`.
   std::pair<std::uint32_t, std::uint32_t> before(std::size_t place, std::uint32_t to) const {
     const Level& level = m_elimination.level(place);
     const Wide wanted = m_reached[m_elimination.offsets[place + 1] + to];
@@ -79,7 +80,7 @@ class BestThrough {
           return {state, t};
       }
     }
-    CLEAVE_CHECK(false, "a transition for the weight that was found");
+    CLEAVE_CHECK(false, "a transition has the weight found");
     return {};
   }
 
@@ -89,8 +90,8 @@ class BestThrough {
   std::vector<Best> m_best;
 };
 
-/// Places that can be exchanged. Where a stretch between two boundaries of one state comes again, level by level, any
-/// path may swap what it does in the two: it then takes as long and holds as many additive bytes.
+/// Places that can be exchanged. Two stretches of places are equal if they have the same levels and only one state at
+/// each end. A path may swap its choices in two equal stretches: its time and its additive bytes stay the same.
 class EqualPlaces {
  public:
   explicit EqualPlaces(const Elimination& elimination) : m_stretchOf(elimination.places()) {
@@ -121,34 +122,34 @@ class EqualPlaces {
 
 }  // namespace
 
-/// What the answers for many places share.
-struct Eliminated::Otherwise {
+/// Data that the answers for many places share.
+struct Eliminated::OtherChoices {
   struct Searched {
     std::size_t place = 0;
     Found found;
   };
-  const BestThrough fastest, leanest;
+  const BestThrough fastest, smallest;
   const EqualPlaces equal;
   std::map<std::tuple<std::uint32_t, std::size_t, std::uint32_t>, std::optional<Searched>> known;  ///< by keyOf and
                                                                                                    ///< choice
   std::size_t searches = 0;
 };
 
-/// Exchanged stretches leave all of a plan's price but its transient peak, and all of its solution but their own steps.
-bool Eliminated::fitsSwapped(const Otherwise& otherwise, Found& found, std::size_t a, std::size_t b) const {
-  const auto &first = otherwise.equal.stretchOf(a), &second = otherwise.equal.stretchOf(b);
+/// A swap of stretches changes only the transient peak of a plan's cost, and only their own steps of its solution.
+bool Eliminated::fitsSwapped(const OtherChoices& others, Found& found, std::size_t a, std::size_t b) const {
+  const auto &first = others.equal.stretchOf(a), &second = others.equal.stretchOf(b);
   if (!found.solution) found.solution = solutionOf(found.path);
-  const auto takeAs = [&](std::size_t begin, std::size_t like) {
+  const auto copyStretch = [&](std::size_t begin, std::size_t like) {
     for (std::size_t i = 0; i < first.end - first.begin; ++i)
-      takeAt(begin + i, takenAt(found.path, like + i).choice, *found.solution);
+      applyAt(begin + i, choiceAt(found.path, like + i).choice, *found.solution);
   };
-  takeAs(first.begin, second.begin);
-  takeAs(second.begin, first.begin);
+  copyStretch(first.begin, second.begin);
+  copyStretch(second.begin, first.begin);
   PlanCost cost = found.cost;
   cost.transientPeak = m_context->model.transientPeak(*found.solution, cost.sum);
-  takeAs(first.begin, first.begin);
-  takeAs(second.begin, second.begin);
-  return limits().hold(cost);
+  copyStretch(first.begin, first.begin);
+  copyStretch(second.begin, second.begin);
+  return limits().allow(cost);
 }
 
 std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& isWanted) const {
@@ -164,10 +165,10 @@ std::vector<std::optional<Femtoseconds>> Eliminated::leastTimes(const IsWanted& 
   return least;
 }
 
-Found Eliminated::fastestOtherwise(const Path& path, std::size_t place, const Limits& within,
+Found Eliminated::fastestWithOther(const Path& path, std::size_t place, const Limits& within,
                                    const Progress& progress) const {
   const Level& level = m_elimination.level(place);
-  const std::uint32_t chosen = takenAt(path, place).identity;
+  const std::uint32_t chosen = choiceAt(path, place).identity;
   Restriction::Mask isOther(level.transitions.size(), false);
   for (std::uint32_t state = 0; state < level.entry->count; ++state) {
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
@@ -188,17 +189,17 @@ bool Eliminated::improve(const Limits& within, std::size_t& searchesLeft, Found&
   const auto& order = m_elimination.layout.order;
   const EqualPlaces equal(m_elimination);
   const Path before = found.path;
-  // Until no layer brings a faster plan: what the answers to questions find has then been found here.
+  // The loop ends when no layer leads to a faster plan, so later questions cannot find a faster plan.
   for (bool isFaster = true; isFaster;) {
     isFaster = false;
     std::set<std::tuple<std::uint32_t, std::size_t, std::uint32_t>> seen;
     for (std::size_t place = 0; place < order.size(); ++place) {
       if (!m_context->variables.layer(order[place])) continue;
       const auto [stretch, offset] = equal.keyOf(place);
-      if (!seen.insert({stretch, offset, takenAt(found.path, place).identity}).second) continue;
+      if (!seen.insert({stretch, offset, choiceAt(found.path, place).identity}).second) continue;
       if (searchesLeft == 0) break;
       --searchesLeft;
-      Found other = fastestOtherwise(found.path, place, within, progress);
+      Found other = fastestWithOther(found.path, place, within, progress);
       if (other.ending == Found::Ending::Stopped) return false;
       found.plansChecked += other.plansChecked;
       if (other.ending != Found::Ending::Plan || other.cost.femtoseconds() >= found.cost.femtoseconds()) continue;
@@ -210,40 +211,40 @@ bool Eliminated::improve(const Limits& within, std::size_t& searchesLeft, Found&
   }
   if (found.path == before) return true;
   found.isProved = found.lowerBoundFs >= found.cost.femtoseconds().count();
-  if (within.isFirst) takeFirst({}, within, found, progress);
+  if (within.isFirst) chooseFirst({}, within, found, progress);
   return true;
 }
 
-/// Answers for one place after the other. Bounds and proofs speak of time, additive bytes and what single steps need,
-/// so they hold for all places that can be exchanged; that a plan fits is known of its own transient peak alone.
-SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, const Progress& progress) const {
+/// Bounds and proofs depend on time, additive bytes and needs of single steps, so they are valid for all exchangeable
+/// places. Its own transient peak decides whether a plan fits.
+SmallestRegret Eliminated::smallestAt(std::size_t place, OtherChoices& others, const Progress& progress) const {
   using Kind = SmallestRegret::Kind;
-  const Wide time = otherwise.fastest.sum(place), bytes = otherwise.leanest.sum(place);
+  const Wide time = others.fastest.sum(place), bytes = others.smallest.sum(place);
   const Femtoseconds fastest = m_fastest.cost.femtoseconds();
   if (!knowsAllPlans() && time >= *m_elimination.droppedFs) return {Kind::NotKnown, {}};
   if (time >= kUnreachable) return {Kind::NoOther, {}};
   if (knowsAllPlans() && bytes + m_elimination.fixedBytes > budget()) return {Kind::OverBudget, {}};
-  const auto [stretch, offset] = otherwise.equal.keyOf(place);
-  auto& known = otherwise.known[{stretch, offset, takenAt(m_found.path, place).identity}];
+  const auto [stretch, offset] = others.equal.keyOf(place);
+  auto& known = others.known[{stretch, offset, choiceAt(m_found.path, place).identity}];
   const auto serves = [&] {
     if (!known) return false;
     Found& found = known->found;
     if (found.ending != Found::Ending::Plan || place == known->place) return true;
-    // What lives at one moment of it lived at one or two of the other plan.
+    // Memory live at one moment of this plan was live at one or two moments of the other plan.
     const std::int64_t most =
         saturatingAdd(found.cost.bytes(), saturatingAdd(found.cost.transientPeak, found.cost.sum.activations));
-    return most <= budget() || fitsSwapped(otherwise, known->found, known->place, place);
+    return most <= budget() || fitsSwapped(others, known->found, known->place, place);
   };
   if (!serves()) {
     Found free;
-    free.path = otherwise.fastest.path(place);
+    free.path = others.fastest.path(place);
     free.cost = priceOf(free.path);
     free.ending = Found::Ending::Plan;
-    if (limits().hold(free.cost)) {
+    if (limits().allow(free.cost)) {
       known = {place, std::move(free)};
     } else {
-      if (!knowsAllPlans() || ++otherwise.searches > kMostSearches) return {Kind::NotKnown, {}};
-      known = {place, fastestOtherwise(m_found.path, place, limits(), progress)};
+      if (!knowsAllPlans() || ++others.searches > kMostSearches) return {Kind::NotKnown, {}};
+      known = {place, fastestWithOther(m_found.path, place, limits(), progress)};
     }
   }
   const Found& found = known->found;
@@ -254,20 +255,20 @@ SmallestRegret Eliminated::smallestAt(std::size_t place, Otherwise& otherwise, c
 
 std::vector<SmallestRegret> Eliminated::smallestRegrets(std::span<const NodeId> nodes, const Progress& progress) const {
   const auto isOther = [&](std::size_t place, const PricedChoice& candidate) {
-    return candidate.identity != takenAt(m_found.path, place).identity;
+    return candidate.identity != choiceAt(m_found.path, place).identity;
   };
-  Otherwise otherwise{{m_elimination, kTime, progress, isOther},
+  OtherChoices others{{m_elimination, kTime, progress, isOther},
                       {m_elimination, kBytes, progress, isOther},
                       EqualPlaces(m_elimination),
                       {},
                       0};
-  const bool isStopped = otherwise.fastest.isStopped() || otherwise.leanest.isStopped();
+  const bool isStopped = others.fastest.isStopped() || others.smallest.isStopped();
   std::vector<SmallestRegret> smallest(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const auto place = placeOf(nodes[i]);
     if (!place) continue;
     const bool isOver = isStopped || progress.cancelled();
-    smallest[i] = isOver ? SmallestRegret{SmallestRegret::Kind::NotKnown, {}} : smallestAt(*place, otherwise, progress);
+    smallest[i] = isOver ? SmallestRegret{SmallestRegret::Kind::NotKnown, {}} : smallestAt(*place, others, progress);
   }
   return smallest;
 }

@@ -8,16 +8,16 @@
 namespace cleave::solve::optimal {
 namespace {
 
-/// Where bounds do not settle a search, plans are looked through: Limits::plans, and so many transitions for each.
-/// Counted, so that an answer does not depend on how busy the machine is.
-constexpr std::uint64_t kWorkForAPlan = 10'000;
+/// If bounds do not settle a search, plans are checked one by one: at most Limits::plans, with this number of
+/// transitions each. The limits are counts, so that an answer does not depend on the load of the machine.
+constexpr std::uint64_t kTransitionsPerPlan = 10'000;
 constexpr int kMostRanges = 24;
 
-std::uint64_t mostWork(const Limits& limits) { return limits.plans * kWorkForAPlan; }
+std::uint64_t mostWork(const Limits& limits) { return limits.plans * kTransitionsPerPlan; }
 
 }  // namespace
 
-/// Plans through states that were dropped may be cheaper.
+/// A plan through a dropped state may be cheaper.
 void Eliminated::countDropped(Found& found) const {
   if (!m_elimination.droppedFs) return;
   const Wide bound = *m_elimination.droppedFs + m_elimination.fixedFs;
@@ -41,22 +41,22 @@ Found Eliminated::fastestWithin(const Restriction& restriction, Limits limits, c
   found.cost = priceOf(found.path, *found.solution);
   found.lowerBoundFs = found.cost.femtoseconds().count();
   found.plansChecked = 1;
-  if (limits.hold(found.cost)) {
+  if (limits.allow(found.cost)) {
     found.ending = Found::Ending::Plan;
     countDropped(found);
     return found;
   }
   const std::uint64_t checked = found.plansChecked;
   found = fastestOnChain(restriction, limits, progress);
-  if (limits.isFirst && found.ending == Found::Ending::Plan) takeFirst(restriction, limits, found, progress);
+  if (limits.isFirst && found.ending == Found::Ending::Plan) chooseFirst(restriction, limits, found, progress);
   found.plansChecked += checked;
   countDropped(found);
   return found;
 }
 
-/// Instead of a plan within binding limits, the first in candidate order of those that are as fast.
-void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits, Found& found,
-                           const Progress& progress) const {
+/// If limits bind, replaces the plan by the first equally fast plan in candidate order.
+void Eliminated::chooseFirst(const Restriction& restriction, const Limits& limits, Found& found,
+                             const Progress& progress) const {
   const std::int64_t mostBytes = std::min(limits.total - leastPeak(m_elimination), limits.additive);
   const PathCost most{found.cost.femtoseconds().count(), mostBytes};
   FirstInOrder paths(m_elimination, most, restriction, progress);
@@ -64,7 +64,7 @@ void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits,
     const Path* path = paths.next();
     if (!path || *path == found.path) return;
     const PlanCost cost = priceOf(*path);
-    if (!limits.hold(cost) || cost.femtoseconds() > found.cost.femtoseconds()) continue;
+    if (!limits.allow(cost) || cost.femtoseconds() > found.cost.femtoseconds()) continue;
     found.path = *path;
     found.solution.reset();
     found.cost = cost;
@@ -74,7 +74,7 @@ void Eliminated::takeFirst(const Restriction& restriction, const Limits& limits,
 
 std::optional<Chain> Eliminated::chainOf(const Restriction& restriction, std::int64_t peakLimit,
                                          const Progress& progress) const {
-  // Where it restricts one place, the blocks that all searches share stay.
+  // A restriction of one place keeps the blocks that all searches share.
   if (restriction.places() > 1) return Chain::unfolded(m_elimination, peakLimit, restriction);
   const Chain* whole = chain(progress);
   if (!whole) return std::nullopt;
@@ -83,18 +83,18 @@ std::optional<Chain> Eliminated::chainOf(const Restriction& restriction, std::in
   return limited;
 }
 
-/// The fastest plan does not fit, so the limits bind. They count additive bytes, which a search on the chain bounds
-/// exactly, and the transient peak, which is known only of a whole plan. So plans are told apart by their peak: of
-/// those whose peak is in [least, below), none has more than the limit − least additive bytes, nor a step that alone
-/// needs `below`. The fastest under these two conditions settles the range when it fits; else its own peak divides the
-/// range.
+/// The fastest plan does not fit, so the limits bind. They limit the sum of additive bytes and the transient peak. A
+/// search on the chain bounds additive bytes exactly, but the peak is known only for a complete plan. So plans are
+/// grouped by their peak. A plan with a peak in [least, below) has at most limit − least additive bytes, and each of
+/// its steps alone needs less than `below`. If the fastest plan under these two conditions fits, the range is settled.
+/// If not, its own peak divides the range.
 Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, const Progress& progress) const {
   struct Range {
     std::int64_t least = 0, below = Chain::kAnyPeak;
   };
   Found best;
   best.ending = Found::Ending::OverBudget;
-  Wide openBound = kUnreachable;  // no plan of a range that could not be settled is faster
+  Wide openBound = kUnreachable;  // lower bound of plans in ranges that could not be settled
   const auto keep = [&](Path path, const PlanCost& cost) {
     if (best.ending == Found::Ending::Plan && cost.femtoseconds() >= best.cost.femtoseconds()) return;
     best.ending = Found::Ending::Plan;
@@ -110,25 +110,25 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
     Bounded within = optimal::fastestWithin(m_elimination, *limited,
                                             std::min(limits.additive, limits.total - range.least), progress);
     if (within.ending == Bounded::Ending::Stopped) return {};
-    const bool isSmallest = within.ending == Bounded::Ending::TooMuch;
+    const bool isSmallest = within.ending == Bounded::Ending::OverLimit;
     if (isSmallest && within.path.empty()) continue;
     const bool isSlower = best.ending == Found::Ending::Plan && within.lowerBound >= best.cost.femtoseconds().count();
     if (!isSmallest && isSlower) continue;
     const PlanCost cost = priceOf(within.path);
     ++best.plansChecked;
-    if (isSmallest && limits.hold(cost)) {  // its peak lies below the range, whose plans all need more
+    if (isSmallest && limits.allow(cost)) {  // its peak is below the range, and all plans in the range need more
       keep(std::move(within.path), cost);
       continue;
     }
     if (isSmallest) {
-      const bool isLeaner = best.path.empty() || cost.bytes() < best.cost.bytes();
-      if (best.ending == Found::Ending::OverBudget && isLeaner) {
+      const bool isSmaller = best.path.empty() || cost.bytes() < best.cost.bytes();
+      if (best.ending == Found::Ending::OverBudget && isSmaller) {
         best.path = std::move(within.path);
         best.cost = cost;
       }
       continue;
     }
-    if (limits.hold(cost)) {
+    if (limits.allow(cost)) {
       if (!within.isProved) openBound = std::min(openBound, within.lowerBound);
       keep(std::move(within.path), cost);
     } else if (cost.transientPeak >= range.below || looked >= kMostRanges) {
@@ -141,13 +141,13 @@ Found Eliminated::fastestOnChain(const Restriction& restriction, Limits limits, 
   const bool hasPlan = best.ending == Found::Ending::Plan;
   best.lowerBoundFs = hasPlan ? std::min(best.cost.femtoseconds().count(), openBound) : openBound;
   best.isProved = openBound == kUnreachable || (hasPlan && openBound >= best.cost.femtoseconds().count());
-  if (!best.isProved && !lookThrough(restriction, limits, best, progress)) return {};
+  if (!best.isProved && !checkInOrder(restriction, limits, best, progress)) return {};
   return best;
 }
 
-/// Looks for a plan faster than `found` among all, by rising time, for a while. False when cancelled.
-bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Found& found,
-                             const Progress& progress) const {
+/// Checks plans by rising time until one is faster than `found` or a limit is reached. False if cancelled.
+bool Eliminated::checkInOrder(const Restriction& restriction, Limits limits, Found& found,
+                              const Progress& progress) const {
   const bool hasPlan = found.ending == Found::Ending::Plan;
   const Wide cut = hasPlan ? found.cost.femtoseconds().count() : kUnreachable;
   PathsInOrder paths(m_elimination, std::min(limits.total, limits.additive), cut, restriction, progress);
@@ -162,7 +162,7 @@ bool Eliminated::lookThrough(const Restriction& restriction, Limits limits, Foun
     }
     ++found.plansChecked;
     const PlanCost next = priceOf(paths.path());
-    if (limits.hold(next)) {
+    if (limits.allow(next)) {
       found.ending = Found::Ending::Plan;
       found.path = paths.path();
       found.cost = next;
@@ -185,36 +185,36 @@ Found Eliminated::withSlack(const Restriction& restriction, const Limits& within
   if (fastest.ending != Found::Ending::Plan || m_context->problem.cost.slackPercent == 0) return fastest;
   Limits limits = within;
   limits.total = std::min(within.total, fastest.cost.bytes());
-  Found leanest = fastest;
-  // A plan through a state that was dropped may hold less.
+  Found smallest = fastest;
+  // A plan through a dropped state may need less memory.
   if (m_elimination.droppedFs)
-    leanest.isProved = leanest.isProved && *m_elimination.droppedFs + m_elimination.fixedFs > limit.count();
-  if (!findLeanest(restriction, limits, limit.count(), leanest, progress)) return {};
-  if (leanest.cost.additiveBytes() == fastest.cost.additiveBytes()) {
+    smallest.isProved = smallest.isProved && *m_elimination.droppedFs + m_elimination.fixedFs > limit.count();
+  if (!findSmallerOnChain(restriction, limits, limit.count(), smallest, progress)) return {};
+  if (smallest.cost.additiveBytes() == fastest.cost.additiveBytes()) {
     Found same = fastest;
-    same.isProved = leanest.isProved;
-    same.plansChecked = leanest.plansChecked;
+    same.isProved = smallest.isProved;
+    same.plansChecked = smallest.plansChecked;
     return same;
   }
-  // Of plans that hold as little, the fastest.
-  limits.additive = leanest.cost.additiveBytes();
+  // Among plans with the same additive bytes, the fastest is wanted.
+  limits.additive = smallest.cost.additiveBytes();
   Found found = fastestWithin(restriction, limits, progress);
   if (found.ending == Found::Ending::Stopped) return {};
-  const bool isFound = found.ending == Found::Ending::Plan && found.cost.femtoseconds() <= leanest.cost.femtoseconds();
-  const bool isProved = leanest.isProved && isFound && found.isProved;
-  const std::uint64_t checked = leanest.plansChecked + found.plansChecked;
-  if (!isFound) found = std::move(leanest);
+  const bool isFound = found.ending == Found::Ending::Plan && found.cost.femtoseconds() <= smallest.cost.femtoseconds();
+  const bool isProved = smallest.isProved && isFound && found.isProved;
+  const std::uint64_t checked = smallest.plansChecked + found.plansChecked;
+  if (!isFound) found = std::move(smallest);
   found.isProved = isProved;
   found.plansChecked = checked;
   found.lowerBoundFs = fastest.lowerBoundFs;
   return found;
 }
 
-/// Of the plans whose peak is below `below`, one with the fewest additive bytes is no larger than any whose peak is its
-/// own or more: what is smaller has a lower one. Steps bound the peak of a plan from below only, so that the last word
-/// has a search below what was found.
+/// Finds the plan with the fewest additive bytes among those with a peak below `below`. Every smaller plan has a lower
+/// peak, so `below` decreases to the peak of that plan. Single steps give only a lower bound of the peak, so a final
+/// search looks for still smaller plans.
 bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
-  const auto take = [&](Path path, const PlanCost& cost) {
+  const auto keepSmaller = [&](Path path, const PlanCost& cost) {
     if (cost.bytes() >= found.cost.bytes()) return;
     found.path = std::move(path);
     found.solution.reset();
@@ -224,11 +224,11 @@ bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
   for (int looked = 0; looked < kMostRanges; ++looked) {
     const auto limited = chainOf({}, below, progress);
     if (!limited) return false;
-    Bounded lean = leanestWithin(m_elimination, *limited, kUnreachable, progress);
-    if (lean.ending == Bounded::Ending::Stopped) return false;
-    if (lean.ending == Bounded::Ending::TooMuch || lean.lowerBound >= found.cost.bytes()) break;
-    const PlanCost cost = priceOf(lean.path);
-    take(std::move(lean.path), cost);
+    Bounded smallest = smallestWithin(m_elimination, *limited, kUnreachable, progress);
+    if (smallest.ending == Bounded::Ending::Stopped) return false;
+    if (smallest.ending == Bounded::Ending::OverLimit || smallest.lowerBound >= found.cost.bytes()) break;
+    const PlanCost cost = priceOf(smallest.path);
+    keepSmaller(std::move(smallest.path), cost);
     if (cost.transientPeak >= below) break;
     below = cost.transientPeak;
   }
@@ -238,42 +238,42 @@ bool Eliminated::findSmallest(Found& found, const Progress& progress) const {
     Found smaller = fastestOnChain({}, less, progress);
     if (smaller.ending == Found::Ending::Stopped) return false;
     if (smaller.ending != Found::Ending::Plan) break;
-    take(std::move(smaller.path), smaller.cost);
+    keepSmaller(std::move(smaller.path), smaller.cost);
   }
   return true;
 }
 
-/// Replaces `found`, a plan within the limits, by one with fewer additive bytes. A plan with `a` of them and a peak
-/// above the limit − a does not fit, so once the leanest is known, plans with such a peak need not be looked at. False
-/// when cancelled.
-bool Eliminated::findLeanest(const Restriction& restriction, Limits limits, Wide limitFs, Found& found,
-                             const Progress& progress) const {
+/// Replaces `found`, a plan within the limits, by one with fewer additive bytes. A plan with `a` additive bytes and a
+/// peak above limit − a does not fit. As soon as the fewest bytes are known, plans with such a peak are skipped. False
+/// if cancelled.
+bool Eliminated::findSmallerOnChain(const Restriction& restriction, Limits limits, Wide limitFs, Found& found,
+                                    const Progress& progress) const {
   std::int64_t below = Chain::kAnyPeak;
   for (int looked = 0; looked < kMostRanges; ++looked) {
     const auto limited = chainOf(restriction, below, progress);
     if (!limited) return false;
-    Bounded lean = leanestWithin(m_elimination, *limited, limitFs, progress);
-    if (lean.ending == Bounded::Ending::Stopped) return false;
-    if (lean.ending == Bounded::Ending::TooMuch || lean.lowerBound >= found.cost.additiveBytes()) return true;
+    Bounded smallest = smallestWithin(m_elimination, *limited, limitFs, progress);
+    if (smallest.ending == Bounded::Ending::Stopped) return false;
+    if (smallest.ending == Bounded::Ending::OverLimit || smallest.lowerBound >= found.cost.additiveBytes()) return true;
     ++found.plansChecked;
-    const PlanCost cost = priceOf(lean.path);
-    if (limits.hold(cost)) {
-      found.path = std::move(lean.path);
+    const PlanCost cost = priceOf(smallest.path);
+    if (limits.allow(cost)) {
+      found.path = std::move(smallest.path);
       found.solution.reset();
       found.cost = cost;
-      found.isProved = found.isProved && lean.isProved;
+      found.isProved = found.isProved && smallest.isProved;
       return true;
     }
-    const auto next = static_cast<std::int64_t>(limits.total - lean.lowerBound + 1);
+    const auto next = static_cast<std::int64_t>(limits.total - smallest.lowerBound + 1);
     if (next >= below) break;
     below = next;
   }
-  return lookForLeaner(restriction, limits, limitFs, found, progress);
+  return findSmallerInOrder(restriction, limits, limitFs, found, progress);
 }
 
-/// The same among all plans, for a while. False when cancelled.
-bool Eliminated::lookForLeaner(const Restriction& restriction, Limits limits, Wide limitFs, Found& found,
-                               const Progress& progress) const {
+/// The same for all plans one by one, up to a limit. False if cancelled.
+bool Eliminated::findSmallerInOrder(const Restriction& restriction, Limits limits, Wide limitFs, Found& found,
+                                    const Progress& progress) const {
   PathsInOrder paths(m_elimination, found.cost.additiveBytes() - 1, limitFs + 1, restriction, progress);
   while (found.plansChecked < limits.plans) {
     const auto state = paths.next(mostWork(limits));
@@ -282,7 +282,7 @@ bool Eliminated::lookForLeaner(const Restriction& restriction, Limits limits, Wi
     if (state == PathsInOrder::State::Exhausted) return true;
     ++found.plansChecked;
     const PlanCost next = priceOf(paths.path());
-    if (!limits.hold(next) || next.additiveBytes() >= found.cost.additiveBytes()) continue;
+    if (!limits.allow(next) || next.additiveBytes() >= found.cost.additiveBytes()) continue;
     found.path = paths.path();
     found.solution.reset();
     found.cost = next;

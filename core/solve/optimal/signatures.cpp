@@ -9,7 +9,7 @@ namespace {
 
 struct Label {
   std::optional<rules::Strategy> strategy;
-  /// By result that is redistributed: as what it is computed, and how it is then placed.
+  /// By redistributed result: its placement before and after.
   std::vector<std::tuple<std::size_t, Placement, Placement>> redistributed;
   bool operator==(const Label&) const = default;
 };

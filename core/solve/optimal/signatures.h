@@ -1,6 +1,6 @@
 #pragma once
-/// What tells plans apart for whoever reads them: the strategy that each layer comes to, and what is redistributed.
-/// Plans of one *signature* differ only in how values are placed.
+/// The *signature* of a plan: the effective strategy of each layer, and the redistributed values. Plans with equal
+/// signatures differ only in placements of other values.
 #include "solve/optimal/bounds.h"
 
 namespace cleave::solve::optimal {
@@ -13,14 +13,14 @@ class Signatures {
  public:
   Signatures(const Elimination& elimination, int ranks);
 
-  /// Those where paths may differ in their signature, by rising place.
+  /// Places at which paths may differ in their signature, ascending.
   const std::vector<std::size_t>& places() const { return m_places; }
-  /// By transition: numbers of what the place's step is given, counted from 0.
+  /// By transition: label of the step's choice, counted from 0.
   const std::vector<std::uint32_t>& labelsAt(std::size_t place) const { return of(place).labels; }
   std::uint32_t countAt(std::size_t place) const { return static_cast<std::uint32_t>(of(place).masks.size()); }
 
   Signature of(const Path& path) const;
-  /// Leaves the paths of a signature.
+  /// Allows only the paths of a signature.
   Restriction only(const Signature& signature) const;
 
  private:

@@ -6,7 +6,7 @@ namespace {
 constexpr std::size_t kMostWaiting = 2'000'000;  // 48 bytes each
 constexpr std::size_t kMostWalked = 50'000'000;  // 4 bytes each
 
-/// Leaves the transitions that alone need less than `peakLimit`.
+/// Allows only transitions that alone need less than `peakLimit`.
 Restriction below(const Elimination& elimination, std::int64_t peakLimit) {
   std::vector<std::shared_ptr<const Restriction::Mask>> masks;
   for (const auto& level : elimination.levels) {
@@ -42,7 +42,7 @@ SignaturesInOrder::SignaturesInOrder(const Elimination& elimination, const Signa
   m_ways.emplace(elimination, m_limits, m_restriction, progress);
   if (!m_ways->hasAll()) return;
   m_walks.emplace_back();
-  if (const auto bound = boundOf(0, 0, {})) setAside({*bound, m_number++, 0, 0, std::nullopt});
+  if (const auto bound = boundOf(0, 0, {})) pushToHeap({*bound, m_number++, 0, 0, std::nullopt});
 }
 
 Wide SignaturesInOrder::lowerBoundFs() const {
@@ -63,8 +63,8 @@ bool SignaturesInOrder::isWorse(const Waiting& a, const Waiting& b) {
   return a.number > b.number;
 }
 
-/// Where there is no more room, the worse half of what waits is forgotten.
-void SignaturesInOrder::setAside(const Waiting& waiting) {
+/// Drops the worse half of the heap if it is full.
+void SignaturesInOrder::pushToHeap(const Waiting& waiting) {
   if (waiting.bound >= m_forgotten) return;
   m_heap.push_back(waiting);
   std::push_heap(m_heap.begin(), m_heap.end(), isWorse);
@@ -102,9 +102,9 @@ void SignaturesInOrder::forEachWayOn(std::size_t place, const std::vector<Reache
   }
 }
 
-std::vector<SignaturesInOrder::Reached> SignaturesInOrder::behind(std::size_t place,
-                                                                  const std::vector<Reached>& reached,
-                                                                  std::optional<std::uint32_t> label) {
+std::vector<SignaturesInOrder::Reached> SignaturesInOrder::reachedAfter(std::size_t place,
+                                                                        const std::vector<Reached>& reached,
+                                                                        std::optional<std::uint32_t> label) {
   const Level& level = m_elimination.level(place);
   const auto& labels = m_signatures.labelsAt(place);
   m_byState.resize(std::max<std::size_t>(m_byState.size(), level.exit->count));
@@ -143,8 +143,8 @@ std::optional<std::uint32_t> SignaturesInOrder::labelAt(std::size_t place, const
   const auto walk = static_cast<std::uint32_t>(m_walks.size());
   const bool isBest = m_heap.empty() || *best <= m_heap.front().bound;
   for (std::uint32_t label = 0; label < bounds.size(); ++label) {
-    const bool isTaken = isBest && label == static_cast<std::uint32_t>(best - bounds.begin());
-    if (!isTaken && bounds[label] < kUnreachable) setAside({bounds[label], m_number++, walk, length, label});
+    const bool isChosen = isBest && label == static_cast<std::uint32_t>(best - bounds.begin());
+    if (!isChosen && bounds[label] < kUnreachable) pushToHeap({bounds[label], m_number++, walk, length, label});
   }
   if (!isBest) return std::nullopt;
   return static_cast<std::uint32_t>(best - bounds.begin());
@@ -167,7 +167,7 @@ bool SignaturesInOrder::follow(const Waiting& start) {
       }
       label = signature[length++];
     }
-    reached = behind(place, reached, label);
+    reached = reachedAfter(place, reached, label);
   }
   m_walked += signature.size();
   m_walks.push_back(std::move(signature));

@@ -1,6 +1,6 @@
 #pragma once
-/// What the `optimal` engine keeps between two searches: costs of candidates, and levels made of them. For one graph,
-/// context and cost settings but for budget and slack.
+/// Data that the `optimal` engine keeps between searches: costs of candidates, and levels. They are valid for one
+/// graph, one context and one set of cost settings, with any budget and slack.
 #include "solve/optimal/elimination.h"
 
 namespace cleave::solve::optimal {

@@ -51,8 +51,8 @@ WaysOn::Ways WaysOn::waysFrom(std::size_t place, std::uint32_t state, const Rest
   for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
     if (!isLeft(mask, t)) continue;
     const Transition& transition = level.transitions[t];
-    for (const PathCost& behind : m_ways[m_elimination.offsets[place + 1] + transition.to]) {
-      const PathCost way = spent(behind, transition);
+    for (const PathCost& after : m_ways[m_elimination.offsets[place + 1] + transition.to]) {
+      const PathCost way = spent(after, transition);
       if (reached.femtoseconds + way.femtoseconds > m_limits.femtoseconds || reached.bytes + way.bytes > m_limits.bytes)
         continue;
       if (weighted + m_weights.of(way) <= most) ways.push_back(way);

@@ -1,20 +1,20 @@
 #pragma once
-/// Exact bounds within a limit of time and one of bytes: for each state the ways on to the end that no other beats in
-/// both, less those that no way to the state leaves room for.
+/// Exact bounds within a time limit and a byte limit. For each state they have the Pareto-optimal ways to the end,
+/// except those that exceed the limits after every way to the state.
 #include "solve/optimal/bounds.h"
 
 namespace cleave::solve::optimal {
 
 class WaysOn {
  public:
-  /// `limits`: of places alone. Bytes that nothing can have too many of are not counted.
+  /// `limits`: without fixed steps. Bytes are not counted if no path can exceed their limit.
   WaysOn(const Elimination& elimination, const PathCost& limits, const Restriction& restriction,
          const Progress& progress);
 
-  bool hasAll() const { return m_hasAll; }  ///< false: there are too many, or it was cancelled
-  /// After `spent` on the way to a state, the least time to the end within the limits; nullopt: none is.
+  bool hasAll() const { return m_hasAll; }  ///< false if there were too many ways, or if cancelled
+  /// The least time from a state to the end within the limits, after `spent` on the way to it; nullopt if no way fits.
   std::optional<Wide> least(std::size_t place, std::uint32_t state, const PathCost& spent) const;
-  /// What a transition adds to what is spent.
+  /// The cost after a transition.
   PathCost spent(const PathCost& before, const Transition& transition) const {
     return {before.femtoseconds + transition.femtoseconds, m_countsBytes ? before.bytes + transition.bytes : 0};
   }

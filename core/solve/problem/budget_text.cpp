@@ -5,11 +5,10 @@
 namespace cleave::solve {
 
 std::string budgetText(const Problem& problem, bool hasDemands, bool isProved) {
-  return fmt::format("The memory budget is {} per rank{}, and no plan {}for {} {}.",
-                     bytesText(problem.cost.budgetBytes()),
-                     problem.cost.memoryBudget ? "" : fmt::format(" (the memory of: {})", problem.cost.profile.title),
-                     hasDemands ? "under these demands " : "", counted(problem.context.worldSize, "rank"),
-                     isProved ? "needs as little" : "was found that needs as little");
+  return fmt::format("No plan for {}{} {} the memory budget of {} per rank{}.",
+                     counted(problem.context.worldSize, "rank"), hasDemands ? " under these demands" : "",
+                     isProved ? "fits" : "was found within", bytesText(problem.cost.budgetBytes()),
+                     problem.cost.memoryBudget ? "" : fmt::format(" (the memory of {})", problem.cost.profile.title));
 }
 
 }  // namespace cleave::solve

@@ -1,10 +1,10 @@
 #pragma once
-/// The budget as a constraint that a user reads; what the smallest plan needs is told beside it.
+/// The text of the budget as a constraint. Callers report the memory of the smallest plan separately.
 #include "solve/problem/problem.h"
 
 namespace cleave::solve {
 
-/// "The memory budget is 80 GiB per rank (the memory of: NVIDIA H100), and no plan for 4 ranks needs as little."
+/// "No plan for 4 ranks fits the memory budget of 80 GiB per rank (the memory of NVIDIA H100)."
 std::string budgetText(const Problem& problem, bool hasDemands, bool isProved);
 
 }  // namespace cleave::solve

@@ -1,6 +1,6 @@
 #pragma once
-/// What a step may take, and why it could take nothing: the answers that candidates, searches, traces and reasons
-/// share.
+/// The choice of a step, and the conflict of a step without a choice. Candidates, searches, traces and explanations
+/// share them.
 #include "base/ids.h"
 #include "solve/problem/pins.h"
 
@@ -12,23 +12,24 @@ namespace cleave::solve {
 using ChoiceId = Id<struct ChoiceTag>;
 using ConflictId = Id<struct ConflictTag>;
 
-/// What a Try assigns: placements of the node's results and, for a layer, its strategy (which also places its weight).
+/// The assignment that a Try makes: placements of the node's results and, for a layer, its strategy, which also places
+/// its weight.
 struct Choice {
   std::vector<Placement> results;
-  rules::TakenStrategy strategy;
+  rules::ChosenStrategy strategy;
   std::string reason;
-  std::vector<Placement> computedAs;  ///< beside `results` where one was redistributed (Problem::redistributable); else
-                                      ///< empty
+  std::vector<Placement> computedAs;  ///< placements before redistribution (Problem::redistributable); empty if no
+                                      ///< result is redistributed
   bool operator==(const Choice& other) const;
 };
 
-/// Why a node cannot be assigned: a sentence and the values whose placements cause it.
+/// The reason why a node has no choice: a sentence, and the values whose placements cause it.
 struct ConflictRecord {
   NodeId node;
   std::string reason;
   std::vector<ValueId> culprits;
   std::vector<std::string> pins;  ///< texts of the pins involved, "lm_head=row"
-  /// True when no node is to blame: what all steps together hold is more than the budget.
+  /// True if the conflict concerns the whole plan: the memory of all steps together exceeds the budget.
   bool isOfWholePlan() const { return culprits.empty() && pins.empty(); }
   bool operator==(const ConflictRecord& other) const;
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// What can stand in the way of a plan, as a thing that a user can read and, where it is theirs, lift.
+/// Constraints that prevent a plan, with a text for the user and, for the user's own demands, a way to lift them.
 #include "solve/problem/problem.h"
 
 #include <optional>
@@ -13,10 +13,10 @@ enum class ChangeKind : std::uint8_t {
   LiftPin,           ///< `argument`: text of a pin of the problem
   RuleOn,            ///< `argument`: an entry of Problem::rulesOff
   Redistribute,      ///< `argument`: a pattern of values for Problem::redistributable
-  FullCandidateSet,  ///< all placements and strategies instead of the reference's
+  FullCandidateSet,  ///< all placements and strategies instead of those of the reference engine
   SequenceParallel,  ///< `argument`: "off", "on" or "auto"
   Ranks,             ///< `argument`: a world size
-  LiftBudget,        ///< what the device has instead of a budget of the user's
+  LiftBudget,        ///< the device's memory instead of the user's budget
 };
 /// One change to a problem (explain/change.h).
 struct Change {
@@ -28,31 +28,29 @@ struct Change {
 enum class ConstraintKind : std::uint8_t {
   Pin,           ///< a demand of the user; `lift` removes it
   RuleOff,       ///< a rule that the user switched off
-  Rule,          ///< what an operator can do (`node`); an allowed redistribution of `value` goes round it
-  Sizes,         ///< sizes that do not divide by the ranks (`node`)
-  CandidateSet,  ///< a strategy that the candidate set does not offer (`node`)
+  Rule,          ///< a limit of the operator of `node`; a redistribution of `value` avoids it
+  Sizes,         ///< sizes of `node` that are not divisible by the ranks
+  CandidateSet,  ///< a strategy of `node` that the candidate set does not offer
   Budget,        ///< the memory budget
 };
 
 struct Constraint {
   ConstraintKind kind = ConstraintKind::Rule;
   NodeId node;                      ///< invalid: the whole plan
-  ValueId value;                    ///< Rule: the operand that is placed wrongly; else invalid
-  std::string text;                 ///< one sentence for a newcomer, with the numbers
-  std::optional<std::string> lift;  ///< text of the pin (or name of the operator, Pin::text and Problem::rulesOff) that
-                                    ///< is the user's to remove
-  /// What a button does about it: a change that was tried and that alone brings a plan; nullopt where none does, or it
-  /// is not known.
+  ValueId value;                    ///< Rule: the operand with the wrong placement; else invalid
+  std::string text;                 ///< one sentence for users, with the numbers
+  std::optional<std::string> lift;  ///< text of the user's pin (Pin::text) or operator (Problem::rulesOff) to remove
+  /// A change that was tried and that alone leads to a plan, for a button; nullopt if no such change is known.
   std::optional<Change> offer;
   bool operator==(const Constraint&) const = default;
 };
 
-/// Constraints that cannot hold together.
+/// A set of conflicting constraints.
 struct Core {
   std::vector<Constraint> constraints;
-  /// Every one is needed: without any of them the others can hold together. Other sets may exist, smaller ones too.
+  /// True if every constraint is needed: without any one of them the others can hold. Smaller sets may exist.
   bool isIrreducible = false;
-  std::string text() const;  ///< all in one paragraph
+  std::string text() const;  ///< all texts in one paragraph
 };
 
 }  // namespace cleave::solve

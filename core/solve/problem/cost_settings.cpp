@@ -26,7 +26,7 @@ std::optional<double> parseSlack(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
   const std::string_view unit(rest, static_cast<std::size_t>(text.data() + text.size() - rest));
   if (error != std::errc() || (!unit.empty() && unit != "%" && unit != " %")) return std::nullopt;
-  // Also false for what is no number.
+  // The comparison is also false for NaN.
   return percent >= 0 && percent <= kMostSlackPercent ? std::optional(percent) : std::nullopt;
 }
 

@@ -15,7 +15,7 @@ constexpr std::size_t kMaxTextBytes = 1000, kMaxSources = 100;
 struct Range {
   double lowest, highest;
 };
-/// Wide enough for any machine, narrow enough that times of large models stay numbers.
+/// These ranges include any machine and exclude values with which times of large models overflow.
 constexpr Range kRate{1e6, 1e21};
 constexpr Range kBandwidth{1e3, 1e18};
 constexpr Range kLatency{0, 10};
@@ -35,14 +35,14 @@ Result<std::string> line(const JsonObject& fields, const char* key) {
               isLine ? quotedText(value) : "a text with control characters", kMaxTextBytes);
 }
 
-/// What can be typed after --device-profile and is no path.
+/// A name that users can type after --device-profile and that is not a path.
 Result<std::string> profileName(const JsonObject& fields) {
   CLEAVE_TRY(std::string name, line(fields, "name"));
   const bool isPlain = std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   });
   if (isPlain) return name;
-  return fail(ErrorCode::BadInput, "{} is {}, but may only have small letters, digits, \"-\", \"_\" and \".\".",
+  return fail(ErrorCode::BadInput, "{} is {}, but may only have lowercase letters, digits, \"-\", \"_\" and \".\".",
               fields.nameOf("name"), quotedText(name));
 }
 
@@ -70,7 +70,7 @@ Result<DeviceProfile> parseDeviceProfile(std::string_view text) {
 Result<DeviceProfile> readDeviceProfile(const JsonObject& fields) {
   CLEAVE_TRY(const std::string schema, fields.text("schema"));
   if (schema != kDeviceSchema) {
-    return fail(ErrorCode::BadInput, "{} is {}; this program reads \"{}\".", fields.nameOf("schema"),
+    return fail(ErrorCode::BadInput, "{} is {}, but this program reads \"{}\".", fields.nameOf("schema"),
                 quotedText(schema), kDeviceSchema);
   }
   DeviceProfile profile;

@@ -22,8 +22,8 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(" \t") - first + 1);
 }
 
-/// "column", "row", "vocab", "expert" and "replicated" mean every strategy of that axis; any other word is one
-/// strategy.
+/// The words "column", "row", "vocab", "expert" and "replicated" mean every strategy of that axis. Any other word is
+/// one strategy.
 std::vector<Strategy> strategiesNamed(std::string_view word) {
   std::vector<Strategy> found;
   for (Strategy s : kStrategies) {
@@ -46,7 +46,7 @@ std::vector<NodeId> matchingLayers(std::string_view pattern, const Graph& graph,
   return found;
 }
 
-/// By name; a layer's name stands for its result where no value has that name.
+/// Matches values by name. If no value matches, a layer's name means its result.
 std::vector<ValueId> matchingValues(std::string_view pattern, const Graph& graph, bool withSources) {
   std::vector<ValueId> found;
   for (ValueId v : idRange<ValueId>(graph.values.size())) {
@@ -71,12 +71,13 @@ std::string strategyWords() {
 
 Result<Pin> Pin::parse(std::string_view text) {
   constexpr std::string_view kSyntax =
-      "write NAME=S(1) or NAME=R for a value, LAYER=column for a layer, == for that strategy alone, != to forbid, * "
-      "for any characters";
+      "Write NAME=S(1) or NAME=R for a value, LAYER=column for a layer. Write == for that strategy alone, != to "
+      "forbid, "
+      "* for any characters";
   const std::string whole(trimmed(text));
-  // The last: a name may have one, what is wanted has none.
+  // The last `=` separates the parts, because a name may contain `=` but a strategy or placement cannot.
   const auto equals = whole.rfind('=');
-  if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`: {}.", whole, kSyntax);
+  if (equals == std::string::npos) return fail(ErrorCode::BadUsage, "The pin `{}` has no `=`. {}.", whole, kSyntax);
   Pin pin;
   pin.text = whole;
   std::string_view name = std::string_view(whole).substr(0, equals);
@@ -90,16 +91,17 @@ Result<Pin> Pin::parse(std::string_view text) {
   pin.pattern = trimmed(name);
   const std::string_view wanted = trimmed(std::string_view(whole).substr(equals + 1));
   if (pin.pattern.empty())
-    return fail(ErrorCode::BadUsage, "The pin `{}` names nothing before the `=`: {}.", whole, kSyntax);
-  if (wanted.empty()) return fail(ErrorCode::BadUsage, "The pin `{}` has nothing after the `=`: {}.", whole, kSyntax);
+    return fail(ErrorCode::BadUsage, "The pin `{}` has no name before the `=`. {}.", whole, kSyntax);
+  if (wanted.empty())
+    return fail(ErrorCode::BadUsage, "The pin `{}` has no strategy or placement after the `=`. {}.", whole, kSyntax);
   const auto alone = isExact ? rules::parseStrategy(wanted) : std::nullopt;
   pin.strategies = alone ? std::vector{*alone} : strategiesNamed(wanted);
   if (!pin.strategies.empty()) return pin;
   pin.placement = Placement::parse(wanted);
   if (pin.placement) return pin;
   return fail(ErrorCode::BadUsage,
-              "The pin `{}` asks for `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).",
-              whole, wanted, strategyWords());
+              "The pin `{}` has `{}`, which is neither a placement (R, S(0), S(1), ...) nor a strategy ({}).", whole,
+              wanted, strategyWords());
 }
 
 std::string_view Pin::wanted() const {
@@ -107,9 +109,9 @@ std::string_view Pin::wanted() const {
   return equals == std::string::npos ? std::string_view(text) : trimmed(std::string_view(text).substr(equals + 1));
 }
 
-bool Pin::admits(const Placement& lies, int ranks) const {
-  if (!forbids) return lies == *placement;
-  return lies != *placement && !(placement->isReplicated() && lies.isReplicatedOn(ranks));
+bool Pin::admits(const Placement& actual, int ranks) const {
+  if (!forbids) return actual == *placement;
+  return actual != *placement && !(placement->isReplicated() && actual.isReplicatedOn(ranks));
 }
 
 std::string demandFor(std::string_view name, rules::Strategy strategy) {

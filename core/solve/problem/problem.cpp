@@ -14,7 +14,8 @@ std::string withoutStars(std::string_view pattern) {
   return plain;
 }
 
-/// Up to three of `names` that resemble the pattern: those that contain it (or its last part) first, then by edits.
+/// Up to three of `names` that are similar to the pattern: first names that contain it or that it contains, then names
+/// by edit distance.
 std::vector<std::string> nearest(std::string_view pattern, const std::vector<std::string>& names) {
   constexpr std::size_t kLongest = 200;
   const std::string wanted = withoutStars(pattern).substr(0, kLongest);
@@ -61,7 +62,7 @@ Result<void> noLayerFound(const Pin& pin, const Graph& graph) {
   for (const auto& value : graph.values) {
     if (!matchesWildcard(pin.pattern, value.name)) continue;
     return fail(ErrorCode::BadUsage,
-                "The pin `{}` gives a strategy to `{}`, which is not a layer: pin its placement instead, such as {}=R "
+                "The pin `{}` gives a strategy to `{}`, which is not a layer. Pin its placement instead, such as {}=R "
                 "or {}=S(0).",
                 pin.text, value.name, value.name, value.name);
   }
@@ -70,7 +71,7 @@ Result<void> noLayerFound(const Pin& pin, const Graph& graph) {
   const bool isModule =
       std::any_of(names.begin(), names.end(), [&](const std::string& name) { return matchesWildcard(inside, name); });
   return fail(ErrorCode::BadUsage, "The pin `{}` matches no layer of this model.{}", pin.text,
-              isModule ? fmt::format(" `{}` names the layers in it.", inside) : didYouMean(pin.pattern, names));
+              isModule ? fmt::format(" Use `{}` for the layers in it.", inside) : didYouMean(pin.pattern, names));
 }
 
 Result<void> checkPlacementFits(const Pin& pin, const PinTargets& targets, const Graph& graph) {
@@ -83,15 +84,14 @@ Result<void> checkPlacementFits(const Pin& pin, const PinTargets& targets, const
   const std::size_t rank = first.type.shape.size();
   return fail(ErrorCode::BadUsage, "The pin `{}` splits dimension {}, but {} {} has {}.", pin.text, placement.lastDim(),
               first.name, graph::toText(first.type),
-              rank == 0   ? "no dimension"
-              : rank == 1 ? "only the dimension 0"
-                          : fmt::format("only the dimensions 0 to {}", rank - 1));
+              rank == 0   ? "no dimensions"
+              : rank == 1 ? "only dimension 0"
+                          : fmt::format("only dimensions 0 to {}", rank - 1));
 }
 
 Result<void> checkRuleOff(const std::string& pattern, const Graph& graph) {
   if (!nodesWithOperator(pattern, graph).empty()) return {};
-  return fail(ErrorCode::BadUsage,
-              "No operator of this model is called `{}`, so no rule can be switched off by that name.{}", pattern,
+  return fail(ErrorCode::BadUsage, "This model has no operator `{}`, so its rule cannot be switched off.{}", pattern,
               didYouMean(pattern, {graph.ops.begin(), graph.ops.end()}));
 }
 
@@ -103,12 +103,12 @@ Result<void> checkRedistribution(const std::string& pattern, const Graph& graph)
     if (isComputed) names.push_back(value.name);
     if (isComputed || !matchesWildcard(pattern, value.name)) continue;
     return fail(ErrorCode::BadUsage,
-                "`{}` is not computed but given (an input, a parameter or a constant), so it cannot be redistributed. "
-                "Name a computed value or a layer.",
+                "`{}` is an input, a parameter or a constant, so it cannot be redistributed. Name a computed value or "
+                "a layer.",
                 value.name);
   }
   for (std::string& layer : layerNames(graph)) names.push_back(std::move(layer));
-  return fail(ErrorCode::BadUsage, "Nothing in this model is called `{}`, so it cannot be redistributed.{}", pattern,
+  return fail(ErrorCode::BadUsage, "This model has no value or layer `{}` to redistribute.{}", pattern,
               didYouMean(pattern, names));
 }
 

@@ -1,9 +1,9 @@
 #pragma once
-/// What is to be solved, and what a solution is.
+/// The problem that engines solve, and its solution.
 ///
-/// The search variables are the nodes in topological order: a layer chooses a strategy, any other node one of its
-/// rule's claims, an input or constant is R, a parameter is placed as its layer's strategy says (R when no layer owns
-/// it). Tied parameters have one placement: a constraint.
+/// The search variables are the nodes in topological order. A layer chooses a strategy, and any other node chooses one
+/// of its rule's claims. Inputs and constants are R. A parameter has the placement of its layer's strategy, or R if no
+/// layer owns it. Tied parameters must have one placement.
 #include "graph/graph.h"
 #include "rules/rule.h"
 #include "rules/strategies.h"
@@ -21,26 +21,26 @@ struct Problem {
   std::shared_ptr<const Graph> graph;  ///< the ATen graph
   rules::StrategyContext context;      ///< world size, candidate set, sequence parallelism
   std::vector<Pin> pins;
-  /// Patterns of operators ("aten::mul.Tensor", "*softmax*") whose rules are switched off: they want all operands
-  /// whole.
+  /// Patterns of operators ("aten::mul.Tensor", "*softmax*") whose rules are switched off. They need all operands
+  /// replicated.
   std::vector<std::string> rulesOff;
-  /// Patterns of values that may change their placement right after they are computed: an even split is gathered
-  /// (S(d) to R, an all-gather), or a whole value cut (R to S(d), no traffic). Else nothing but a layer changes a
-  /// placement.
+  /// Patterns of values that may be redistributed right after they are computed. An even split is gathered (S(d) to R,
+  /// an all-gather), or a replicated value is cut (R to S(d), no traffic). All other values change their placement only
+  /// in layers.
   std::vector<std::string> redistributable;
-  CostSettings cost;  ///< what `optimal` minimises and every plan is priced with
-  /// BadUsage names the first pin, rule or redistribution that matches nothing in the graph, and the nearest names.
+  CostSettings cost;  ///< settings of the costs of every plan, which `optimal` minimises
+  /// BadUsage names the first pin, rule or redistribution without a match in the graph, and similar names.
   Result<void> checkPins() const;
 };
 
 /// A placement for every value, a strategy for every layer.
 struct Solution {
-  std::vector<Placement> placements;             ///< by ValueId
-  std::vector<rules::TakenStrategy> strategies;  ///< by NodeId; nullopt: not a layer
-  std::map<ValueId, Placement> computedAs;       ///< redistributed values: how they are computed; `placements` has what
-                                                 ///< readers see
+  std::vector<Placement> placements;              ///< by ValueId
+  std::vector<rules::ChosenStrategy> strategies;  ///< by NodeId; nullopt: not a layer
+  std::map<ValueId, Placement> computedAs;  ///< placements of redistributed values before redistribution; `placements`
+                                            ///< has those after it
   const Placement& of(ValueId value) const { return placements[value.index()]; }
-  /// How the operator leaves the value; `of` is what readers see.
+  /// The placement that the operator gives to the value; `of` is the placement that readers get.
   const Placement& computed(ValueId value) const {
     const auto found = computedAs.find(value);
     return found == computedAs.end() ? of(value) : found->second;

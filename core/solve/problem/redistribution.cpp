@@ -3,26 +3,26 @@
 namespace cleave::solve {
 namespace {
 
-/// What is said after the choice's own reason; without the value's name, because equal steps share their choices.
-std::string changeInWords(std::size_t result, std::size_t results, const Placement& computed, const Placement& seen) {
+/// The clause after the choice's own reason. It does not name the value, because equal steps share their choices.
+std::string changeText(std::size_t result, std::size_t results, const Placement& computed, const Placement& seen) {
   const std::string what = results == 1 ? "the result" : fmt::format("result {}", result + 1);
   if (seen.isReplicated()) return fmt::format("then {} is gathered from {} to R", what, computed.text());
-  return fmt::format("then each rank keeps its part of {}, {}", what, seen.text());
+  return fmt::format("then each rank keeps its part of {} ({})", what, seen.text());
 }
 
-/// Appends `plain` with result `index` and those behind it changed in every way; at least one result changes in all.
+/// Appends every redistribution of `plain`. Each changes at least one result.
 void appendRedistributed(const Problem& problem, const Variables& variables, NodeId node, const Choice& plain,
                          std::vector<Choice>& found) {
   const Graph& graph = *problem.graph;
   const auto& results = graph.node(node).results;
-  std::vector<std::vector<Placement>> ways;  // by result: as computed, then each change
+  std::vector<std::vector<Placement>> ways;  // by result: the computed placement, then each redistribution
   for (std::size_t i = 0; i < results.size(); ++i) {
     auto& way = ways.emplace_back(1, plain.results[i]);
     if (!variables.isRedistributable(results[i])) continue;
     for (Placement& seen : redistributed(plain.results[i], graph.shapeOf(results[i]), problem.context.worldSize))
       way.push_back(std::move(seen));
   }
-  // Counts through all combinations, the last result fastest; the first of all is the plain choice itself.
+  // Goes through all combinations; the last result changes fastest. The first combination is the plain choice.
   std::vector<std::size_t> at(results.size(), 0);
   const auto advance = [&] {
     for (std::size_t i = results.size(); i-- > 0;) {
@@ -38,7 +38,7 @@ void appendRedistributed(const Problem& problem, const Variables& variables, Nod
       if (at[i] == 0) continue;
       changed.results[i] = ways[i][at[i]];
       changed.reason +=
-          (changed.reason.empty() ? "" : "; ") + changeInWords(i, results.size(), plain.results[i], changed.results[i]);
+          (changed.reason.empty() ? "" : "; ") + changeText(i, results.size(), plain.results[i], changed.results[i]);
     }
     found.push_back(std::move(changed));
   }

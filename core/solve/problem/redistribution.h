@@ -1,19 +1,18 @@
 #pragma once
-/// What a choice may become when the user lets its values change their placement (Problem::redistributable).
+/// Choices with redistributed results, for values that the user allows to be redistributed (Problem::redistributable).
 ///
-/// A value computed as a plain even split may be gathered (S(d) to R, an all-gather), a whole one cut along any
-/// dimension that divides (R to S(d), no traffic). Nothing else: no other change is one collective with the same
-/// program on all ranks.
+/// A value computed as a plain even split may be gathered (S(d) to R, an all-gather). A replicated value may be cut
+/// along any dimension that divides (R to S(d), no traffic). Other changes are not allowed, because they are not one
+/// collective with the same program on all ranks.
 #include "solve/problem/choice.h"
 #include "solve/problem/variables.h"
 
 namespace cleave::solve {
 
-/// Placements that readers of a value may see when it is computed as `computed`, other than that one.
+/// Placements after redistribution of a value with the placement `computed`.
 std::vector<Placement> redistributed(const Placement& computed, const graph::Shape& shape, int ranks);
 
-/// `plain`, then every way to redistribute those results of `node` that may be, plain choice by plain choice; at most
-/// kMostRedistributions of them.
+/// The choices `plain`, then every redistribution of them in the same order; at most kMostRedistributions choices.
 inline constexpr std::size_t kMostRedistributions = 1024;
 std::vector<Choice> withRedistributions(const Problem& problem, const Variables& variables, NodeId node,
                                         std::vector<Choice> plain);

@@ -45,7 +45,7 @@ bool sameArgument(const Graph& graph, const Argument& a, const Argument& b) {
   return a == b;
 }
 
-/// Which positions hold the same tensor: mul(x, x) is not mul(x, y).
+/// True if the same positions read the same tensor: mul(x, x) differs from mul(x, y).
 bool sameSharing(std::span<const Read> a, std::span<const Read> b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (a[i].role != b[i].role) return false;

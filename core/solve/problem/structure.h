@@ -1,6 +1,6 @@
 #pragma once
-/// Structural equality of steps: two are equal when rules and layer options cannot tell them apart. Names, scopes and
-/// which tensors they read do not count; operator, arguments, operand types and result types do.
+/// Structural equality of steps: rules and layer options give the same result for equal steps. Operator, arguments,
+/// operand types and result types count. Names, scopes and the identity of tensors do not.
 #include "solve/problem/variables.h"
 
 namespace cleave::solve {

@@ -11,16 +11,17 @@ Solution emptySolution(const Graph& graph) {
   return solution;
 }
 
-void take(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice, Solution& solution) {
+void applyChoice(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice,
+                 Solution& solution) {
   auto written = writes.begin();
   forEachPlacement(choice, [&](const Placement& placement) {
     if (written->isValid()) solution.placements[written->index()] = placement;
     ++written;
   });
-  takeStrategy(graph, node, choice, solution);
+  applyStrategy(graph, node, choice, solution);
 }
 
-void takeStrategy(const Graph& graph, NodeId node, const Choice& choice, Solution& solution) {
+void applyStrategy(const Graph& graph, NodeId node, const Choice& choice, Solution& solution) {
   solution.strategies[node.index()] = choice.strategy;
   for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
     if (choice.computedAs[i] != choice.results[i])
@@ -30,14 +31,14 @@ void takeStrategy(const Graph& graph, NodeId node, const Choice& choice, Solutio
 
 namespace {
 
-/// How often a node uses a value, anywhere in its arguments.
+/// Number of uses of a value in a node's arguments.
 std::size_t useCount(const graph::Node& node, ValueId value) {
   std::size_t count = 0;
   graph::forEachOperand(node, [&](ValueId operand) { count += operand == value; });
   return count;
 }
 
-/// True when `layer`, whose node is `user`, uses the parameter once, as its weight or bias.
+/// True if `layer`, whose node is `user`, uses the parameter once, as its weight or bias.
 bool ownsParameter(const Graph& graph, const graph::LayerShape& layer, NodeId user, ValueId parameter) {
   const bool isRole = layer.weight == parameter || layer.bias == parameter || layer.down == parameter;
   return isRole && useCount(graph.node(user), parameter) == 1;

@@ -1,11 +1,11 @@
 #pragma once
-/// The variables of a search: which nodes are steps, what each one reads and what its choice places.
+/// The variables of a search: the nodes that are steps, the operands each one reads and the values its choice places.
 ///
-/// Every node is a step, in topological order (ascending NodeId), except a parameter that layers own: such a parameter
-/// is placed by the first of its layers, and the other layers that share it (tied weights) must choose the same
-/// placement. A parameter is owned when every use of it is as weight or bias of a layer; any other parameter, an input
-/// or a constant is a step whose only candidate is R, as in Optimum. Derived from the problem alone, so engines,
-/// cursors and explanations agree on it. Immutable; share it between threads.
+/// Every node is a step, in topological order (ascending NodeId), except a parameter that layers own. The first of its
+/// layers places such a parameter, and other layers that share it (tied weights) must choose the same placement. A
+/// parameter is owned if every use of it is as weight or bias of a layer. Any other parameter, input or constant is a
+/// step whose only candidate is R, as in Optimum. The variables depend only on the problem, so engines, cursors and
+/// explanations agree on them. They are immutable and can be shared between threads.
 #include "solve/problem/choice.h"
 #include "solve/problem/problem.h"
 
@@ -14,21 +14,22 @@
 
 namespace cleave::solve {
 
-/// What an operand is to a node.
+/// The role of an operand in a node.
 enum class Role : std::uint8_t { Operand, LayerInput, Weight, Bias, Target, Down, Routing };
 
-/// One operand whose placement decides what a node may take.
+/// One operand, whose placement limits the choices of the node.
 struct Read {
   ValueId value;
   Role role = Role::Operand;
 };
 
-/// All values replicated, no layer with a strategy.
+/// A solution with all values replicated and no strategies.
 Solution emptySolution(const Graph& graph);
-/// Makes `choice` of `node` part of a solution; `writes`: Variables::writes(node).
-void take(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice, Solution& solution);
-/// The same where all placements are there already.
-void takeStrategy(const Graph& graph, NodeId node, const Choice& choice, Solution& solution);
+/// Writes `choice` of `node` into a solution; `writes`: Variables::writes(node).
+void applyChoice(const Graph& graph, NodeId node, std::span<const ValueId> writes, const Choice& choice,
+                 Solution& solution);
+/// The same without placements, which the solution already has.
+void applyStrategy(const Graph& graph, NodeId node, const Choice& choice, Solution& solution);
 
 class Variables {
  public:
@@ -43,22 +44,22 @@ class Variables {
   std::uint32_t decidersBefore(NodeId node) const { return m_decidersBefore[node.index()]; }
 
   const std::optional<graph::LayerShape>& layer(NodeId node) const;
-  /// Operands that are placed before `node` is: for a layer its input, target, and the weight and bias that other nodes
-  /// place; for any other call its operands in argument order.
+  /// Operands that are placed before `node`. For a layer: its input, its target, and the weight and bias if other nodes
+  /// place them. For any other call: its operands in argument order.
   std::span<const Read> reads(NodeId node) const { return range(m_reads, m_readsBegin, node); }
-  /// Values that a choice of `node` places: its results; for a layer then its weight and its bias, for experts also
-  /// their down projections (invalid: placed elsewhere).
+  /// Values that a choice of `node` places: its results, then for a layer its weight and bias, and for experts the down
+  /// projections. An id is invalid if another node places the value.
   std::span<const ValueId> writes(NodeId node) const { return range(m_writes, m_writesBegin, node); }
-  /// Pins that speak of `node` or of a value it places, as indices into Problem::pins; mostly none.
+  /// Pins of `node` or of a value it places, as indices into Problem::pins; usually empty.
   std::span<const std::uint32_t> pins(NodeId node) const;
   const PinTargets& pinTargets(std::uint32_t pin) const { return m_pinTargets[pin]; }
-  /// The first of Problem::rulesOff that switches the rule of `node` off.
+  /// Index of the first entry of Problem::rulesOff that matches `node`.
   std::optional<std::uint32_t> ruleOff(NodeId node) const;
-  /// True when the user allows `value` to change its placement after it is computed.
+  /// True if the user allows redistribution of `value`.
   bool isRedistributable(ValueId value) const {
     return !m_isRedistributable.empty() && m_isRedistributable[value.index()];
   }
-  /// True when `node` makes such a value.
+  /// True if `node` writes such a value.
   bool redistributes(NodeId node) const;
 
  private:
@@ -83,10 +84,10 @@ class Variables {
   std::vector<PinTargets> m_pinTargets;                                  ///< by index into Problem::pins
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> m_pins;  ///< by raw NodeId of the deciding node
   std::unordered_map<std::uint32_t, std::uint32_t> m_rulesOff;  ///< by raw NodeId: index into Problem::rulesOff
-  std::vector<bool> m_isRedistributable;                        ///< by ValueId; empty: none
+  std::vector<bool> m_isRedistributable;                        ///< by ValueId; empty if no value is redistributable
 };
 
-/// Of a layer, under the problem's settings; pins and switched-off rules do not count.
+/// Strategies of a layer under the problem's settings; pins and switched-off rules do not matter.
 rules::LayerStrategies layerStrategiesOf(const Problem& problem, const Variables& variables, NodeId layer);
 
 }  // namespace cleave::solve

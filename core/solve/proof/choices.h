@@ -1,6 +1,7 @@
 #pragma once
-/// Every choice that a step has where its operands are placed so, asked of the rules and the layers' strategies alone:
-/// what a proof checker may believe. The engines ask candidates/candidates.h, which answers the same with reasons.
+/// Every choice of a step for given placements of its operands. Only the rules and the layers' strategies decide them,
+/// so that a proof checker can rely on them. The engines use candidates/candidates.h, which returns the same choices
+/// with reasons.
 #include "solve/problem/choice.h"
 #include "solve/problem/problem.h"
 #include "solve/problem/variables.h"
@@ -9,7 +10,7 @@
 
 namespace cleave::solve {
 
-/// `reads`: placements of variables.reads(node), in that order. Empty where there is none.
+/// `reads`: placements of variables.reads(node), in that order.
 std::vector<Choice> choicesOf(const Problem& problem, const Variables& variables, NodeId node,
                               std::span<const Placement> reads);
 

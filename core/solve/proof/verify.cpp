@@ -11,10 +11,10 @@ namespace {
 
 constexpr std::uint32_t kStatesBetweenPolls = 64;
 
-/// Foreign numbers: weights and claims stay far enough below 128 bits that sums of a few of them are exact.
+/// Limits of untrusted numbers. Weights and claims are so far below 128 bits that sums of a few of them are exact.
 constexpr Wide kMostWeight = Wide(1) << 100, kMostClaim = Wide(1) << 120, kMostCost = Wide(1) << 124;
 
-/// What is larger than any claim may be any larger number.
+/// The product, but at most kMostCost, which is larger than any claim.
 Wide times(Wide weight, Wide amount) {
   Wide product = 0;
   return __builtin_mul_overflow(weight, amount, &product) || product > kMostCost ? kMostCost : product;
@@ -23,11 +23,11 @@ bool isClaim(Wide number) { return -kMostClaim <= number && number <= kMostClaim
 
 template <class... Args>
 tl::unexpected<Error> refused(fmt::format_string<Args...> text, Args&&... args) {
-  return fail(ErrorCode::BadInput, "The certificate does not hold: {}", fmt::format(text, std::forward<Args>(args)...));
+  return fail(ErrorCode::BadInput, "The certificate is invalid: {}", fmt::format(text, std::forward<Args>(args)...));
 }
 
-/// What a state behind some steps speaks of: the bucket (an invalid value) first, then values in ascending order.
-using Speaks = std::vector<ValueId>;
+/// The values of a state's tokens: the bucket (an invalid value) first, then values in ascending order.
+using LiveValues = std::vector<ValueId>;
 
 class Verifier {
  public:
@@ -56,14 +56,13 @@ class Verifier {
     return ticked(solve::nameOf(*m_problem.graph, node, m_variables.layer(node).has_value()));
   }
 
-  // ---- what the steps are ----
-
-  /// Every step once: in `order`, behind all that it reads, or forced (it has no choice in any plan).
+  /// Checks that every step is in `order` at most once and after its operands. All other steps are forced: they have no
+  /// choice in any plan.
   Result<void> checkOrder() {
     const auto& graph = *m_problem.graph;
     const auto isWeight = [](Wide weight, Wide least) { return least <= weight && weight <= kMostWeight; };
     if (!isWeight(m_certificate.timeWeight, 1) || !isWeight(m_certificate.byteWeight, 0))
-      return refused("its weights are not valid.");
+      return refused("a weight is out of range.");
     if (m_certificate.boundaries.size() != m_certificate.order.size() + 1)
       return refused("it has {} boundaries for {} steps.", m_certificate.boundaries.size(), m_certificate.order.size());
     m_place.assign(graph.nodes.size(), kForced);
@@ -71,7 +70,7 @@ class Verifier {
       const NodeId node = m_certificate.order[at];
       if (node.index() >= graph.nodes.size() || !m_variables.isStep(node))
         return refused("node {} is not a step.", node.raw());
-      if (m_place[node.index()] != kForced) return refused("{} is taken twice.", nameOf(node));
+      if (m_place[node.index()] != kForced) return refused("{} is in the order twice.", nameOf(node));
       m_place[node.index()] = at;
     }
     m_lastRead.assign(graph.values.size(), 0);
@@ -80,7 +79,7 @@ class Verifier {
       for (const Read& read : m_variables.reads(m_certificate.order[at])) {
         const std::size_t writer = placeOf(read.value);
         if (writer != kForced && writer >= at)
-          return refused("{} is taken before what it reads.", nameOf(m_certificate.order[at]));
+          return refused("{} comes before one of its operands.", nameOf(m_certificate.order[at]));
         m_lastRead[read.value.index()] = at + 1;
         m_firstRead[read.value.index()] = std::min(m_firstRead[read.value.index()], at);
       }
@@ -91,18 +90,18 @@ class Verifier {
     return {};
   }
 
-  /// Place of the step that places a value; kForced: it is R in every plan.
+  /// Position of the step that places a value; kForced if it is R in every plan.
   std::size_t placeOf(ValueId value) const {
     return m_place[m_variables.decider(m_problem.graph->value(value).producer).index()];
   }
 
-  /// Steps that are not in `order` read nothing but what is R in every plan, and have one choice: R.
+  /// Checks that steps outside `order` read only values that are R in every plan, and that R is their only choice.
   Result<void> checkForced() {
     for (const NodeId node : m_variables.deciders()) {
       if (m_place[node.index()] != kForced) continue;
       const auto reads = m_variables.reads(node);
       for (const Read& read : reads) {
-        if (placeOf(read.value) != kForced) return refused("{} has a choice and is left out.", nameOf(node));
+        if (placeOf(read.value) != kForced) return refused("{} has a choice but is not in the order.", nameOf(node));
       }
       const std::vector<Placement> whole(reads.size());
       const auto choices = choicesOf(m_problem, m_variables, node, whole);
@@ -111,24 +110,24 @@ class Verifier {
         return std::all_of(placed.begin(), placed.end(), [](const Placement& p) { return p.isReplicated(); });
       };
       if (choices.size() != 1 || !isWhole(choices.front()))
-        return refused("{} has a choice and is left out.", nameOf(node));
+        return refused("{} has a choice but is not in the order.", nameOf(node));
       const StepCost cost = m_model.step(node, choices.front(), whole);
       m_forced += cost;
       for (std::size_t i = 0; i < reads.size(); ++i) {
-        if (m_model.mayShare(reads[i].value) && m_model.asksShared(node, choices.front(), whole, i) != kSharesNothing)
-          return refused("{} shares a collective and is left out.", nameOf(node));
+        if (m_model.mayShare(reads[i].value) && m_model.needsShared(node, choices.front(), whole, i) != kSharesNothing)
+          return refused("{} shares a collective but is not in the order.", nameOf(node));
       }
     }
-    if (m_forced.summedGradients > 0) return refused("a step that sums gradients is left out.");
+    if (m_forced.summedGradients > 0) return refused("the order lacks a step that sums gradients.");
     return {};
   }
 
-  /// What a state behind the step at `at` speaks of, from what those before it speak of.
-  Speaks speaksBehind(std::size_t at, const Speaks& before) const {
+  /// The values of a state after the step at `at`, from the values of a state before it.
+  LiveValues valuesAfter(std::size_t at, const LiveValues& before) const {
     const NodeId node = m_certificate.order[at];
-    Speaks speaks;
+    LiveValues live;
     const auto add = [&](ValueId value) {
-      if (value.isValid() && m_lastRead[value.index()] > at + 1) speaks.push_back(value);
+      if (value.isValid() && m_lastRead[value.index()] > at + 1) live.push_back(value);
     };
     for (const ValueId value : before) add(value);
     for (const ValueId value : m_variables.writes(node)) add(value);
@@ -136,20 +135,18 @@ class Verifier {
       const bool isFirst = m_firstRead[read.value.index()] == at && placeOf(read.value) == kForced;
       if (isFirst && m_model.mayShare(read.value)) add(read.value);
     }
-    std::sort(speaks.begin(), speaks.end());
-    speaks.erase(std::unique(speaks.begin(), speaks.end()), speaks.end());
-    if (m_firstSum <= at && at < m_lastSum) speaks.insert(speaks.begin(), ValueId());
-    return speaks;
+    std::sort(live.begin(), live.end());
+    live.erase(std::unique(live.begin(), live.end()), live.end());
+    if (m_firstSum <= at && at < m_lastSum) live.insert(live.begin(), ValueId());
+    return live;
   }
-
-  // ---- the claims ----
 
   Result<void> checkTables() {
     for (const auto& boundary : m_certificate.boundaries) {
       if (boundary.states >= m_certificate.states.size() || boundary.claims >= m_certificate.claims.size())
-        return refused("it names a table that it does not have.");
+        return refused("a boundary refers to a table that does not exist.");
       if (m_certificate.states[boundary.states].count != m_certificate.claims[boundary.claims].size())
-        return refused("a boundary has another number of claims than of states.");
+        return refused("a boundary has different numbers of claims and states.");
       if (!isClaim(boundary.base)) return refused("a claim is too large to be a cost.");
     }
     for (const CertifiedClaims& claims : m_certificate.claims) {
@@ -157,34 +154,37 @@ class Verifier {
       if (std::any_of(claims.begin(), claims.end(), isTooLarge)) return refused("a claim is too large to be a cost.");
     }
     for (const CertifiedStates& table : m_certificate.states) {
-      if (table.width > m_problem.graph->values.size() + 1) return refused("a state says more than there is to say.");
-      if (table.tokens.size() != table.width * table.count) return refused("a table's states are cut short.");
+      if (table.width > m_problem.graph->values.size() + 1)
+        return refused("a state has more tokens than there are values.");
+      if (table.tokens.size() != table.width * table.count) return refused("a table has the wrong number of tokens.");
       for (const CertifiedToken& token : table.tokens) {
         if (token.placement >= m_certificate.placements.size())
-          return refused("it names a placement that it does not have.");
+          return refused("a state refers to a placement that does not exist.");
       }
     }
     for (std::uint32_t id = 0; id < m_certificate.placements.size(); ++id) {
-      if (!m_ids.try_emplace(m_certificate.placements[id], id).second) return refused("it has a placement twice.");
+      if (!m_ids.try_emplace(m_certificate.placements[id], id).second) return refused("it contains a placement twice.");
     }
     const std::size_t end = m_certificate.order.size();
-    if (tableAt(0).width != 0 || tableAt(0).count != 1) return refused("it does not begin with one state.");
-    if (tableAt(end).width != 0 || tableAt(end).count != 1) return refused("it does not end with one state.");
-    if (toGo(end, 0).value_or(0) > 0) return refused("something is left to pay behind the last step.");
+    if (tableAt(0).width != 0 || tableAt(0).count != 1)
+      return refused("its first boundary does not have exactly one state without values.");
+    if (tableAt(end).width != 0 || tableAt(end).count != 1)
+      return refused("its last boundary does not have exactly one state without values.");
+    if (toGo(end, 0).value_or(0) > 0) return refused("the claimed cost after the last step is not 0.");
     return {};
   }
 
   const CertifiedStates& tableAt(std::size_t at) const {
     return m_certificate.states[m_certificate.boundaries[at].states];
   }
-  /// nullopt: no plan comes out of the state.
+  /// The claimed cost of the rest from a state; nullopt if no plan continues from it.
   std::optional<Wide> toGo(std::size_t at, std::size_t state) const {
     const auto& boundary = m_certificate.boundaries[at];
     const auto& relative = m_certificate.claims[boundary.claims][state];
     return relative ? std::optional(*relative + boundary.base) : std::nullopt;
   }
 
-  /// Equal tables are looked up alike, so their index is made once.
+  /// The index of a table. Boundaries with equal tables share it.
   using Index = std::unordered_map<std::string, std::uint32_t>;
   const Index& indexOf(std::size_t at) {
     const auto [known, isNew] = m_indices.try_emplace(m_certificate.boundaries[at].states);
@@ -205,15 +205,15 @@ class Verifier {
   }
 
   Result<void> checkStep(std::size_t at) {
-    const Speaks before = std::move(m_behind);
-    m_behind = speaksBehind(at, before);
+    const LiveValues before = std::move(m_after);
+    m_after = valuesAfter(at, before);
     const CertifiedStates& table = tableAt(at);
     const NodeId node = m_certificate.order[at];
     if (table.width != before.size())
-      return refused("before {} a state says {} things where {} matter.", nameOf(node), table.width, before.size());
-    if (tableAt(at + 1).width != m_behind.size())
-      return refused("behind {} a state says {} things where {} matter.", nameOf(node), tableAt(at + 1).width,
-                     m_behind.size());
+      return refused("a state before {} has {} tokens instead of {}.", nameOf(node), table.width, before.size());
+    if (tableAt(at + 1).width != m_after.size())
+      return refused("a state after {} has {} tokens instead of {}.", nameOf(node), tableAt(at + 1).width,
+                     m_after.size());
     for (std::uint32_t state = 0; state < table.count; ++state) {
       if (state % kStatesBetweenPolls == 0 && m_progress.cancelled())
         return m_progress.cancelledError("checking a certificate");
@@ -222,71 +222,70 @@ class Verifier {
     return {};
   }
 
-  /// Makes `state` the one that is looked at; how the operands of its step are placed.
-  std::vector<Placement> enter(std::size_t at, const Speaks& before, std::uint32_t state) {
+  /// Makes `state` the current one and returns the placements of its step's operands.
+  std::vector<Placement> enter(std::size_t at, const LiveValues& before, std::uint32_t state) {
     const CertifiedToken* tokens = tableAt(at).tokens.data() + std::size_t(state) * before.size();
-    m_lies.clear();
+    m_placementOf.clear();
     m_paid.clear();
     for (std::size_t i = 0; i < before.size(); ++i) {
-      if (before[i].isValid()) m_lies.emplace(before[i].raw(), m_certificate.placements[tokens[i].placement]);
+      if (before[i].isValid()) m_placementOf.emplace(before[i].raw(), m_certificate.placements[tokens[i].placement]);
       m_paid.emplace(before[i].isValid() ? before[i].raw() : kBucket, tokens[i].paid);
     }
     std::vector<Placement> reads;
     for (const Read& read : m_variables.reads(m_certificate.order[at])) {
-      const auto found = m_lies.find(read.value.raw());
-      reads.push_back(found == m_lies.end() ? Placement() : found->second);
+      const auto found = m_placementOf.find(read.value.raw());
+      reads.push_back(found == m_placementOf.end() ? Placement() : found->second);
     }
     return reads;
   }
 
-  /// A plan along which all claims are met exactly. The claims were checked.
+  /// A plan whose costs equal all claims along its path. Requires checked claims.
   Result<Solution> planAtBound() {
     const graph::Graph& graph = *m_problem.graph;
     Solution solution = emptySolution(graph);
-    m_behind.clear();
+    m_after.clear();
     std::uint32_t state = 0;
     for (std::size_t at = 0; at < m_certificate.order.size(); ++at) {
       if (at % kStatesBetweenPolls == 0 && m_progress.cancelled())
         return m_progress.cancelledError("checking a certificate");
-      const Speaks before = std::move(m_behind);
-      m_behind = speaksBehind(at, before);
+      const LiveValues before = std::move(m_after);
+      m_after = valuesAfter(at, before);
       const NodeId node = m_certificate.order[at];
       const auto reads = enter(at, before, state);
-      bool isMet = false;
+      bool isTight = false;
       for (const Choice& choice : choicesOf(m_problem, m_variables, node, reads)) {
-        CLEAVE_TRY(const auto rest, restBehind(at, choice, reads));
-        isMet = rest && *rest == toGo(at, state);
-        if (!isMet) continue;
-        take(graph, node, m_variables.writes(node), choice, solution);
+        CLEAVE_TRY(const auto rest, restAfter(at, choice, reads));
+        isTight = rest && *rest == toGo(at, state);
+        if (!isTight) continue;
+        applyChoice(graph, node, m_variables.writes(node), choice, solution);
         state = m_reached;
         break;
       }
-      if (!isMet) return refused("no choice of {} costs as little as it claims.", nameOf(node));
+      if (!isTight) return refused("no choice of {} has the claimed cost.", nameOf(node));
     }
     return solution;
   }
 
-  Result<void> checkState(std::size_t at, const Speaks& before, std::uint32_t state) {
+  Result<void> checkState(std::size_t at, const LiveValues& before, std::uint32_t state) {
     const NodeId node = m_certificate.order[at];
     const auto known = toGo(at, state);
     const std::vector<Placement> reads = enter(at, before, state);
     for (const Choice& choice : choicesOf(m_problem, m_variables, node, reads)) {
       ++m_certified.transitions;
-      CLEAVE_TRY(const auto rest, restBehind(at, choice, reads));
+      CLEAVE_TRY(const auto rest, restAfter(at, choice, reads));
       if (!rest) continue;
-      if (!known)
-        return refused("a plan comes out of a state before {} from which it says that none does.", nameOf(node));
+      if (!known) return refused("a state before {} has no claimed cost, but a plan continues from it.", nameOf(node));
       if (*rest < *known) {
-        return refused("a choice of {} leads on for less than the least that it claims there.", nameOf(node));
+        return refused("a choice of {} costs less than the claimed minimum.", nameOf(node));
       }
     }
     return {};
   }
 
-  /// What this choice costs, weighted, with the least that is claimed behind it; nullopt: it leads to no plan.
-  Result<std::optional<Wide>> restBehind(std::size_t at, const Choice& choice, const std::vector<Placement>& reads) {
+  /// The weighted cost of this choice plus the claimed minimum after it; nullopt if it leads to no plan.
+  Result<std::optional<Wide>> restAfter(std::size_t at, const Choice& choice, const std::vector<Placement>& reads) {
     const NodeId node = m_certificate.order[at];
-    auto lies = m_lies;
+    auto placementOf = m_placementOf;
     auto paid = m_paid;
     StepCost cost = m_model.step(node, choice, reads);
     const auto values = m_variables.reads(node);
@@ -294,7 +293,7 @@ class Verifier {
       const ValueId value = values[i].value;
       if (!m_model.mayShare(value)) continue;
       Shares& known = paid[value.raw()];
-      const Shares fresh = m_model.asksShared(node, choice, reads, i) & ~known;
+      const Shares fresh = m_model.needsShared(node, choice, reads, i) & ~known;
       if (fresh != kSharesNothing) cost += m_model.shared(value, reads[i], fresh);
       known |= fresh;
     }
@@ -307,25 +306,25 @@ class Verifier {
     const auto placed = placementsOf(choice);
     for (std::size_t i = 0; i < writes.size(); ++i) {
       if (!writes[i].isValid()) continue;
-      lies.insert_or_assign(writes[i].raw(), placed[i]);
+      placementOf.insert_or_assign(writes[i].raw(), placed[i]);
       paid.insert_or_assign(writes[i].raw(), m_model.paysShared(node, choice, i));
     }
-    CLEAVE_TRY(m_reached, stateBehind(at, lies, paid));
+    CLEAVE_TRY(m_reached, stateAfter(at, placementOf, paid));
     const auto rest = toGo(at + 1, m_reached);
     if (!rest) return std::optional<Wide>();
     return std::optional(weigh(cost) + *rest);
   }
 
-  using Lies = std::unordered_map<std::uint32_t, Placement>;
+  using PlacementOf = std::unordered_map<std::uint32_t, Placement>;
   using Paid = std::unordered_map<std::uint32_t, Shares>;
-  Result<std::uint32_t> stateBehind(std::size_t at, const Lies& lies, const Paid& paid) {
+  Result<std::uint32_t> stateAfter(std::size_t at, const PlacementOf& placementOf, const Paid& paid) {
     std::vector<CertifiedToken> tokens;
-    for (const ValueId value : m_behind) {
+    for (const ValueId value : m_after) {
       CertifiedToken& token = tokens.emplace_back();
       const auto found = paid.find(value.isValid() ? value.raw() : kBucket);
       if (found != paid.end()) token.paid = found->second;
-      const auto placement = value.isValid() ? lies.find(value.raw()) : lies.end();
-      const auto id = m_ids.find(placement == lies.end() ? Placement() : placement->second);
+      const auto placement = value.isValid() ? placementOf.find(value.raw()) : placementOf.end();
+      const auto id = m_ids.find(placement == placementOf.end() ? Placement() : placement->second);
       if (id == m_ids.end()) return missing(at);
       token.placement = id->second;
     }
@@ -334,7 +333,7 @@ class Verifier {
     return found == index.end() ? missing(at) : Result<std::uint32_t>(found->second);
   }
   Result<std::uint32_t> missing(std::size_t at) const {
-    return refused("it says nothing of a state that a choice of {} leads to.", nameOf(m_certificate.order[at]));
+    return refused("a choice of {} leads to a state that does not exist in it.", nameOf(m_certificate.order[at]));
   }
 
   Wide weigh(const StepCost& cost) const {
@@ -342,10 +341,10 @@ class Verifier {
            times(m_certificate.byteWeight, Wide(cost.bytes()));
   }
 
-  /// From all that any plan costs, weighted, to its time: plans within the budget hold no more bytes than it.
+  /// The bound on the time, from the weighted bound. Plans within the budget need at most its bytes.
   Result<Femtoseconds> bound() const {
     const auto least = toGo(0, 0);
-    if (!least) return refused("it says that there is no plan at all.");
+    if (!least) return refused("it claims that there is no plan.");
     Wide time = *least + weigh(m_forced);
     if (m_certificate.byteWeight > 0) {
       const std::int64_t budget = m_problem.cost.budgetBytes();
@@ -363,16 +362,16 @@ class Verifier {
   const Progress& m_progress;
   const Variables m_variables;
   const CostModel m_model;
-  std::vector<std::size_t> m_place;                  ///< by NodeId: into `order`
-  std::vector<std::size_t> m_lastRead, m_firstRead;  ///< by ValueId: place, the last plus one
+  std::vector<std::size_t> m_place;                  ///< by NodeId: index into `order`
+  std::vector<std::size_t> m_lastRead, m_firstRead;  ///< by ValueId: index into `order`, plus one for the last
   std::size_t m_firstSum = kForced, m_lastSum = 0;
   StepCost m_forced;
   std::unordered_map<Placement, std::uint32_t> m_ids;
   std::unordered_map<std::uint32_t, Index> m_indices;  ///< by table
-  Speaks m_behind;
-  Lies m_lies;  ///< of the state that is looked at
+  LiveValues m_after;
+  PlacementOf m_placementOf;  ///< for the current state
   Paid m_paid;
-  std::uint32_t m_reached = 0;  ///< by restBehind
+  std::uint32_t m_reached = 0;  ///< exit state found by restAfter
   Certified m_certified;
 };
 

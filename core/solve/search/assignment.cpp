@@ -3,12 +3,12 @@
 namespace cleave::solve {
 
 Assignment::Assignment(const Problem& problem, const Variables& variables, CandidateTable& table, TraceSink& sink)
-    : m_asking{problem, variables}, m_table(table), m_sink(sink), m_placed(problem.graph->values.size(), kReplicated) {
+    : m_ref{problem, variables}, m_table(table), m_sink(sink), m_placed(problem.graph->values.size(), kReplicated) {
   constexpr std::uint32_t kNone = 0xffffffffu;
   std::vector<std::uint32_t> seenOf;  // by class
   m_steps.reserve(variables.deciders().size());
   for (const NodeId node : variables.deciders()) {
-    const std::uint32_t classIndex = table.classOf(m_asking, node);
+    const std::uint32_t classIndex = table.classOf(m_ref, node);
     if (classIndex >= seenOf.size()) seenOf.resize(classIndex + 1, kNone);
     if (seenOf[classIndex] == kNone) {
       seenOf[classIndex] = static_cast<std::uint32_t>(m_seen.size());
@@ -21,7 +21,7 @@ Assignment::Assignment(const Problem& problem, const Variables& variables, Candi
 Assignment::Options Assignment::look(std::uint32_t index) {
   Step& step = m_steps[index];
   Seen& seen = m_seen[step.seen];
-  const auto reads = m_asking.variables.reads(step.node);
+  const auto reads = m_ref.variables.reads(step.node);
   const auto isAsPlaced = [&](std::uint32_t at) {
     const PlacementId* ids = seen.operands.data() + std::size_t{at} * seen.arity;
     for (std::uint32_t i = 0; i < seen.arity; ++i) {
@@ -37,13 +37,13 @@ Assignment::Options Assignment::look(std::uint32_t index) {
     return seen.options[at];
   }
   step.last = known;
-  return meet(step, seen);
+  return addOptions(step, seen);
 }
 
-Assignment::Options Assignment::meet(const Step& step, Seen& seen) {
+Assignment::Options Assignment::addOptions(const Step& step, Seen& seen) {
   m_operands.clear();
-  for (const Read& read : m_asking.variables.reads(step.node)) m_operands.push_back(m_placed[read.value.index()]);
-  const auto& row = m_rows.emplace_back(m_table.row(m_asking, step.node, seen.classIndex, m_operands));
+  for (const Read& read : m_ref.variables.reads(step.node)) m_operands.push_back(m_placed[read.value.index()]);
+  const auto& row = m_rows.emplace_back(m_table.row(m_ref, step.node, seen.classIndex, m_operands));
   seen.operands.insert(seen.operands.end(), m_operands.begin(), m_operands.end());
   seen.options.push_back(
       {row.get(), static_cast<std::uint32_t>(m_choices.size()), static_cast<std::uint32_t>(row->open.size())});
@@ -53,16 +53,16 @@ Assignment::Options Assignment::meet(const Step& step, Seen& seen) {
 
 void Assignment::place(std::uint32_t step, const CandidateRow& row, std::uint32_t ordinal) {
   const PlacementId* placement = row.writesOf(ordinal).data();
-  for (const ValueId value : m_asking.variables.writes(m_steps[step].node)) {
+  for (const ValueId value : m_ref.variables.writes(m_steps[step].node)) {
     if (value.isValid()) m_placed[value.index()] = *placement;
     ++placement;
   }
 }
 
-Assignment::Met Assignment::conflict(std::uint32_t step, const CandidateRow& row) {
-  const auto [known, isNew] = m_met.try_emplace(std::uint64_t{step} << 32 | row.index);
+Assignment::FoundConflict Assignment::conflict(std::uint32_t step, const CandidateRow& row) {
+  const auto [known, isNew] = m_known.try_emplace(std::uint64_t{step} << 32 | row.index);
   if (isNew) {
-    const CandidateConflict& conflict = m_table.conflict(m_asking, m_steps[step].node, row);
+    const CandidateConflict& conflict = m_table.conflict(m_ref, m_steps[step].node, row);
     known->second = {m_sink.internConflict(conflict.record), &conflict};
     m_records.emplace(known->second.id.raw(), &conflict.record);
   }

@@ -1,6 +1,6 @@
 #include "solve/search/learning.h"
 
-#include "solve/search/learned_words.h"
+#include "solve/search/learned_text.h"
 #include "solve/search/no_goods.h"
 #include "solve/search/walk.h"
 
@@ -9,15 +9,16 @@
 namespace cleave::solve {
 namespace {
 
-/// Which steps place each value, and which values nobody can place otherwise: made at the first conflict.
+/// The step that places each value, and the values with only one possible placement. They are computed at the first
+/// conflict.
 struct Origins {
   std::vector<std::uint32_t> stepOf;  ///< by ValueId
-  std::vector<bool> isGiven;          ///< by ValueId: R in every solution, so no cause of anything
+  std::vector<bool> isGiven;          ///< by ValueId: R in every solution, so never a cause
 
-  Origins(const Asking& asking, CandidateTable& table)
-      : stepOf(asking.problem.graph->values.size(), 0), isGiven(asking.problem.graph->values.size(), false) {
-    const Graph& graph = *asking.problem.graph;
-    const Variables& variables = asking.variables;
+  Origins(const ProblemRef& ref, CandidateTable& table)
+      : stepOf(ref.problem.graph->values.size(), 0), isGiven(ref.problem.graph->values.size(), false) {
+    const Graph& graph = *ref.problem.graph;
+    const Variables& variables = ref.variables;
     for (ValueId v : idRange<ValueId>(graph.values.size()))
       stepOf[v.index()] = variables.decidersBefore(variables.decider(graph.value(v).producer));
     for (const NodeId node : variables.deciders()) {
@@ -25,14 +26,15 @@ struct Origins {
       const auto reads = variables.reads(node);
       const bool areGiven =
           std::all_of(reads.begin(), reads.end(), [&](const Read& read) { return isGiven[read.value.index()]; });
-      if (!areGiven || !isWholeOnly(asking, table, node)) continue;
+      if (!areGiven || !isAlwaysReplicated(ref, table, node)) continue;
       for (ValueId written : variables.writes(node)) isGiven[written.index()] = true;
     }
   }
 
-  /// Of whole operands. Norms of heads, slopes and copies for heads may be split where all that they read is whole.
-  static bool isWholeOnly(const Asking& asking, CandidateTable& table, NodeId node) {
-    const auto& row = table.rowOfWhole(asking, node);
+  /// True if replicated operands allow only replicated results. Norms of heads, slopes and copies for heads may be
+  /// split although their operands are replicated.
+  static bool isAlwaysReplicated(const ProblemRef& ref, CandidateTable& table, NodeId node) {
+    const auto& row = table.replicatedRow(ref, node);
     return row->open.size() == 1 &&
            std::all_of(row->writes.begin(), row->writes.end(), [](PlacementId id) { return id == kReplicated; });
   }
@@ -72,7 +74,8 @@ class LearningSearch {
     return false;
   }
 
-  /// From `at`, where nothing is left, to the latest step that can change a reason and has a candidate left.
+  /// Goes back from `at`, which has no candidate left, to the latest step that can change a reason and has a candidate
+  /// left.
   Walk::Retreat retreat(std::uint32_t at) {
     if (!explain(at)) return {Walk::Retreat::Kind::Stop};
     while (!m_why.facts.empty()) {
@@ -89,14 +92,14 @@ class LearningSearch {
   }
 
  private:
-  /// Why the candidates of `at` that were placed fail: facts of earlier steps, demands.
+  /// The reasons why the tried candidates of `at` fail: facts of earlier steps, and demands.
   Explanation& failedAt(std::uint32_t at) {
     if (m_failed.empty()) m_failed.resize(m_variables.deciders().size());
     return m_failed[at];
   }
 
   const Origins& origins() {
-    if (!m_origins) m_origins.emplace(Asking{m_problem, m_variables}, m_table);
+    if (!m_origins) m_origins.emplace(ProblemRef{m_problem, m_variables}, m_table);
     return *m_origins;
   }
 
@@ -110,7 +113,7 @@ class LearningSearch {
     m_walk.assignment().forEachDemand(at, of, [&](Demand demand) { to.add({&demand, 1}); });
   }
 
-  /// Why `at` has none but the candidates it has, beside why those fail.
+  /// Adds the reasons why `at` has no other candidates.
   void addReads(Explanation& to, std::uint32_t at) {
     const auto reads = m_variables.reads(m_walk.nodeAt(at));
     const CandidateRow& row = m_walk.row(at);
@@ -122,8 +125,8 @@ class LearningSearch {
     addDemands(to, at, row);
   }
 
-  /// Keeps what a conflict tells beside the reason that is followed back: down to the steps that had a choice.
-  void learnFurther(const std::vector<ValueId>& culprits, ConflictId origin) {
+  /// Learns no-goods from the other reasons of a conflict, back to the steps that had a choice.
+  void learnFurtherReasons(const std::vector<ValueId>& culprits, ConflictId origin) {
     Explanation why;
     why.origin = origin;
     for (ValueId culprit : culprits) addFact(why, culprit);
@@ -136,17 +139,17 @@ class LearningSearch {
     }
   }
 
-  /// Nothing is left for `at` on arrival: says so, and puts the reasons into m_why.
+  /// Reports that `at` has no candidate left, and stores the reasons in m_why.
   bool explain(std::uint32_t at) {
     ConflictId id;
     if (m_walk.candidates(at) == 0) {
-      const Assignment::Met met = m_walk.meetConflict(at);
-      id = met.id;
+      const Assignment::FoundConflict found = m_walk.countConflict(at);
+      id = found.id;
       m_why.clear();
-      for (ValueId culprit : met.conflict->record.culprits) addFact(m_why, culprit);
-      addDemands(m_why, at, *met.conflict);
+      for (ValueId culprit : found.conflict->record.culprits) addFact(m_why, culprit);
+      addDemands(m_why, at, *found.conflict);
       m_why.origin = id;
-      for (const auto& further : met.conflict->furtherCulprits) learnFurther(further, id);
+      for (const auto& further : found.conflict->furtherCulprits) learnFurtherReasons(further, id);
     } else {
       m_why = failedAt(at);
       addReads(m_why, at);
@@ -158,11 +161,11 @@ class LearningSearch {
   ConflictRecord learnedConflict(std::uint32_t at) {
     std::vector<const Choice*> choices;
     for (const Choice& choice : m_walk.row(at).open) choices.push_back(&choice);
-    ConflictRecord record{
-        m_walk.nodeAt(at),
-        shownToFail(m_problem, m_variables, m_walk.nodeAt(at), choices, m_walk.assignment().record(m_why.origin)),
-        {},
-        {}};
+    ConflictRecord record{m_walk.nodeAt(at),
+                          learnedFailureText(m_problem, m_variables, m_walk.nodeAt(at), choices,
+                                             m_walk.assignment().record(m_why.origin)),
+                          {},
+                          {}};
     for (const Fact& fact : m_why.facts) record.culprits.emplace_back(fact.value);
     for (const Demand demand : m_why.demands) {
       if (!demand.isRule) record.pins.push_back(m_problem.pins[demand.index].text);
@@ -181,10 +184,10 @@ class LearningSearch {
   CandidateTable& m_table;
   TraceSink& m_sink;
   Walk m_walk;
-  std::vector<Explanation> m_failed;  ///< by step; empty until something fails
+  std::vector<Explanation> m_failed;  ///< by step; empty until a candidate fails
   NoGoods m_noGoods;
   std::optional<Origins> m_origins;
-  Explanation m_why;  ///< of the failure being followed back
+  Explanation m_why;  ///< explanation of the current failure
 };
 
 }  // namespace

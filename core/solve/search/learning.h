@@ -1,11 +1,11 @@
 #pragma once
-/// The `learning` engine: the way of `reference`, without the parts of it that are known to fail.
+/// The `learning` engine: the search of `reference` without the parts that are known to fail.
 ///
-/// Same static order, same candidates, no restarts. Where nothing fits, the engine asks which placements and which
-/// demands suffice for that, goes back to the latest step that can change one of them, and remembers the rest as a
-/// no-good (no_goods.h). It leaves out only subtrees without a solution, so it finds the very solution of `reference`,
-/// or its "none", in at most as many tries. Where there is none, the last explanation has no placement in it: what
-/// remains, the demands, cannot hold together, whatever is chosen (SolveResult::core).
+/// It uses the same static order and the same candidates, without restarts. If no candidate fits, it finds the
+/// placements and demands that cause this. It goes back to the latest step that can change one of them, and stores the
+/// rest as a no-good (no_goods.h). It skips only subtrees without a solution, so it finds the same solution as
+/// `reference`, or proves that there is no solution, and never needs more tries. Such a proof ends with an explanation
+/// without placements: its demands conflict for all choices (SolveResult::core).
 ///
 /// The idea is conflict-directed backjumping with no-good recording (P. Prosser, "Hybrid Algorithms for the Constraint
 /// Satisfaction Problem", 1993; R. Dechter, "Enhancement Schemes for Constraint Processing", 1990).

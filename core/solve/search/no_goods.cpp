@@ -5,7 +5,7 @@
 namespace cleave::solve {
 namespace {
 
-/// About 100 MB. A search that learns more begins anew: what it forgets it can learn again.
+/// About 100 MB. A search that learns more facts drops all of them and learns again.
 constexpr std::size_t kMostFacts = 8u << 20;
 
 std::uint64_t keyOf(std::uint32_t value, std::uint32_t placement) { return std::uint64_t{value} << 32 | placement; }

@@ -5,8 +5,8 @@
 namespace cleave::solve {
 namespace {
 
-/// Chronological backtracking over the steps in topological order. Steps that still have an untried candidate are on a
-/// stack, so that going back is one look.
+/// Chronological backtracking over the steps in topological order. A stack of the steps with untried candidates makes
+/// backtracks fast.
 class ReferenceSearch {
  public:
   explicit ReferenceSearch(Walk& walk) : m_walk(walk) {}
@@ -22,9 +22,9 @@ class ReferenceSearch {
 
   /// Reports the conflict at `at` and goes back to the latest step with an untried candidate.
   Walk::Retreat retreat(std::uint32_t at) {
-    const Assignment::Met met = m_walk.meetConflict(at);
-    if (!m_walk.reportConflict(at, met.id)) return {Walk::Retreat::Kind::Stop};
-    if (met.conflict->isFixed || m_open.empty()) return {Walk::Retreat::Kind::Nowhere};
+    const Assignment::FoundConflict found = m_walk.countConflict(at);
+    if (!m_walk.reportConflict(at, found.id)) return {Walk::Retreat::Kind::Stop};
+    if (found.conflict->isFixed || m_open.empty()) return {Walk::Retreat::Kind::Nowhere};
     const std::uint32_t target = m_open.back();
     placeNext(target);
     return m_walk.reportBacktrack(at, target);

@@ -1,5 +1,5 @@
 #pragma once
-/// The report of a search, whatever its engine.
+/// The report of a search, the same for all engines.
 #include "base/progress.h"
 #include "solve/problem/problem.h"
 #include "solve/problem/solve_result.h"
@@ -8,8 +8,8 @@
 
 namespace cleave::solve {
 
-/// Tells a sink what a search does and counts it. Each step of the report answers false when the search is to stop:
-/// the sink wants no more, or the progress was cancelled. One thread.
+/// Reports the events of a search to a sink and counts them. Each function returns false if the search must stop: the
+/// sink returned false, or the progress was cancelled. Use it from one thread.
 class SearchReport {
  public:
   SearchReport(TraceSink& sink, const Progress& progress) : m_sink(sink), m_progress(progress) {}
@@ -30,12 +30,12 @@ class SearchReport {
     ++m_stats.conflicts;
     return send({.type = EventType::Conflict, .node = node.raw(), .detail = id.raw()});
   }
-  /// `undone`: steps from `target` up to the one before `from`.
+  /// `undone`: number of steps from `target` up to the one before `from`.
   bool backtrack(NodeId from, std::uint32_t undone, NodeId target) {
     ++m_stats.backtracks;
     return send({.type = EventType::Backtrack, .node = from.raw(), .detail = undone, .target = target.raw()});
   }
-  /// The last event, and a result that has the counts and nothing else.
+  /// Reports the last event and returns a result with only the counts.
   SolveResult finish(Outcome outcome, EventType last) {
     send({.type = last});
     return {.outcome = outcome, .stats = m_stats};
@@ -64,9 +64,9 @@ class SearchReport {
 class ConflictCounter {
  public:
   void add(ConflictId id);
-  /// All of them, most often first.
+  /// All conflicts, the most frequent first.
   std::vector<ConflictRecord> records(const Assignment& assignment) const;
-  /// The first of these: SolveResult::causes.
+  /// The first of these, for SolveResult::causes.
   std::vector<ConflictRecord> causes(const Assignment& assignment) const;
 
  private:

@@ -10,10 +10,10 @@ Walk::Walk(const Problem& problem, const Variables& variables, CandidateTable& t
       m_assignment(problem, variables, table, sink),
       m_frames(variables.deciders().size()) {}
 
-Assignment::Met Walk::meetConflict(std::uint32_t step) {
-  const Assignment::Met met = m_assignment.conflict(step, row(step));
-  m_conflicts.add(met.id);
-  return met;
+Assignment::FoundConflict Walk::countConflict(std::uint32_t step) {
+  const Assignment::FoundConflict found = m_assignment.conflict(step, row(step));
+  m_conflicts.add(found.id);
+  return found;
 }
 
 Walk::Retreat Walk::reportBacktrack(std::uint32_t from, std::uint32_t target) {
@@ -36,7 +36,7 @@ SolveResult Walk::solved() {
     solution.placements.push_back(m_assignment.placementOf(value));
   solution.strategies.resize(graph.nodes.size());
   for (std::uint32_t step = 0; step < m_frames.size(); ++step)
-    takeStrategy(graph, nodeAt(step), row(step).open[placed(step) - 1], solution);
+    applyStrategy(graph, nodeAt(step), row(step).open[placed(step) - 1], solution);
   return result;
 }
 

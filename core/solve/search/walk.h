@@ -1,21 +1,21 @@
 #pragma once
-/// What the engines that go step by step share: the way through the steps, and its report. What an engine knows of
-/// failures, and how far it goes back, is its own.
+/// The walk through the steps and its report, shared by the engines that search step by step. Each engine decides which
+/// candidates fail and how far it goes back.
 ///
 ///     class Search {
-///       bool placeNext(std::uint32_t step);  // `Walk::place`s the next candidate of it; false where none is left
-///       Retreat retreat(std::uint32_t from); // where none was left: places the next candidate of an earlier step
+///       bool placeNext(std::uint32_t step);  // Walk::place for the next candidate; false without one
+///       Retreat retreat(std::uint32_t from);  // then goes back and places the next candidate of an earlier step
 ///     };
 ///     switch (walk.run(search)) …
 ///
-/// One thread.
+/// Use it from one thread.
 #include "solve/search/search_report.h"
 
 namespace cleave::solve {
 
 class Walk {
  public:
-  /// All must outlive this.
+  /// All arguments must outlive this object.
   Walk(const Problem& problem, const Variables& variables, CandidateTable& table, TraceSink& sink,
        const Progress& progress);
 
@@ -23,7 +23,8 @@ class Walk {
     enum class Kind : std::uint8_t { ToTarget, Nowhere, Stop } kind = Kind::Nowhere;
     std::uint32_t target = 0;
   };
-  /// Solved: all steps are placed. NoSolution: it went back to nowhere. Stopped: nobody wants more.
+  /// Solved: every step has a candidate. NoSolution: no earlier step can change the conflict. Stopped: the sink or the
+  /// user stopped the walk.
   template <class Search>
   Outcome run(Search& search) {
     const auto end = static_cast<std::uint32_t>(m_frames.size());
@@ -41,22 +42,22 @@ class Walk {
   }
 
   NodeId nodeAt(std::uint32_t step) const { return m_variables.deciders()[step]; }
-  /// With the operands of `step` placed as they were when the walk arrived there.
+  /// The row of `step` for the placements of its operands when the walk arrived there.
   const CandidateRow& row(std::uint32_t step) const { return *m_frames[step].options.row; }
   std::uint32_t candidates(std::uint32_t step) const { return m_frames[step].options.count; }
-  /// Of the candidates of `step`, how many were placed; they come in order.
+  /// Number of candidates of `step` that were tried, in their order.
   std::uint32_t placed(std::uint32_t step) const { return m_frames[step].placed; }
   void place(std::uint32_t step) { m_assignment.place(step, row(step), m_frames[step].placed++); }
 
-  /// Of a step without candidates; counted.
-  Assignment::Met meetConflict(std::uint32_t step);
+  /// The conflict of a step without candidates. Each call counts it.
+  Assignment::FoundConflict countConflict(std::uint32_t step);
   bool reportConflict(std::uint32_t step, ConflictId id) { return m_report.conflict(nodeAt(step), id); }
   Retreat reportBacktrack(std::uint32_t from, std::uint32_t target);
 
   const Assignment& assignment() const { return m_assignment; }
   const ConflictCounter& conflicts() const { return m_conflicts; }
 
-  /// What is made of the end of `run`.
+  /// Results for the outcomes of `run`.
   SolveResult stopped() { return m_report.stopped(); }
   SolveResult exhausted();
   SolveResult solved();

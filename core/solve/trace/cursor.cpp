@@ -1,6 +1,6 @@
 #include "solve/trace/cursor.h"
 
-#include "graph/operators.h"
+#include "graph/op_names.h"
 #include "solve/problem/variables.h"
 #include "solve/trace/time_index.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kReadEvents = 1 << 12;
 
-/// The node an event speaks of: a Backtrack is about the node it goes back to.
+/// The node of an event; for a Backtrack it is the target.
 std::uint32_t subjectOf(const Event& event) { return event.type == EventType::Backtrack ? event.target : event.node; }
 bool hasSubject(EventType type) { return !isEnd(type); }
 
@@ -25,7 +25,7 @@ bool opMatches(std::string_view wanted, std::string_view op) {
   return graph::withoutNamespace(op) == wanted || graph::shortName(op) == wanted;
 }
 
-/// A breakpoint prepared for millions of events: which nodes it is about is decided once, placements once a choice.
+/// A breakpoint prepared for millions of events: it finds its nodes once, and compares its placement once per choice.
 class Matcher {
  public:
   Matcher(const Trace& trace, const Breakpoint& breakpoint)
@@ -47,7 +47,7 @@ class Matcher {
     }
   }
 
-  /// True at the event where the breakpoint stops; counts the hits it must skip.
+  /// True at the event where the breakpoint stops. Counts the hits that it skips.
   bool hits(const Event& event) {
     if (!m_breakpoint.enabled || !matchesEvent(event)) return false;
     if (m_left == 0) return true;
@@ -84,7 +84,7 @@ class Matcher {
   std::vector<bool> m_gives;      ///< by ChoiceId
 };
 
-/// First event from `from` on for which `test(event)` holds; its index + 1.
+/// The index + 1 of the first event from `from` on for which `test(event)` is true.
 template <class Test>
 std::optional<StepId> searchForward(const Trace& trace, StepId from, const Progress& progress, Test test) {
   std::vector<Event> buffer(kReadEvents);
@@ -99,7 +99,7 @@ std::optional<StepId> searchForward(const Trace& trace, StepId from, const Progr
   return std::nullopt;
 }
 
-/// Last event before `end` for which `test(event)` holds; its index + 1.
+/// The index + 1 of the last event before `end` for which `test(event)` is true.
 template <class Test>
 std::optional<StepId> searchBackward(const Trace& trace, StepId end, const Progress& progress, Test test) {
   std::vector<Event> buffer(kReadEvents);
@@ -119,7 +119,7 @@ std::optional<StepId> searchBackward(const Trace& trace, StepId end, const Progr
 
 struct Cursor::Impl {
   std::shared_ptr<const Trace> trace;
-  std::shared_ptr<const Graph> graph;  ///< asked for every value: Trace::problem() counts references each time
+  std::shared_ptr<const Graph> graph;  ///< cached, because Trace::problem() counts references at each call
   SearchState state;
   StepId step = 0;
 
@@ -142,7 +142,7 @@ struct Cursor::Impl {
     return knows(node) ? state.find(trace->variables().decider(node)) : nullptr;
   }
 
-  /// True for events that assign or undo `node` (a step). All steps before a Backtrack's own node were assigned.
+  /// True for events that assign or undo the step `node`. All steps before a Backtrack's own node were assigned.
   static bool changes(const Event& event, std::uint32_t node) {
     if (event.type == EventType::Try) return event.node == node;
     return event.type == EventType::Backtrack && event.target <= node && node < event.node;
@@ -159,7 +159,7 @@ std::shared_ptr<const Trace> Cursor::sharedTrace() const { return m_impl->trace;
 StepId Cursor::step() const { return m_impl->step; }
 
 void Cursor::seek(StepId step) {
-  constexpr StepId kNear = 1 << 10;  // replaying these is cheaper than copying a snapshot
+  constexpr StepId kNear = 1 << 10;  // up to this number of events, a replay is cheaper than a copy of a snapshot
   const StepId target = std::min(step, m_impl->trace->size());
   if (target < m_impl->step || target - m_impl->step > kNear) {
     const auto snapshot = m_impl->trace->timeIndex().snapshotBefore(target);

@@ -1,9 +1,8 @@
 #pragma once
 /// Time travel through a trace: the state of the search after any number of events.
 ///
-/// `step()` is the number of events applied: 0 is before the first, `trace.size()` after the last. Seeking costs at
-/// most one snapshot interval of replay. A cursor belongs to one thread; many cursors can read one trace, also while it
-/// grows.
+/// `step()` is the number of applied events: 0 is before the first event, `trace.size()` after the last. A seek replays
+/// at most one snapshot interval. Use a cursor from one thread. Many cursors can read one trace, also while it grows.
 ///
 ///     Cursor c(trace);
 ///     c.seek(trace->size());
@@ -19,15 +18,15 @@
 
 namespace cleave::solve {
 
-/// Where a walk stops. A breakpoint hits at an event; several may be active. All set fields must match.
+/// A condition on events, for `next` and `previous`. An event must match all fields that are set.
 struct Breakpoint {
-  std::optional<EventType> type;       ///< e.g. Conflict
+  std::optional<EventType> type;       ///< nullopt: any
   graph::NodeId node;                  ///< invalid: any
-  std::string op;                      ///< "" any, else operator ("aten::linear") or its short name ("linear")
-  std::string scopePrefix;             ///< "" any, else a scope path; modules inside count
-  std::optional<Placement> placement;  ///< a Try that gives this placement to the first result
-  std::uint32_t minUndone = 0;         ///< Backtrack undoing at least so many decisions
-  std::uint64_t skipHits = 0;          ///< hit count: pass this many matches first
+  std::string op;                      ///< "": any; else an operator ("aten::linear") or its short name ("linear")
+  std::string scopePrefix;             ///< "": any; else a scope path, which includes modules inside it
+  std::optional<Placement> placement;  ///< matches a Try that gives this placement to the first result
+  std::uint32_t minUndone = 0;         ///< matches a Backtrack that undoes at least this many decisions
+  std::uint64_t skipHits = 0;          ///< number of matches to skip first
   bool enabled = true;
 };
 
@@ -43,29 +42,29 @@ class Cursor {
   StepId step() const;
   /// Clamped to the trace's size.
   void seek(StepId step);
-  /// The event just applied (step() - 1); nullopt at step 0.
+  /// The event applied last (step() - 1); nullopt at step 0.
   std::optional<Event> lastEvent() const;
 
-  /// State after `step()` events; nullopt also for ids the graph does not have. A parameter that a layer owns has the
-  /// choice of that layer.
+  /// The state after `step()` events; nullopt without an assignment, and for ids that are not in the graph. A parameter
+  /// that a layer owns has the layer's choice.
   std::optional<Placement> placementOf(ValueId value) const;
   std::optional<ChoiceId> choiceOf(NodeId node) const;
-  /// The step whose Try gave the node its present choice (the index of that event).
+  /// Index of the Try event that gave the node its current choice.
   std::optional<StepId> assignedAt(NodeId node) const;
   std::size_t assignedCount() const;
-  /// Nodes whose choice differs between the present state and that of `other` (for tests).
+  /// Nodes whose choice differs between this state and the state of `other` (for tests).
   std::vector<NodeId> changedSince(const Cursor& other) const;
 
-  /// First position after / before the present one whose event matches: the value to seek to (event index + 1).
-  /// Searches poll `progress` and answer nullopt when there is none or it was cancelled.
+  /// The nearest position after or before the current one whose event matches. It is an argument of `seek`: the index
+  /// of the event + 1. nullopt if no event matches or `progress` is cancelled.
   std::optional<StepId> next(const Breakpoint& breakpoint, const Progress& progress = {}) const;
   std::optional<StepId> previous(const Breakpoint& breakpoint, const Progress& progress = {}) const;
   std::optional<StepId> next(EventType type) const;
   std::optional<StepId> previous(EventType type) const;
-  /// The next / previous event that assigns or undoes this node.
+  /// The next or previous event that assigns or undoes this node.
   std::optional<StepId> nextChangeOf(NodeId node) const;
   std::optional<StepId> previousChangeOf(NodeId node) const;
-  /// First hit of any of the enabled breakpoints.
+  /// The nearest hit of an enabled breakpoint.
   std::optional<StepId> next(const std::vector<Breakpoint>& breakpoints, const Progress& progress = {}) const;
   std::optional<StepId> previous(const std::vector<Breakpoint>& breakpoints, const Progress& progress = {}) const;
 
@@ -74,7 +73,7 @@ class Cursor {
   std::unique_ptr<Impl> m_impl;
 };
 
-/// Per-bucket counts over the whole trace, for the timeline: cheap to compute once, incremental while it grows.
+/// Counts of one bucket of the timeline. While the trace grows, only new events are counted.
 struct TimelineBucket {
   std::uint32_t tries = 0, conflicts = 0, backtracks = 0, solutions = 0;
   std::uint32_t minDepth = 0, maxDepth = 0;  ///< assigned nodes
@@ -82,7 +81,7 @@ struct TimelineBucket {
 std::vector<TimelineBucket> timeline(const Trace& trace, StepId first, StepId last, std::size_t buckets,
                                      const Progress& progress = {});
 
-/// One event as a sentence ("`q_proj` takes column: 64 output features split over 2 ranks, 32 each").
+/// One event as a sentence ("`q_proj` chooses column: 64 output features split over 2 ranks, 32 each").
 std::string describe(const Trace& trace, const Event& event);
 /// One event as one line of the text form of a trace, for tests and `cleave-cli trace --text`.
 std::string toText(const Trace& trace, StepId step, const Event& event);

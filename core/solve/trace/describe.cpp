@@ -7,7 +7,7 @@
 namespace cleave::solve {
 namespace {
 
-/// Names of what an event speaks of. Events of a damaged file may name nothing.
+/// Names of the nodes of an event. Events of a damaged file may have unknown nodes.
 struct Names {
   const Trace& trace;
   const Graph& graph;
@@ -39,11 +39,11 @@ std::string withReason(std::string sentence, const std::string& reason) {
 
 std::string describeTry(const Names& names, const Event& event) {
   if (event.detail >= names.trace.choiceCount())
-    return fmt::format("{} takes an unknown choice.", ticked(names.of(event.node)));
+    return fmt::format("{} has an unknown choice.", ticked(names.of(event.node)));
   const Choice& choice = names.trace.choice(ChoiceId(event.detail));
   const std::string name = ticked(names.of(event.node));
   if (choice.strategy) {
-    return withReason(fmt::format("{} takes {}", name, names.strategy(*choice.strategy)), choice.reason);
+    return withReason(fmt::format("{} chooses {}", name, names.strategy(*choice.strategy)), choice.reason);
   }
   if (choice.results.empty()) return withReason(fmt::format("{} has no result to place", name), choice.reason);
   const auto& node = names.graph.node(NodeId(event.node));
@@ -52,7 +52,7 @@ std::string describeTry(const Names& names, const Event& event) {
       choice.reason);
 }
 
-/// Rules speak of operators ("`add` needs ..."), so the node's own name goes in front.
+/// A rule names only the operator ("`add` needs ..."), so the node's name goes first.
 std::string describeConflict(const Names& names, const Event& event) {
   const std::string& reason = names.trace.conflict(ConflictId(event.detail)).reason;
   const std::string name = ticked(names.of(event.node));
@@ -61,9 +61,9 @@ std::string describeConflict(const Names& names, const Event& event) {
 
 std::string describeVisit(const Names& names, const Event& event) {
   const std::string name = ticked(names.of(event.node));
-  if (event.detail == 0) return fmt::format("The search arrives at {}: nothing fits.", name);
-  if (event.detail == 1) return fmt::format("The search arrives at {}: one candidate.", name);
-  return fmt::format("The search arrives at {}: {} candidates.", name, event.detail);
+  if (event.detail == 0) return fmt::format("The search arrives at {}. No candidate fits.", name);
+  if (event.detail == 1) return fmt::format("The search arrives at {}. 1 candidate fits.", name);
+  return fmt::format("The search arrives at {}. {} candidates fit.", name, event.detail);
 }
 
 }  // namespace
@@ -77,13 +77,12 @@ std::string describe(const Trace& trace, const Event& event) {
       if (event.detail >= trace.conflictCount()) return fmt::format("{} fails.", ticked(names.of(event.node)));
       return describeConflict(names, event);
     case EventType::Backtrack:
-      return fmt::format("The search goes back to {} and takes back {} assignment{}.", ticked(names.of(event.target)),
+      return fmt::format("The search goes back to {} and undoes {} assignment{}.", ticked(names.of(event.target)),
                          withThousands(event.detail), event.detail == 1 ? "" : "s");
-    case EventType::Solution: return "Every node has a placement: this is the solution.";
-    case EventType::Exhausted: return "No candidate is left anywhere: there is no solution.";
+    case EventType::Solution: return "Every node has a placement. This is the solution.";
+    case EventType::Exhausted: return "No candidate is left at any node. There is no solution.";
     case EventType::Stopped: return "The search was stopped here.";
-    case EventType::Ended:
-      return "The search ended at its limit: no solution was found, and that there is none was not shown.";
+    case EventType::Ended: return "No solution found. The search stopped at its limit, so one may still exist.";
   }
   return {};
 }

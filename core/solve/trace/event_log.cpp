@@ -10,10 +10,10 @@
 namespace cleave::solve {
 namespace {
 
-constexpr std::size_t kLargestChunk = 1 << 16;  // 1 MiB of events: one lock for each of these
+constexpr std::size_t kLargestChunk = 1 << 16;  // 1 MiB of events; each chunk takes the lock once
 constexpr std::size_t kSmallestChunk = 1 << 8;
 
-/// A file without a name: it is gone when the last descriptor is closed, however the program ends.
+/// Opens a file without a name. It is removed when the last descriptor is closed, even if the program crashes.
 Result<int> openUnlinkedFile() {
   std::error_code error;
   const auto folder = std::filesystem::temp_directory_path(error);
@@ -23,7 +23,7 @@ Result<int> openUnlinkedFile() {
   std::string pattern = where + "/cleave-trace.XXXXXX";
   const int fd = ::mkostemp(pattern.data(), O_CLOEXEC);
   if (fd < 0)
-    return fail(ErrorCode::Environment, "Cannot make a temporary file for the recording in {}: {}.", where,
+    return fail(ErrorCode::Environment, "Cannot create a temporary file for the trace in {}: {}.", where,
                 std::strerror(errno));
   ::unlink(pattern.c_str());
   return fd;
@@ -35,7 +35,7 @@ Result<void> writeAll(int fd, const void* data, std::size_t bytes, std::int64_t 
     const ssize_t put = ::pwrite(fd, from, bytes, offset);
     if (put < 0 && errno == EINTR) continue;
     if (put < 0)
-      return fail(ErrorCode::Environment, "Cannot write the recording's temporary file: {}.", std::strerror(errno));
+      return fail(ErrorCode::Environment, "Cannot write the temporary file of the trace: {}.", std::strerror(errno));
     from += put;
     offset += put;
     bytes -= static_cast<std::size_t>(put);
@@ -78,7 +78,7 @@ Result<void> EventLog::startChunk() {
 }
 
 Result<void> EventLog::spillOldest() {
-  // Only this thread changes the members, so reading them needs no lock; writing them does.
+  // Only this thread changes the members, so it reads them without the lock and writes them with it.
   if (m_file < 0) {
     CLEAVE_TRY(const int fd, openUnlinkedFile());
     const std::lock_guard lock(m_mutex);

@@ -1,6 +1,6 @@
 #pragma once
 /// An append-only log of events in chunks: the newest in memory up to a budget, older ones in an unlinked temporary
-/// file. One thread appends; any number of threads read what was appended before their call of `size()`.
+/// file. One thread appends. Any number of threads read the events before `size()`.
 #include "solve/trace/trace.h"
 
 #include <atomic>
@@ -15,7 +15,7 @@ class EventLog {
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
 
-  /// Writer only. Environment when the temporary file cannot be written; the event is then not part of the log.
+  /// Call from the writer only. Environment if the temporary file cannot be written; the log then lacks the event.
   Result<void> append(const Event& event) {
     if (m_fill == m_chunkEvents) CLEAVE_TRY_VOID(startChunk());
     m_writing[m_fill++] = event;
@@ -37,7 +37,7 @@ class EventLog {
   std::size_t m_fill;          ///< writer only: events in the last chunk
   std::atomic<StepId> m_size = 0;
 
-  mutable std::mutex m_mutex;   ///< guards the three below; held only to look up or swap a chunk
+  mutable std::mutex m_mutex;   ///< guards the next three members; locked only to look up or swap a chunk
   std::vector<Chunk> m_chunks;  ///< null: in the file, at index × chunk bytes
   std::size_t m_firstInMemory = 0;
   int m_file = -1;

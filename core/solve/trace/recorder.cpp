@@ -8,7 +8,7 @@
 #include <atomic>
 
 namespace cleave::solve {
-/// The trace that a recorder fills. The engine's thread appends; everything const is safe from any thread.
+/// The trace that a recorder fills. The engine's thread appends. Const functions are safe from any thread.
 class TraceRecorder::Storage final : public Trace {
  public:
   Storage(std::shared_ptr<const Problem> problem, RecorderLimits limits)
@@ -31,7 +31,7 @@ class TraceRecorder::Storage final : public Trace {
   }
 
   bool append(const Event& event) {
-    // The event that ends a search is kept beyond any limit, so that every trace has its end.
+    // The limit does not apply to the last event of a search, so that every trace has an end.
     if (m_log.size() * sizeof(Event) >= m_limits.totalBytes && !isEnd(event.type) && !mayGrow()) return false;
     if (auto appended = m_log.append(event); !appended) {
       stop(std::move(appended.error().message));
@@ -66,8 +66,7 @@ class TraceRecorder::Storage final : public Trace {
       m_limits.totalBytes *= 2;
       return true;
     }
-    stop(fmt::format("The recording reached its limit of {}.",
-                     bytesText(static_cast<std::int64_t>(m_limits.totalBytes))));
+    stop(fmt::format("The trace reached its limit of {}.", bytesText(static_cast<std::int64_t>(m_limits.totalBytes))));
     return false;
   }
   void stop(std::string why) {

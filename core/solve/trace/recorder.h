@@ -1,5 +1,5 @@
 #pragma once
-/// The sink that keeps a trace (trace.h).
+/// The sink that records a trace (trace.h).
 #include "solve/trace/trace.h"
 
 #include <functional>
@@ -9,11 +9,10 @@ namespace cleave::solve {
 struct RecorderLimits {
   std::uint64_t memoryBytes = 256ull << 20;
   std::uint64_t totalBytes = 4ull << 30;
-  /// At totalBytes: true doubles the limit, false stops the search (what was recorded stays). Default: stop.
+  /// Called at totalBytes: true doubles the limit, false stops the search and keeps the recorded events. Default: stop.
   std::function<bool(std::uint64_t bytes)> onFull;
 };
 
-/// The sink that keeps a trace.
 class TraceRecorder : public TraceSink {
  public:
   explicit TraceRecorder(std::shared_ptr<const Problem> problem, RecorderLimits limits = {});
@@ -22,10 +21,10 @@ class TraceRecorder : public TraceSink {
   ChoiceId internChoice(Choice choice) override;
   ConflictId internConflict(ConflictRecord conflict) override;
   bool onEvent(const Event& event) override;
-  /// The growing (or finished) recording; outlives the recorder.
+  /// The trace, which may still grow and may outlive the recorder.
   std::shared_ptr<const Trace> trace() const;
-  std::uint64_t memoryBytes() const;  ///< bytes of events held in memory now
-  /// Why `onEvent` answered false ("The recording reached its limit of 4096 MiB."); empty while it has not.
+  std::uint64_t memoryBytes() const;  ///< bytes of events that are in memory now
+  /// The reason why `onEvent` returned false, "The trace reached its limit of 4.00 GiB."; empty before.
   std::string whyStopped() const;
 
  private:

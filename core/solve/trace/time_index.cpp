@@ -35,8 +35,8 @@ void SearchState::restore(std::span<const Assigned> stack) {
   for (std::size_t i = 0; i < m_stack.size(); ++i) m_slot[m_stack[i].node] = static_cast<std::uint32_t>(i);
 }
 
-TimeIndex::TimeIndex(const Trace& trace)
-    : m_trace(trace), m_interval(kFirstInterval), m_state(trace.problem()->graph->nodes.size()) {
+TimeIndex::TimeIndex(const EventSource& events, std::size_t nodes)
+    : m_events(events), m_nodes(nodes), m_interval(kFirstInterval), m_state(nodes) {
   addSnapshot();
 }
 TimeIndex::~TimeIndex() = default;
@@ -72,7 +72,7 @@ void TimeIndex::extendTo(StepId step, const Progress& progress) {
   std::vector<Event> buffer(kReadEvents);
   while (m_done < step && !progress.cancelled()) {
     const std::size_t wanted = std::min<StepId>(buffer.size(), step - m_done);
-    const std::size_t got = m_trace.read(m_done, std::span(buffer).first(wanted));
+    const std::size_t got = m_events.read(m_done, std::span(buffer).first(wanted));
     if (got == 0) return;
     for (std::size_t i = 0; i < got; ++i) {
       m_state.apply(m_done, buffer[i]);
@@ -86,17 +86,17 @@ void TimeIndex::extendTo(StepId step, const Progress& progress) {
 
 std::shared_ptr<const TimeIndex::Snapshot> TimeIndex::snapshotBefore(StepId step) {
   const std::lock_guard lock(m_mutex);
-  extendTo(std::min(step, m_trace.size()), {});
+  extendTo(std::min(step, m_events.size()), {});
   return m_snapshots[std::min<std::size_t>(step / m_interval, m_snapshots.size() - 1)];
 }
 
 std::size_t TimeIndex::depthAt(StepId step) {
   const auto snapshot = snapshotBefore(step);
-  SearchState state(m_trace.problem()->graph->nodes.size());
+  SearchState state(m_nodes);
   state.restore(snapshot->stack);
   std::vector<Event> buffer(kReadEvents);
   for (StepId at = snapshot->step; at < step;) {
-    const std::size_t got = m_trace.read(at, std::span(buffer).first(std::min<StepId>(buffer.size(), step - at)));
+    const std::size_t got = m_events.read(at, std::span(buffer).first(std::min<StepId>(buffer.size(), step - at)));
     if (got == 0) break;
     for (std::size_t i = 0; i < got; ++i) state.apply(at + i, buffer[i]);
     at += got;
@@ -106,7 +106,7 @@ std::size_t TimeIndex::depthAt(StepId step) {
 
 std::vector<BlockSummary> TimeIndex::blocks(StepId end, const Progress& progress) {
   const std::lock_guard lock(m_mutex);
-  extendTo(std::min(end, m_trace.size()), progress);
+  extendTo(std::min(end, m_events.size()), progress);
   const std::size_t count = std::min<std::size_t>(end / kBlockEvents, m_blocks.size());
   return {m_blocks.begin(), m_blocks.begin() + static_cast<std::ptrdiff_t>(count)};
 }

@@ -1,18 +1,21 @@
 #pragma once
-/// Snapshots and block summaries of a trace, built lazily, shared by all cursors of that trace and extended while it
-/// grows.
+/// Snapshots and block summaries of a trace. All its cursors share them. They are built lazily, and extended while the
+/// trace grows.
 ///
-/// The state of a search is a stack of assigned steps. A snapshot copies that stack every `interval` events; seeking
-/// replays at most one interval from the nearest one. When snapshots outgrow their budget every second one is dropped
-/// and the interval doubles. Thread-safe: one short lock, held longer only while new events are being indexed.
+/// The state of a search is a stack of assigned steps. A snapshot copies that stack every `interval` events, so a seek
+/// replays at most one interval. If the snapshots exceed their budget, every second one is dropped and the interval
+/// doubles. Thread-safe: one lock, which blocks for long only while new events are indexed.
 #include "base/progress.h"
-#include "solve/trace/trace.h"
+#include "solve/trace/event_source.h"
 
+#include <memory>
 #include <mutex>
+#include <span>
+#include <vector>
 
 namespace cleave::solve {
 
-/// What is assigned after some number of events.
+/// The assignments after a number of events.
 class SearchState {
  public:
   static constexpr std::uint32_t kUnassigned = 0xffffffffu;
@@ -23,7 +26,7 @@ class SearchState {
   };
 
   explicit SearchState(std::size_t nodes) : m_slot(nodes, kUnassigned) {}
-  /// Events that name unknown nodes change nothing, so that a damaged file cannot do harm.
+  /// Ignores events with unknown nodes, so that a damaged file is harmless.
   void apply(StepId index, const Event& event);
   void restore(std::span<const Assigned> stack);
   const std::vector<Assigned>& stack() const { return m_stack; }
@@ -34,7 +37,7 @@ class SearchState {
 
  private:
   void popFrom(std::uint32_t node);
-  std::vector<Assigned> m_stack;      ///< assigned steps in order of the search
+  std::vector<Assigned> m_stack;      ///< assigned steps in the order of the search
   std::vector<std::uint32_t> m_slot;  ///< by NodeId: index into m_stack
 };
 
@@ -48,7 +51,8 @@ class TimeIndex {
  public:
   static constexpr std::size_t kBlockEvents = 1 << 9;
 
-  explicit TimeIndex(const Trace& trace);
+  /// `nodes`: number of nodes in the graph of these events. The source must outlive the index.
+  TimeIndex(const EventSource& events, std::size_t nodes);
   ~TimeIndex();
 
   struct Snapshot {
@@ -67,7 +71,8 @@ class TimeIndex {
   void addSnapshot();
   void summarize(const Event& event);
 
-  const Trace& m_trace;
+  const EventSource& m_events;
+  std::size_t m_nodes;
   std::mutex m_mutex;
   StepId m_done = 0;  ///< events indexed
   StepId m_interval;
@@ -75,7 +80,7 @@ class TimeIndex {
   SearchState m_state;                                       ///< after m_done events
   std::vector<std::shared_ptr<const Snapshot>> m_snapshots;  ///< at multiples of m_interval
   std::vector<BlockSummary> m_blocks;
-  BlockSummary m_open;  ///< the block being filled
+  BlockSummary m_open;  ///< summary of the incomplete last block
 };
 
 }  // namespace cleave::solve

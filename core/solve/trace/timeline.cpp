@@ -7,7 +7,7 @@
 namespace cleave::solve {
 namespace {
 
-/// Spreads events and whole blocks of events over buckets of equal width.
+/// Distributes events and blocks of events over buckets of equal width.
 class Spreader {
  public:
   Spreader(StepId first, StepId last, std::size_t buckets)
@@ -33,7 +33,7 @@ class Spreader {
     widen(bucket, block.minDepth, block.maxDepth);
     m_depth = block.depthAfter;
   }
-  /// Buckets without events (more buckets than events) repeat the depth before them.
+  /// If there are more buckets than events, empty buckets repeat the previous depth.
   std::vector<TimelineBucket> finish() && {
     std::uint32_t depth = 0;
     for (std::size_t i = 0; i < m_buckets.size(); ++i) {
@@ -76,7 +76,7 @@ std::vector<TimelineBucket> timeline(const Trace& trace, StepId first, StepId la
   if (first >= last || buckets == 0) return std::vector<TimelineBucket>(buckets);
   constexpr StepId kBlock = TimeIndex::kBlockEvents;
   Spreader spreader(first, last, buckets);
-  // Blocks stand for their events only where a bucket is wider than several of them.
+  // Blocks replace their events only if a bucket is wider than several blocks.
   const bool usesBlocks = (last - first) / buckets >= 4 * kBlock;
   const auto blocks = usesBlocks ? trace.timeIndex().blocks(last, progress) : std::vector<BlockSummary>();
   spreader.setDepth(static_cast<std::uint32_t>(trace.timeIndex().depthAt(first)));

@@ -1,15 +1,13 @@
 #pragma once
-/// The recording of a search: every event in 16 bytes, with interned tables for what events refer to.
+/// The trace of a search: every event in 16 bytes, with interned tables of choices and conflicts.
 ///
-/// Engines report to a `TraceSink` they were handed. `TraceRecorder` is the sink that keeps everything: the newest
-/// chunks in memory up to a budget, older ones in an unlinked temporary file, up to a limit at which the search pauses
-/// and asks
-/// (`onFull`). A finished recording is an immutable `Trace`, read by any number of `Cursor`s; a recording still growing
-/// can be read up to `Trace::size()` while one engine thread appends (single writer, many readers).
-/// Deterministic: same problem, same engine, same bytes.
+/// Engines report to a `TraceSink`. `TraceRecorder` is the sink that keeps all events: the newest chunks in memory up
+/// to a budget, older ones in an unlinked temporary file. At a size limit the search pauses and asks (`onFull`). Any
+/// number of `Cursor`s read a finished trace, which is immutable. While one engine thread appends, others can read a
+/// growing trace up to `Trace::size()`. The same problem and engine always give the same bytes.
 #include "base/progress.h"
 #include "solve/problem/problem.h"
-#include "solve/trace/events.h"
+#include "solve/trace/event_source.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -24,27 +22,24 @@ namespace cleave::solve {
 class TimeIndex;
 class Variables;
 
-/// A recording, readable while it grows. All const functions are safe beside one appending thread.
-class Trace {
+/// A trace, readable while it grows. All const functions are safe while one thread appends.
+class Trace : public EventSource {
  public:
   Trace();
-  virtual ~Trace();
+  ~Trace() override;
   Trace(const Trace&) = delete;
   Trace& operator=(const Trace&) = delete;
   virtual std::shared_ptr<const Problem> problem() const = 0;
-  /// The engine that was asked; nullopt: not known, of a file that was written before files said it.
+  /// The requested engine; nullopt for files of older versions, which do not record it.
   virtual std::optional<Engine> engine() const = 0;
-  virtual StepId size() const = 0;
-  /// Copies events [first, first + out.size()) and returns how many there were.
-  virtual std::size_t read(StepId first, std::span<Event> out) const = 0;
-  /// Entries never change or move: the references live as long as the trace.
+  /// Entries never change or move, so the references are valid while the trace exists.
   virtual const Choice& choice(ChoiceId id) const = 0;
   virtual const ConflictRecord& conflict(ConflictId id) const = 0;
   virtual std::size_t choiceCount() const = 0;
   virtual std::size_t conflictCount() const = 0;
   virtual SearchStats stats() const = 0;
 
-  /// What cursors and explanations derive once and share: the order of the steps, and snapshots to seek by.
+  /// Derived data that cursors and explanations share: the order of the steps, and snapshots for seeking.
   const Variables& variables() const;
   TimeIndex& timeIndex() const;
 
@@ -54,8 +49,9 @@ class Trace {
   std::unique_ptr<Derived> m_derived;
 };
 
-/// Versioned binary file: magic, version, graph and problem (so that it opens alone), tables, events. Bounded on read.
-/// Saving is all or nothing; a trace that still grows is saved as far as it is when the call begins.
+/// A versioned binary file: magic, version, graph and problem (so that it needs no other file), tables, events.
+/// `openTrace` checks all limits. If `saveTrace` fails, it leaves no file. It saves a growing trace up to its size at
+/// the call.
 Result<void> saveTrace(const Trace& trace, const std::filesystem::path& file, const Progress& progress = {});
 Result<std::shared_ptr<const Trace>> openTrace(const std::filesystem::path& file, const Progress& progress = {});
 

@@ -1,5 +1,5 @@
-/// The trace file, version 3 (version 2 had no digest and is still read; version 1 knew no switched-off rules and no
-/// redistributed values). Numbers are little-endian.
+/// The trace file, version 3. Version 2, which has no digest, can still be read. Version 1, which has no switched-off
+/// rules and redistributed values, cannot. Numbers are little-endian.
 ///
 ///   0   8 bytes  "CLVTRACE"
 ///   8   u32      version
@@ -8,8 +8,8 @@
 ///   24  u64      number of events
 ///   32  header   JSON: engine (older files lack it), graph, problem (ranks, menu, sequence parallelism, demands, cost
 ///                with its device; older files lack that), choices, conflicts
-///   ..  events   as `Event` lies in memory
-///   ..  u64      Digest of all of the above in one content: a changed bit may leave events that could have been
+///   ..  events   in the memory layout of `Event`
+///   ..  u64      Digest of all bytes above, because a changed bit may give other valid events
 #include "base/digest.h"
 #include "base/output_file.h"
 #include "base/quantities.h"
@@ -23,7 +23,7 @@
 namespace cleave::solve {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "events are written as they lie in memory");
+static_assert(std::endian::native == std::endian::little, "events are written in their memory layout");
 
 constexpr std::array<char, 8> kMagic{'C', 'L', 'V', 'T', 'R', 'A', 'C', 'E'};
 constexpr std::uint32_t kVersion = 3, kVersionWithoutDigest = 2;
@@ -48,13 +48,13 @@ std::span<const std::byte> bytesOf(const T& object) {
   return std::as_bytes(std::span(&object, 1));
 }
 
-/// Checks one event after the other: known ids, and assignments only in the order of the search.
+/// Checks events one by one: ids must be known, and assignments must follow the order of the search.
 class EventCheck {
  public:
   EventCheck(const Graph& graph, const Variables& variables, const TraceTables& tables)
       : m_graph(graph), m_variables(variables), m_tables(tables) {}
 
-  /// What is wrong with the event; empty: nothing.
+  /// The error of the event; empty if it is valid.
   std::string next(const Event& event) {
     if (m_isOver) return "follows the end of the search";
     if (static_cast<std::size_t>(event.type) >= kEventTypes) {
@@ -88,10 +88,10 @@ class EventCheck {
     const Choice& choice = m_tables.choices[event.detail];
     if (choice.results.size() != m_graph.node(node).results.size() ||
         choice.strategy.has_value() != m_variables.layer(node).has_value()) {
-      return fmt::format("gives node {} a choice of another kind of node", event.node);
+      return fmt::format("gives node {} a choice that does not fit its results or strategy", event.node);
     }
     if (m_variables.decidersBefore(node) != m_depth)
-      return fmt::format("assigns node {} out of the search's order", event.node);
+      return fmt::format("assigns node {} out of the order of the search", event.node);
     ++m_depth;
     return {};
   }
@@ -112,7 +112,7 @@ class EventCheck {
   bool m_isOver = false;
 };
 
-/// An opened file: tables in memory, events read where they are.
+/// An opened file, with tables in memory. Events are read from the file.
 class FileTrace final : public Trace {
  public:
   FileTrace(RandomAccessFile file, const Preamble& preamble, TraceTables tables)
@@ -136,7 +136,8 @@ class FileTrace final : public Trace {
   std::size_t conflictCount() const override { return m_tables.conflicts.size(); }
   SearchStats stats() const override { return m_stats; }
 
-  /// `digest`: of what lies before the events; at their end it is that of the file, unless this has none.
+  /// `digest`: digest of the bytes before the events. After the last event it must equal the digest of the file, if the
+  /// file has one.
   Result<void> checkEvents(Digest digest, bool hasDigest, const Progress& progress) {
     EventCheck check(*m_tables.problem->graph, variables(), m_tables);
     std::vector<Event> buffer(kEventsAtOnce);
@@ -147,7 +148,7 @@ class FileTrace final : public Trace {
       if (got == 0) return fail(ErrorCode::BadInput, "{} cannot be read at event {}.", m_file.path().string(), at);
       for (std::size_t i = 0; i < got; ++i) {
         if (const auto wrong = check.next(buffer[i]); !wrong.empty()) {
-          return fail(ErrorCode::BadInput, "{}: event {} {}: the trace is damaged; record it again.",
+          return fail(ErrorCode::BadInput, "{}: event {} {}. The trace is damaged. Record it again.",
                       m_file.path().string(), at + i, wrong);
         }
         count(buffer[i].type);
@@ -161,7 +162,8 @@ class FileTrace final : public Trace {
     const auto end = m_eventsAt + static_cast<std::int64_t>(m_events * sizeof(Event));
     CLEAVE_TRY_VOID(m_file.readAt(end, std::as_writable_bytes(std::span(&written, 1))));
     if (written == digest.value()) return {};
-    return fail(ErrorCode::BadInput, "{}: its content is not what was written: the trace is damaged; record it again.",
+    return fail(ErrorCode::BadInput,
+                "{}: the digest does not match the content. The trace is damaged. Record it again.",
                 m_file.path().string());
   }
 
@@ -183,8 +185,8 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
   const std::string name = file.path().string();
   Preamble preamble;
   if (file.sizeBytes() < static_cast<std::int64_t>(sizeof preamble)) {
-    return fail(ErrorCode::BadInput, "{} is not a Cleave trace: it has {}, fewer than a trace's first {}.", name,
-                counted(file.sizeBytes(), "byte"), sizeof preamble);
+    return fail(ErrorCode::BadInput, "{} is not a Cleave trace: it has {}, but the start of a trace alone has {}.",
+                name, counted(file.sizeBytes(), "byte"), sizeof preamble);
   }
   CLEAVE_TRY_VOID(file.readAt(0, std::as_writable_bytes(std::span(&preamble, 1))));
   if (preamble.magic != kMagic)
@@ -192,8 +194,8 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
   const bool isKnown = preamble.version == kVersion || preamble.version == kVersionWithoutDigest;
   if (!isKnown || preamble.eventBytes != sizeof(Event)) {
     return fail(ErrorCode::BadInput,
-                "{} is a trace of version {}, this program reads version {}: record it again with this program.", name,
-                preamble.version, kVersion);
+                "{} is a trace of version {}, but this program reads version {}. Record it again with this program.",
+                name, preamble.version, kVersion);
   }
   const auto all = static_cast<std::uint64_t>(file.sizeBytes()) - sizeof preamble;
   const std::uint64_t rest = all - std::min<std::uint64_t>(all, digestBytes(preamble));
@@ -201,11 +203,13 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
                     preamble.events == (rest - preamble.headerBytes) / sizeof(Event) &&
                     (rest - preamble.headerBytes) % sizeof(Event) == 0;
   if (!fits) {
-    return fail(ErrorCode::BadInput,
-                "{} announces a header of {} and {} of {} bytes, but has {} after its first {}: it is damaged.", name,
-                counted(static_cast<std::int64_t>(preamble.headerBytes), "byte"),
-                counted(static_cast<std::int64_t>(preamble.events), "event"), sizeof(Event),
-                counted(static_cast<std::int64_t>(all), "byte"), sizeof preamble);
+    return fail(
+        ErrorCode::BadInput,
+        "{} declares a header of {} and {} of {} bytes, but has {} after its first {} bytes. The trace is damaged. "
+        "Record it again.",
+        name, counted(static_cast<std::int64_t>(preamble.headerBytes), "byte"),
+        counted(static_cast<std::int64_t>(preamble.events), "event"), sizeof(Event),
+        counted(static_cast<std::int64_t>(all), "byte"), sizeof preamble);
   }
   return preamble;
 }
@@ -213,7 +217,7 @@ Result<Preamble> readPreamble(const RandomAccessFile& file) {
 }  // namespace
 
 Result<void> saveTrace(const Trace& trace, const std::filesystem::path& file, const Progress& progress) {
-  // Events first: an event's table entries exist before the event does.
+  // The number of events is read first, because the table entries of an event exist before the event.
   const StepId events = trace.size();
   std::string header = toJsonText(trace);
   header.append((16 - header.size() % 16) % 16, ' ');
@@ -230,7 +234,7 @@ Result<void> saveTrace(const Trace& trace, const std::filesystem::path& file, co
   for (StepId at = 0; at < events;) {
     if (progress.cancelled()) return progress.cancelledError("saving the trace");
     const std::size_t got = trace.read(at, std::span(buffer).first(std::min<StepId>(buffer.size(), events - at)));
-    if (got == 0) return fail(ErrorCode::Environment, "Cannot read event {} of the recording to save it.", at);
+    if (got == 0) return fail(ErrorCode::Environment, "Cannot read event {} of the trace to save it.", at);
     CLEAVE_TRY_VOID(write(std::as_bytes(std::span(buffer).first(got))));
     at += got;
     progress.report("save trace", static_cast<std::int64_t>(at), static_cast<std::int64_t>(events));

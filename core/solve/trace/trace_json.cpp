@@ -20,9 +20,6 @@ constexpr std::array kCollectives{CollectiveKind::AllReduce, CollectiveKind::All
 constexpr int kMostRanks = 1 << 20;
 constexpr JsonLimits kHeaderLimits{.bytes = 512 << 20, .depth = 32, .elements = 8'000'000};
 
-// ---- writing
-// ---------------------------------------------------------------------------------------------------------
-
 Json toJson(const std::optional<CollectiveKind>& kind) { return kind ? Json(rules::toText(*kind)) : Json(nullptr); }
 
 Json toJson(const LayerStrategy& option) {
@@ -69,9 +66,6 @@ Json toJson(const Problem& problem) {
           {"redistributable", problem.redistributable},
           {"cost", toJson(problem.cost)}};
 }
-
-// ---- reading
-// ---------------------------------------------------------------------------------------------------------
 
 Result<Placement> placementOf(const std::string& text, const std::string& name) {
   const auto parsed = Placement::parse(text);

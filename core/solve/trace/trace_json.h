@@ -1,5 +1,5 @@
 #pragma once
-/// The header of a trace file: everything but the events, as JSON.
+/// The header of a trace file as JSON. It has everything except the events.
 #include "solve/trace/trace.h"
 
 namespace cleave::solve {

@@ -1,11 +1,13 @@
 #pragma once
-/// The interned tables of a trace: equal entries are kept once. Entries never move, so references to them stay good
-/// while more are added; one thread adds, any thread reads.
-#include "solve/trace/trace.h"
+/// The interned tables of a trace, which store equal entries once. Entries never move, so references stay valid while
+/// others are added. One thread adds, any thread reads.
+#include "base/result.h"
+#include "solve/problem/choice.h"
 
 #include <deque>
 #include <mutex>
 #include <unordered_map>
+#include <vector>
 
 namespace cleave::solve {
 
@@ -28,7 +30,7 @@ class InternTable {
   }
   const Entry& at(EntryId id) const {
     const std::lock_guard lock(m_mutex);
-    CLEAVE_CHECK(id.index() < m_entries.size(), "an id of this table");
+    CLEAVE_CHECK(id.index() < m_entries.size(), "the id is in this table");
     return m_entries[id.index()];
   }
   std::size_t size() const {

@@ -42,7 +42,7 @@ def save_archive(program: torch.export.ExportedProgram, path: Path) -> None:
 
 @contextlib.contextmanager
 def _use_plain_trees(program: torch.export.ExportedProgram) -> Iterator[None]:
-    """Puts tuples in the place of containers that an archive cannot name, such as a NamedTuple that is returned."""
+    """Replaces containers that an archive cannot name, such as a returned NamedTuple, with tuples."""
     signature: Any = program.module_call_graph[0].signature
     kept = (signature.in_spec, signature.out_spec)
     try:

@@ -29,7 +29,7 @@ from .tensor_types import hash_tensor
 def make_key(root: nn.Module, code: ReachedCode | None, leaves: list[Any], spec: pytree.TreeSpec) -> Any:
     """The arguments, parameters and buffers by type, and what `code` and the modules' own code may read.
 
-    Without `code` Python code is not looked at.
+    Without `code`, Python code is left out.
     """
     modules = list(root.modules())
     items = _ReadItems(modules)
@@ -51,7 +51,7 @@ def make_key(root: nn.Module, code: ReachedCode | None, leaves: list[Any], spec:
 
 
 class _ReadItems:
-    """What Python code may read, as hashable items in `found`: each object once, and up to a limit."""
+    """What Python code may read, as hashable items in `found`: each object once, up to a limit."""
 
     DEEPEST, MOST, SMALL = 8, 10_000, 4096
 
@@ -119,4 +119,4 @@ class _ReadItems:
         has_version = not isinstance(tensor, nn.Parameter) and not tensor.is_inference()
         self.found += (Identity(tensor), tensor._version if has_version else None)
         if has_version and tensor.device.type == "cpu" and tensor.numel() <= self.SMALL and not tensor.is_sparse:
-            self.found.append(hash_tensor(tensor))  # a write into `.data` leaves the version
+            self.found.append(hash_tensor(tensor))  # a write into `.data` does not change the version

@@ -36,8 +36,8 @@ class Capture:
     """A captured call."""
 
     program: torch.export.ExportedProgram
-    hidden_gradient: str | None  # why a rank program would train it in another way: a clause
-    asks_gradients: bool  # whether forward asks torch.is_grad_enabled()
+    hidden_gradient: str | None  # a clause: why a rank program would train it differently
+    asks_gradients: bool  # whether forward calls torch.is_grad_enabled()
 
 
 def capture_call(
@@ -48,23 +48,23 @@ def capture_call(
     weights: bool = False,
     hooks: bool = True,
 ) -> Capture:
-    """torch.export's graph of a call. Without `weights` parameters and arguments take no memory.
+    """torch.export's graph of a call. Without `weights`, parameters and arguments have no memory.
 
-    Without `hooks` those of the module itself are left out, because they run around its forward.
+    Without `hooks`, the module's own hooks are left out, because they run around its forward.
     """
     title = type(model).__name__
     _check_call(model, args, weights)
     is_one = _depends_on_identity(model, args, kwargs)
     if is_one and weights:
         raise CleaveError(
-            f"{title} computes something else if two of its arguments are one tensor, which a file cannot say. Pass a "
-            "tensor of its own for each argument (x.clone())."
+            f"{title} computes something else if two of its arguments are one tensor, and a file cannot express that. "
+            "Pass a separate tensor for each argument (x.clone())."
         )
-    mode = make_fake_mode(static_shapes=dynamic_shapes is None)  # numbers, unless dynamic shapes ask for symbols
+    mode = make_fake_mode(static_shapes=dynamic_shapes is None)  # symbols only for dynamic shapes
     state = PythonState(model, {"args": args, "kwargs": kwargs})
     try:
         with contextlib.ExitStack() as stack:
-            stack.callback(state.restore)  # tensors that forward keeps have no memory
+            stack.callback(state.restore)  # tensors that forward saves have no memory
             stack.enter_context(silence())
             if weights:
                 args, kwargs = _copy_repeated(args, kwargs)
@@ -76,7 +76,7 @@ def capture_call(
             stack.enter_context(hide_saved_tensors())
             if not hooks:
                 stack.enter_context(hide_hooks(model))
-            stack.enter_context(torch.enable_grad())  # so that the graph shows which parts are without gradients
+            stack.enter_context(torch.enable_grad())  # the graph then shows the regions without gradients
             code = stack.enter_context(watch_gradient_code())
             program = torch.export.export(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=False)
             if any(node.target is torch.ops.higher_order.wrap_with_autocast for node in program.graph.nodes):
@@ -96,7 +96,7 @@ def _check_call(model: nn.Module, args: Any, weights: bool) -> None:
     if weights and any(find_shard(parameter) for parameter in model.parameters()):
         raise CleaveError(f"{title} is split over ranks. Export it before parallelize, or with weights=False.")
     if is_autocast_on(model):
-        raise CleaveError(f"Autocast is on, and a plan has only the casts of the module. {INSTEAD_OF_AUTOCAST}")
+        raise CleaveError(f"Autocast is on, but a plan has only the casts of the module. {INSTEAD_OF_AUTOCAST}")
 
 
 def is_autocast_on(model: nn.Module) -> bool:
@@ -130,7 +130,7 @@ def _depends_on_identity(model: nn.Module, args: Sequence[Any], kwargs: dict[str
             with allow_fake_calls(model, mode), mode, log:
                 result = model.forward(*fakes[0], **fakes[1])
             calls.append((log.operators, [log.number(leaf) for leaf in pytree.tree_leaves(result)]))
-        except Exception:  # torch.export fails as well, and says why
+        except Exception:  # torch.export fails too, and gives the reason
             return False
         finally:
             state.restore()
@@ -145,7 +145,7 @@ class _OperatorLog(TorchDispatchMode):
         self.operators: list[Any] = []
         self._numbers = {id(tensor): number for tensor, number in zip(tensors, numbers)}
         self._next = len(tensors)
-        self._alive: list[Any] = [*tensors]  # so that no other tensor gets an id
+        self._alive: list[Any] = [*tensors]  # another tensor must not get the same id
 
     def number(self, value: Any) -> Any:
         if not isinstance(value, Tensor):
@@ -163,7 +163,7 @@ class _OperatorLog(TorchDispatchMode):
 
 
 def _copy_repeated(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """Makes a tensor that is given twice two inputs. torch.export would make it one, the last."""
+    """Copies a tensor that is passed twice, because torch.export would make one input of it, the last."""
     seen: set[int] = set()
 
     def copy(x: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""What a graph of torch.export does: into what it writes, whether it drops, and a hash of what it computes."""
+"""Facts of a torch.export graph: the tensors it writes into, its dropout, and a hash of its computation."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .tensor_types import describe_type, hash_tensor
 
 
 def name_arguments(node: torch.fx.Node) -> dict[str, Any]:
-    """The arguments by the names of the operator's schema. {}: the node has none."""
+    """The arguments by the names of the operator's schema. {}: the node has no operator."""
     schema = getattr(node.target, "_schema", None)
     return {**dict(zip((x.name for x in schema.arguments), node.args)), **node.kwargs} if schema is not None else {}
 
 
 def is_dropping(node: torch.fx.Node) -> bool:
-    """Whether the node is a dropout that drops something."""
+    """Whether the node is a dropout with a probability above 0."""
     arguments: Any = node.args
     if node.target is torch.ops.aten.dropout.default:
         return bool(arguments[2]) and arguments[1] > 0
@@ -52,7 +52,7 @@ def _find_written(graph: torch.fx.GraphModule, sources: dict[torch.fx.Node, str 
             schema = getattr(node.target, "_schema", None)
             returned = schema.returns[0].alias_info if schema is not None and schema.returns else None
             if returned is None or not node.args:
-                return None  # a tensor with memory of its own
+                return None  # a tensor with its own memory
             node = node.args[0]
         return sources.get(node) if isinstance(node, torch.fx.Node) else None
 
@@ -71,7 +71,7 @@ def _find_written(graph: torch.fx.GraphModule, sources: dict[torch.fx.Node, str 
 
 
 def _find_inner(graph: torch.fx.GraphModule, argument: Any) -> torch.fx.GraphModule | None:
-    """The graph in a graph that an argument names."""
+    """The subgraph that an argument names."""
     if not isinstance(argument, torch.fx.Node) or argument.op != "get_attr":
         return None
     held = getattr(graph, str(argument.target), None)
@@ -81,19 +81,19 @@ def _find_inner(graph: torch.fx.GraphModule, argument: Any) -> torch.fx.GraphMod
 def _list_written(node: torch.fx.Node, arguments: dict[str, Any]) -> list[str]:
     """The arguments that an operator writes into."""
     if node.target is torch.ops.aten.batch_norm.default and arguments.get("training"):
-        return ["running_mean"]  # its schema does not say so
+        return ["running_mean"]  # its schema does not declare that
     if node.target is torch.ops.aten.embedding_renorm_.default:
-        return []  # a rank program does that to a copy in each pass
+        return []  # a rank program writes into a copy in each pass
     schema = getattr(node.target, "_schema", None)
     written = schema.arguments if schema is not None else ()
     return [each.name for each in written if each.alias_info is not None and each.alias_info.is_write]
 
 
 def hash_computation(program: torch.export.ExportedProgram) -> str:
-    """What a plan depends on: programs with one hash compute the same.
+    """A hash of everything that a plan depends on: programs with equal hashes compute the same.
 
-    Each value is known by its operator and the values that it is computed from. So neither names count, nor the order
-    in which a module's code calls independent operators, as when it loops over a set of strings.
+    A value is identified by its operator and its operands. Names do not count. The order of independent operators does
+    not count either, because code that loops over a set of strings has no fixed order.
     """
     inputs: dict[str, str] = {}
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
@@ -115,7 +115,7 @@ def hash_computation(program: torch.export.ExportedProgram) -> str:
 
 
 def _hash_outputs(graph: torch.fx.GraphModule, name_input: Callable[[torch.fx.Node, int], str]) -> list[str]:
-    """A hash per output of what it is computed from. What no output needs does not count."""
+    """A hash per output of its computation. Operators that no output needs do not count."""
     known: dict[torch.fx.Node, str] = {}
 
     def describe(argument: Any) -> str:

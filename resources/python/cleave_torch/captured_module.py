@@ -1,4 +1,4 @@
-"""A graph that Dynamo captured, as a module that holds the parameters of the compiled one under their names."""
+"""A graph that Dynamo captured, as a module with the parameters of the compiled module under their names."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from torch import nn
 
 
 class ParameterHolder(nn.Module):
-    """Holds a captured graph's parameters at the places that they have in the compiled module."""
+    """Has a captured graph's parameters at their places in the compiled module."""
 
 
 class CapturedModule(ParameterHolder):
-    """The graph. Its parameters are those of the compiled module, and its inputs come in the order of their names."""
+    """The graph. Its parameters are those of the compiled module. Its inputs are sorted by name."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ def name_parameters(graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) 
 
 
 def inline_checkpoints(graph: torch.fx.GraphModule) -> None:
-    """Calls what torch.utils.checkpoint was given: a rank program keeps what its backward needs."""
+    """Calls the function of torch.utils.checkpoint directly: a rank program saves what its backward needs."""
     checkpoint: Any = torch.ops.higher_order.tag_activation_checkpoint
     for each in [module for module in graph.modules() if isinstance(module, torch.fx.GraphModule)]:
         for node in each.graph.find_nodes(op="call_function", target=checkpoint):

@@ -35,17 +35,17 @@ def compile_graph(
     if not hasattr(call, "cleave_compiled"):
         call.cleave_compiled = _CompiledModule(dict(options or {}))
         call.enter_exit_hooks.append(call.cleave_compiled.enter)
-        frame.f_locals["cleanups"].append(call.cleave_compiled.leave)  # this call was entered already
+        frame.f_locals["cleanups"].append(call.cleave_compiled.leave)  # this call has begun already
     made: Callable[..., Any] = call.cleave_compiled.compile(graph, example_inputs)
     return made
 
 
 class _UnreadableParameter(nn.Parameter):
-    """A stand-in outside of the compiled call. It has no memory, so that a read would go past its end."""
+    """A placeholder outside a compiled call. It has no memory, so a read would go past its end."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if getattr(func, "__name__", "") in ("__get__", "size", "dim", "__hash__"):  # its shape, type and the like
+        if getattr(func, "__name__", "") in ("__get__", "size", "dim", "__hash__"):  # reads only metadata
             return super().__torch_function__(func, types, args, kwargs or {})
         raise CleaveError(
             "The compiled module returned one of its parameters, which is this rank's part. Read it from the module, "
@@ -54,11 +54,11 @@ class _UnreadableParameter(nn.Parameter):
 
 
 class _CompiledModule:
-    """What the backend keeps for one compiled module.
+    """The backend's state for one compiled module.
 
-    Dynamo reads the module's parameters before each call, for its guards, and when it traces a new shape: it has to
-    find whole parameters. So each parameter, which becomes this rank's part, has a stand-in with the shape of the whole
-    and without memory. The stand-ins are in the module while it is called.
+    Dynamo reads the module's parameters before each call, for its guards, and when it traces a new shape. It must find
+    full parameters, but each parameter becomes this rank's shard. So each has a placeholder with the full shape and
+    without memory. The placeholders are in the module during a call.
     """
 
     def __init__(self, settings: dict[str, Any]):
@@ -70,34 +70,34 @@ class _CompiledModule:
         self._owners: dict[int, list[tuple[nn.Module, str]]] | None = None  # by the parameter's id
 
     def enter(self) -> Callable[[], None]:
-        for slots, name, parameter, stand_in in self._places:
-            if slots.get(name) is not parameter and slots.get(name) is not stand_in:
+        for slots, name, parameter, placeholder in self._places:
+            if slots.get(name) is not parameter and slots.get(name) is not placeholder:
                 shard = find_shard(parameter)
                 refuse_replaced("The compiled module", shard.name if shard else name)
-        for slots, name, _, stand_in in self._places:
-            stand_in.__class__ = nn.Parameter
-            slots[name] = stand_in
+        for slots, name, _, placeholder in self._places:
+            placeholder.__class__ = nn.Parameter
+            slots[name] = placeholder
         return self.leave
 
     def leave(self) -> None:
-        for slots, name, parameter, stand_in in self._places:
+        for slots, name, parameter, placeholder in self._places:
             slots[name] = parameter
-            stand_in.__class__ = _UnreadableParameter
+            placeholder.__class__ = _UnreadableParameter
         self._owners = None
 
     def compile(self, graph: torch.fx.GraphModule, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The graph as a function that plans when it is called, for the sizes and parameters of the call."""
+        """The graph as a function. A call plans for its sizes and parameters."""
         if any((shard := find_shard(x)) and x.shape != shard.shape for x in example_inputs):
             raise CleaveError(
-                "The compiled module has parameters that are parts already: it is a copy of a split module, or was "
+                "The compiled module has parameters that are split already: it is a copy of a split module, or was "
                 "compiled again, or shares its class with another compiled module. Copy it before its first compiled "
-                "call, and compile once the module that holds them all."
+                "call, or compile the outermost module once."
             )
         inline_checkpoints(graph)
         ranks = self._find_ranks(example_inputs)
         has_function = any("autograd_function_apply" in str(node.target) for node in graph.graph.nodes)
         names = name_parameters(graph, example_inputs)
-        # Ranks may capture inputs in different orders, as when a module's code loops over a set: their names decide.
+        # Code that loops over a set has no fixed order, so ranks may capture inputs in different orders. Sort by name.
         placeholders = [node.name for node in graph.graph.nodes if node.op == "placeholder"]
         free = [given for given, name in zip(placeholders, names) if name is None]
         order = sorted(range(len(free)), key=lambda at: free[at])
@@ -127,38 +127,38 @@ class _CompiledModule:
             self.ranks = Ranks.of(self.mesh, device)
             if self.wanted is not None and self.wanted != self.ranks.count:
                 raise CleaveError(
-                    f"options has ranks {self.wanted}, and there are {self.ranks.count}. Start torchrun with "
+                    f"options has ranks={self.wanted}, but there are {self.ranks.count}. Start torchrun with "
                     f"--nproc-per-node {self.wanted}, or leave ranks out."
                 )
         return self.ranks
 
     def _replace(self, parameter: nn.Parameter) -> None:
-        """Puts a stand-in in the places of a parameter that now holds a part."""
+        """Replaces a parameter that is now a shard with a placeholder."""
         shard = find_shard(parameter)
         assert shard is not None
-        stand_in = _make_stand_in(parameter, shard)
+        placeholder = _make_placeholder(parameter, shard)
         for owner, name in self._find_owners().get(id(parameter), ()):
             is_guarded = any(hook is refuse_uncompiled_call for hook in owner._forward_pre_hooks.values())
             if shard.ranks.count > 1 and not is_guarded:
                 owner.register_forward_pre_hook(refuse_uncompiled_call)
             slots: dict[str, Any] = owner._parameters
-            self._places.append((slots, name, parameter, stand_in))
-            slots[name] = stand_in
+            self._places.append((slots, name, parameter, placeholder))
+            slots[name] = placeholder
 
     def _find_owners(self) -> dict[int, list[tuple[nn.Module, str]]]:
         """The modules of this process that have a parameter, by its id. Dynamo does not say which are compiled."""
         if self._owners is None:
             self._owners = {}
-            for module in gc.get_objects():  # asked for its type: the class of a weak proxy may be gone
+            for module in gc.get_objects():  # type() works for a weak proxy whose referent is gone
                 if issubclass(type(module), nn.Module) and not issubclass(type(module), ParameterHolder):
                     for name, held in module.__dict__.get("_parameters", {}).items():
                         self._owners.setdefault(id(held), []).append((module, name))
         return self._owners
 
 
-def _make_stand_in(parameter: nn.Parameter, shard: Shard) -> nn.Parameter:
+def _make_placeholder(parameter: nn.Parameter, shard: Shard) -> nn.Parameter:
     empty = torch.empty_strided(shard.shape, shard.stride, dtype=parameter.dtype, device=parameter.device)
     empty.untyped_storage().resize_(0)
-    stand_in = nn.Parameter(empty, parameter.requires_grad)
-    setattr(stand_in, "cleave_parameter", parameter)
-    return stand_in
+    placeholder = nn.Parameter(empty, parameter.requires_grad)
+    setattr(placeholder, "cleave_parameter", parameter)
+    return placeholder

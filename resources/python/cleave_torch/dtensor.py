@@ -26,7 +26,7 @@ _MODULES: dict[str, type[nn.Linear] | type[nn.Embedding]] = {
 
 
 def parallelize_by_dtensor(model: nn.Module, plan: Plan, mesh: Any, device: torch.device | None) -> nn.Module:
-    """Splits the module, and compares a call before and after. Puts the module back where they differ."""
+    """Splits the module and compares a call before and after. Restores the module if they differ."""
     from torch.distributed.tensor.parallel import parallelize_module
 
     _check_parameters(model, plan)
@@ -65,7 +65,7 @@ def _check_parameters(model: nn.Module, plan: Plan) -> None:
     for name, entry in plan.parameters.items():
         if entry["placement"] != "R" and not (name in held and name.rpartition(".")[0] in layers):
             kind = "parameter" if name in held else "buffer"
-            _refuse(name, f"it is split as {entry['placement']}, and is a {kind} of no Linear or Embedding")
+            _refuse(name, f"it is split as {entry['placement']}, but this {kind} is not part of a Linear or Embedding")
 
 
 def _check_seeds(model: nn.Module, ranks: Ranks) -> None:
@@ -74,13 +74,13 @@ def _check_seeds(model: nn.Module, ranks: Ranks) -> None:
     dropout = next(dropouts, None)
     if dropout is not None and len(set(seeds)) > 1:
         raise CleaveError(
-            f"The ranks have different seeds, so that {dropout} would drop different elements of replicated tensors. "
+            f"The ranks have different seeds, so {dropout} would drop different elements of replicated tensors. "
             "Call torch.manual_seed with the same number on all ranks."
         )
 
 
 def _copy_from_first(model: nn.Module, ranks: Ranks) -> None:
-    """Gives all ranks the parameters and buffers of the first one, as they will have parts of them."""
+    """Copies the first rank's parameters and buffers to all ranks, before they are split."""
     for tensor in [*model.parameters(), *model.buffers()] if ranks.count > 1 else ():
         if is_plain(tensor):
             agreed = tensor.detach().clone(memory_format=torch.contiguous_format)
@@ -114,18 +114,18 @@ def _choose_styles(model: nn.Module, plan: Plan) -> dict[str, Any]:
 
 
 def _find_axis(model: nn.Module, plan: Plan, layer: dict[str, Any]) -> str | None:
-    """column, row or vocab. None: the layer is replicated. Refuses what no style expresses."""
+    """column, row or vocab; None if the layer is replicated. Refuses what no style expresses."""
     name, strategy, weight = layer["name"], layer["strategy"], layer["weight"]
     if strategy in ("replicated", "whole") or layer["kind"] == "cross_entropy":  # DTensor gathers the logits
         return None
     if weight is None:
-        _refuse(name, f"it is {layer['kind']} without a weight of its own")
+        _refuse(name, f"it is {layer['kind']} without its own weight")
     expected = _MODULES.get(strategy)
     if expected is None:
         _refuse(name, f"its strategy is {strategy}")
     module = dict(model.named_modules(remove_duplicate=False)).get(name)
     if module is None:
-        _refuse(name, "there is no such module")
+        _refuse(name, "the model has no module of this name")
     if not isinstance(module, expected):
         _refuse(name, f"it is a {type(module).__name__}, not a {expected.__name__}")
     placement = plan.parameters[weight]["placement"] if weight in plan.parameters else "R"
@@ -157,7 +157,7 @@ def _walk_graph(plan: Plan) -> Iterator[tuple[dict[str, Any], range, set[int]]]:
 
 
 def _is_gathered(plan: Plan, layer: dict[str, Any]) -> bool:
-    """Whether a column layer's result is needed whole: it reaches an output or the loss, and no row layer."""
+    """Whether a column layer's result must be gathered: it reaches an output or the loss, and no row layer."""
     if layer["gather_output"]:
         return True
     names, split = _list_names(plan), _list_split(plan)
@@ -177,7 +177,7 @@ def _is_gathered(plan: Plan, layer: dict[str, Any]) -> bool:
     if any(value in reached for _, value in plan.json["graph"]["outputs"]):
         ends.add("whole")
     if ends == {"row", "whole"}:
-        _refuse(layer["name"], "its result is needed both split and whole")
+        _refuse(layer["name"], "its result is needed both split and gathered")
     return ends == {"whole"}
 
 
@@ -200,7 +200,7 @@ def _find_used_on_parts(plan: Plan) -> set[str]:
     names, split = _list_names(plan), _list_split(plan)
     layers = {layer["value"] for layer in plan.layers}
     used: set[str] = set()
-    sources: dict[int, set[str]] = {}  # values that come from parameters alone: cast ones, or one plus 1
+    sources: dict[int, set[str]] = {}  # values computed only from parameters, such as casts or 1 + weight
     for node, results, operands in _walk_graph(plan):
         if node.get("kind") == "parameter":
             sources[results[0]] = {names[results[0]]}
@@ -216,7 +216,7 @@ def _find_used_on_parts(plan: Plan) -> set[str]:
 
 
 class _ModuleSnapshot:
-    """A module's parameters and hooks, to put them back."""
+    """A module's parameters and hooks, to restore them."""
 
     _HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_forward_hooks_with_kwargs", "_forward_pre_hooks_with_kwargs")
 
@@ -231,7 +231,7 @@ class _ModuleSnapshot:
     def check_ties(self, model: nn.Module) -> None:
         after = _list_ties(model)
         if lost := next((names for names in self._ties if names not in after), None):
-            _refuse(lost[0], f"it is tied to {', '.join(lost[1:])}, and would become a parameter of its own")
+            _refuse(lost[0], f"it is tied to {', '.join(lost[1:])}, and would become a separate parameter")
 
     def restore(self, model: nn.Module) -> None:
         for module, parameters, hooks in self._kept:

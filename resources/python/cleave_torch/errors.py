@@ -4,6 +4,6 @@ from __future__ import annotations
 
 
 class CleaveError(RuntimeError):
-    """Cleave, or torch.export on its behalf, refused something. The text says what, where, and what to do."""
+    """Cleave or torch.export refused a call. The text says what failed, where, and what to do."""
 
     __module__ = "cleave_torch"  # its public place: tracebacks print it

@@ -22,7 +22,7 @@ _GRADIENT = "the gradient of "
 
 
 class ExampleCall:
-    """The call that a plan is for. Observing it leaves the module as it was."""
+    """The planned call. Observing it does not change the module."""
 
     def __init__(self, model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]):
         self.model, self.args, self.kwargs = model, args, kwargs
@@ -52,7 +52,7 @@ class ExampleCall:
         return cls(model, tuple(inputs.values()), {})
 
     def observe(self) -> dict[str, Tensor]:
-        """Outputs, and gradients of their weighted sum, by name: in eval mode, and as the module is."""
+        """Outputs, and gradients of their weighted sum, by name: in eval mode and in the current mode."""
         found = self._observe(eval_mode=True)
         if any(module.training for module in self.model.modules()):
             found |= {f"in training mode {name}": x for name, x in self._observe(eval_mode=False).items()}
@@ -106,12 +106,12 @@ class ExampleCall:
         except Exception as error:
             line = next(iter(str(error).strip().splitlines()), "")
             return f"{type(error).__name__}: {line}"
-        # A gradient that is only rounding, as of a key's bias, is compared on the scale of the others.
+        # A gradient that is only rounding error, such as that of a key's bias, is compared on the scale of the others.
         gradients = [x for name, x in whole.items() if _GRADIENT in name and x.numel()]
         least_scale = max((float(x.abs().max()) for x in gradients), default=0.0) / 100
         for name, expected in whole.items():
             if name not in now:
-                return f"there is no {name}"
+                return f"{name} is missing"
             if now[name].shape != expected.shape:
                 return f"{name} is {list(now[name].shape)}, not {list(expected.shape)}"
             if expected.is_floating_point() and expected.numel() > 0:
@@ -136,7 +136,7 @@ def _gather(x: Any) -> Tensor:
 
 
 class _NoDropout(TorchFunctionMode):
-    """Dropout drops nothing: what it drops depends on the parts."""
+    """Turns dropout off, because dropped elements depend on the split."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(func, "__name__", "")

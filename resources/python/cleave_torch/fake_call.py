@@ -1,4 +1,4 @@
-"""Calls of a module whose parameters, buffers and arguments have no memory: nothing is computed but shapes."""
+"""Calls of a module whose parameters, buffers and arguments have no memory: only shapes are computed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _captures_running = 0
 
 
 def is_capturing() -> bool:
-    """Whether a module is called for its shapes or its graph, so that it may be called although it holds parts."""
+    """Whether a module is called only for its shapes or its graph. Such calls are allowed for split modules."""
     return _captures_running > 0
 
 
@@ -68,7 +68,7 @@ def make_fakes(mode: FakeTensorMode, args: Any, kwargs: Any, keep_identity: bool
 
 
 def _fake(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
-    """A contiguous tensor without memory, as those of a program are. A split parameter becomes the whole."""
+    """A contiguous tensor without memory, like the tensors of a program. A split parameter gets its full shape."""
     shard = find_shard(tensor)
     with mode:
         fake = torch.empty(shard.shape if shard else tensor.shape, dtype=tensor.dtype, device=tensor.device)
@@ -76,7 +76,7 @@ def _fake(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
 
 
 def _fake_argument(mode: FakeTensorMode, tensor: Tensor) -> Tensor:
-    """The same for an argument. It keeps requires_grad, which forward may ask for."""
+    """The same for an argument. It keeps requires_grad, because forward may read it."""
     fake = _fake(mode, tensor).detach()
     if not tensor.requires_grad or not fake.is_floating_point():
         return fake
@@ -116,7 +116,7 @@ def hide_memory(model: nn.Module, mode: FakeTensorMode) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hide_hooks(model: nn.Module) -> Iterator[None]:
-    """Takes the module's own hooks away."""
+    """Removes the module's own hooks."""
     kept = {name: model.__dict__[name] for name in HOOKS}
     try:
         model.__dict__.update({name: OrderedDict() for name in HOOKS})
@@ -126,7 +126,7 @@ def hide_hooks(model: nn.Module) -> Iterator[None]:
 
 
 def hide_saved_tensors() -> torch.autograd.graph.saved_tensors_hooks:
-    """Keeps what is saved for backward from who counts that, as torch.utils.checkpoint does."""
+    """Hides saved tensors from code that counts them, such as torch.utils.checkpoint."""
     return torch.autograd.graph.saved_tensors_hooks(lambda x: x, lambda x: x)
 
 

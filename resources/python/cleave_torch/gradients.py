@@ -1,8 +1,8 @@
-"""The derivatives of what a rank program does beside ATen's operators.
+"""The derivatives of a rank program's own operators; ATen's operators have autograd's.
 
-Gradients are those of the mean over the ranks of their losses, which is the loss, because all ranks compute the same.
-So a rank keeps the gradient of what it alone holds, a collective's backward is its adjoint, and gradients of what
-several ranks hold are added up.
+All ranks compute the same loss, so the loss is the mean of their losses, and gradients are those of this mean.
+Therefore a rank keeps the gradient of its own part, the backward of a collective is its adjoint, and gradients of
+replicated parts are summed.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ def sum_over_replicas(x: Tensor, replicated: Sequence[Stretch], ranks: Ranks) ->
 
 
 def share_gradient(x: Tensor, ranks: Ranks) -> Tensor:
-    """An output, which is replicated: each rank takes its share of the gradient."""
+    """A replicated output. Each rank gets an equal share of the gradient."""
     return _ShareGradient.apply(x, ranks.count) if ranks.count > 1 and x.requires_grad else x
 
 
 def read_part(parameter: Tensor, name: str, ranks: Ranks) -> Tensor:
-    """A parameter as a program reads it, with a watch over its gradient."""
+    """A parameter as a program reads it. Its gradient is checked."""
     is_needed = ranks.count > 1 and torch.is_grad_enabled() and parameter.requires_grad
     return _ReadPart.apply(parameter, _watch_gradient(parameter, name)) if is_needed else parameter
 
 
 def _refuse_second_gradient(count: int) -> None:
-    """Raises in a backward whose own gradient is asked for: it would lack what the other ranks add."""
+    """Raises in a backward pass with create_graph=True: its gradient would lack the other ranks' terms."""
     if count > 1 and torch.is_grad_enabled():
         raise CleaveError(
             "A split module cannot compute a gradient of a gradient (create_graph=True). Compute it before parallelize."
@@ -113,12 +113,12 @@ class _ReadPart(torch.autograd.Function):
 
 
 class _GradientWatch:
-    """The hook of a part's gradient. All of the gradient has to come through the module: `own` is what came so far."""
+    """The hook of a part's gradient. The whole gradient must come through the module: `own` is the sum so far."""
 
     def __init__(self, name: str):
         self.name = name
         self.own: Tensor | None = None
-        self.task = -1  # the backward pass of `own`: a pass that an error ended leaves its gradients here
+        self.task = -1  # the backward pass of `own`; a pass that failed leaves its gradients
 
     def add(self, gradient: Tensor) -> None:
         task = torch._C._current_graph_task_id()

@@ -1,4 +1,4 @@
-"""Checks in PyTorch's functions that would take a part for the whole tensor."""
+"""Checks in PyTorch's functions that would use a part as the full tensor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_MODELS = (
 
 
 def install_guards() -> None:
-    """Puts the checks into PyTorch, once for the process."""
+    """Installs the checks in PyTorch, once per process."""
     from torch.nn.utils import clip_grad
 
     if getattr(clip_grad._get_total_norm, "cleave_checked", False):
@@ -68,7 +68,7 @@ def _guard_checkpoints() -> None:
     def list_parameters_of(model: nn.Module, *args: Any, **kwargs: Any) -> Iterable[Any]:
         return model.parameters()
 
-    # The planners are for callers that imported the functions before.
+    # Callers that imported the functions earlier reach the planners.
     for planner in (default_planner.DefaultSavePlanner, default_planner.DefaultLoadPlanner):
         title = "torch.distributed.checkpoint"
         _wrap(planner, "set_up_planner", functools.partial(_refuse_parts, title=title, values=list_leaves))
@@ -93,7 +93,7 @@ def _refuse_parts(function: Callable[..., Any], title: str, values: Callable[...
     def checked(*args: Any, **kwargs: Any) -> Any:
         for shard in find_parts(values(*args, **kwargs)):
             raise CleaveError(
-                f"{title} takes {shard.name} for a whole tensor, but it is this rank's part. Use "
+                f"{title} uses {shard.name} as a full tensor, but it is this rank's part. Use "
                 "cleave_torch.gather(model), which returns the whole state_dict on all ranks."
             )
         return function(*args, **kwargs)
@@ -102,7 +102,7 @@ def _refuse_parts(function: Callable[..., Any], title: str, values: Callable[...
 
 
 def _refuse_wrapping(init: Callable[..., Any], title: str) -> Callable[..., Any]:
-    """Wraps DistributedDataParallel and its like, which give all their ranks the parameters of the first one."""
+    """Wraps DistributedDataParallel and similar classes, which copy the first rank's parameters to all ranks."""
 
     @functools.wraps(init)
     def checked(self: Any, module: nn.Module, *args: Any, **kwargs: Any) -> None:
@@ -110,7 +110,7 @@ def _refuse_wrapping(init: Callable[..., Any], title: str) -> Callable[..., Any]
         for shard in find_parts(module.parameters()):
             if len(held & set(dist.get_process_group_ranks(shard.ranks.group))) > 1:
                 raise CleaveError(
-                    f"{title} would give all ranks the {shard.name} of the first one, but each rank holds another "
+                    f"{title} would copy the first rank's {shard.name} to all ranks, but each rank has another "
                     "part. A split module needs no wrapper. For replicas, pass process_group= with the ranks that hold "
                     "the same parts."
                 )
@@ -128,7 +128,7 @@ def _list_wrapped_ranks(group: Any, mesh: Any) -> set[int]:
 
 
 def refuse_uncompiled_call(module: nn.Module, args: Any) -> None:
-    """The pre-hook of modules whose parameters are parts because a compiled module split them. Dynamo traces it."""
+    """The pre-hook of modules whose parameters a compiled module split. Dynamo traces it."""
     if torch.compiler.is_compiling() or is_capturing():
         return
     if any(find_shard(parameter) for parameter in module._parameters.values() if parameter is not None):
@@ -139,7 +139,7 @@ def refuse_uncompiled_call(module: nn.Module, args: Any) -> None:
 
 
 def refuse_lone_call(module: nn.Module, args: Any) -> None:
-    """The pre-hook of modules inside of a split one."""
+    """The pre-hook of modules inside a split module."""
     if not is_capturing() and any(find_shard(parameter) for parameter in module.parameters()):
         raise CleaveError(
             f"{type(module).__name__} is called alone, and its parameters are this rank's parts. Call the module that "

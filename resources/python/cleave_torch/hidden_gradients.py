@@ -1,4 +1,4 @@
-"""What a module does to gradients and no exported graph has. A rank program would train it in another way."""
+"""Changes that a module makes to gradients outside the exported graph. A rank program would train it differently."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from torch.utils._python_dispatch import _disable_current_modes
 from .captured_graph import name_arguments
 from .parts import list_parameters
 
-# Their code asks whether gradients are computed to decide how, and not what, it computes.
+# These functions read is_grad_enabled() to choose an implementation, not a result.
 _TRUSTED = ("torch", "transformers", __name__.partition(".")[0])
 
 
 @dataclass
 class GradientCode:
-    """What forward does to gradients in Python, as clauses, and whether it asks torch.is_grad_enabled()."""
+    """Changes that forward makes to gradients in Python, as clauses, and whether it calls torch.is_grad_enabled()."""
 
     found: list[str] = field(default_factory=list)
     asks: bool = False
@@ -30,7 +30,7 @@ class GradientCode:
 
 @contextlib.contextmanager
 def watch_gradient_code() -> Iterator[GradientCode]:
-    """Collects what is called inside."""
+    """Records the calls inside."""
     code = GradientCode()
     apply, register = torch.autograd.Function.__dict__["apply"], Tensor.register_hook
     is_enabled = torch.is_grad_enabled
@@ -43,7 +43,7 @@ def watch_gradient_code() -> Iterator[GradientCode]:
 
     def note_apply(cls: Any, *args: Any, **kwargs: Any) -> Any:
         run = apply.__get__(None, cls)
-        # PyTorch's own functions have the gradient of what they compute.
+        # The backward of PyTorch's own functions is the gradient of their forward.
         if not cls.__module__.startswith("torch.") and not _is_derivative(cls, run, args, kwargs):
             code.found.append(f"its autograd.Function {cls.__name__} has a backward of its own")
         return run(*args, **kwargs)
@@ -66,7 +66,7 @@ def _patch(apply: Any, register_hook: Any, is_grad_enabled: Any) -> None:
 
 
 def _is_derivative(function: Any, apply: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> bool:
-    """Whether an autograd.Function's backward is the gradient of its forward, for random numbers in such a call."""
+    """Whether an autograd.Function's backward is the gradient of its forward, for random inputs."""
     own_context = function.setup_context is torch.autograd.Function.setup_context
     context = (_ForwardContext(len(args)),) if own_context else ()
     try:
@@ -77,7 +77,7 @@ def _is_derivative(function: Any, apply: Any, args: Sequence[Any], kwargs: dict[
                 _compute_gradients(run, given) for run in (apply, lambda *a, **k: function.forward(*context, *a, **k))
             ]
             return all(torch.allclose(a, b, rtol=1e-3, atol=1e-5) for a, b in zip(*gradients))
-    except Exception:  # its code may do anything with such numbers
+    except Exception:  # its code may fail for random inputs
         return False
 
 
@@ -96,7 +96,7 @@ def _compute_gradients(run: Any, given: Any) -> tuple[Tensor, ...]:
 
 
 class _ForwardContext:
-    """The context that an autograd.Function gets where forward is run alone."""
+    """The context of an autograd.Function when only its forward runs."""
 
     def __init__(self, count: int):
         self.needs_input_grad = (True,) * count
@@ -111,7 +111,7 @@ class _ForwardContext:
 
 
 def find_unplanned_gradients(model: nn.Module, program: torch.export.ExportedProgram) -> Iterator[str]:
-    """What a graph or the module around it does to gradients and a rank program does not, as clauses."""
+    """Changes that a graph or its module makes to gradients and that a rank program lacks, as clauses."""
     for name, module in model.named_modules():
         if module is not model and (module._backward_hooks or module._backward_pre_hooks):
             yield f"its {name} has a backward hook"

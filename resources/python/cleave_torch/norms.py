@@ -1,4 +1,4 @@
-"""Norms of whole gradients, computed from the parts of all ranks."""
+"""Norms of full gradients, computed from the parts of all ranks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .parts import Shard, find_shard, index_shards
 
 
 def clip_grad_norm_(parameters: nn.Module | Iterable[nn.Parameter], max_norm: float) -> Tensor:
-    """torch.nn.utils.clip_grad_norm_ by the 2-norm of the whole gradients, not of this rank's parts. Returns it."""
+    """Clips like torch.nn.utils.clip_grad_norm_, by the 2-norm of the full gradients. Returns the norm."""
     held = list(parameters.parameters() if isinstance(parameters, nn.Module) else parameters)
     found = [(parameter.grad, find_shard(parameter)) for parameter in held if parameter.grad is not None]
     total = _compute_norm(found, 2.0)
@@ -29,7 +29,7 @@ def clip_grad_norm_(parameters: nn.Module | Iterable[nn.Parameter], max_norm: fl
 
 
 def replace_total_norm(norm: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps what torch.nn.utils.clip_grad_norm_ calls: for gradients of parts it is the norm of the whole gradients."""
+    """Wraps the function that clip_grad_norm_ calls. For gradients of parts it returns the norm of the full ones."""
 
     @functools.wraps(norm)
     def checked(tensors: Any, norm_type: float = 2.0, *args: Any, **kwargs: Any) -> Tensor:
@@ -46,13 +46,13 @@ def replace_total_norm(norm: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def refuse_norm_of_parts(norm: Callable[..., Any], title: str) -> Callable[..., Any]:
-    """Wraps a norm that people log or scale by. It refuses a part, and the gradient of a part."""
+    """Wraps a norm function. It refuses a part and the gradient of a part."""
 
     @functools.wraps(norm)
     def checked(*args: Any, **kwargs: Any) -> Any:
         given = args[0] if args else kwargs.get("input", kwargs.get("x", kwargs.get("A")))
         leaves = [x for x in (given if isinstance(given, list | tuple) else [given]) if isinstance(x, Tensor)]
-        # A computed tensor is not a part: this passes most norms, which are of activations, without a search.
+        # A computed tensor is not a part. So most norms, which are of activations, need no search.
         if not is_capturing() and any(x.grad_fn is None for x in leaves):
             shards = index_shards()
             for x in leaves:
@@ -69,7 +69,7 @@ def refuse_norm_of_parts(norm: Callable[..., Any], title: str) -> Callable[..., 
 
 
 def _compute_norm(gradients: Sequence[tuple[Tensor, Shard | None]], order: float) -> Tensor:
-    """The norm of whole gradients, from what this rank has of them."""
+    """The norm of full gradients, from this rank's parts."""
     if order == 0:
         raise CleaveError("norm_type is 0, which is not supported for the gradients of parts. Use another norm_type.")
     if not gradients:
@@ -81,7 +81,7 @@ def _compute_norm(gradients: Sequence[tuple[Tensor, Shard | None]], order: float
 
 
 def _compute_term(gradient: Tensor, shard: Shard | None, order: float) -> Tensor:
-    """One whole gradient's largest element, or its sum of powers."""
+    """The largest element of one full gradient, or its sum of powers."""
     is_maximum = math.isinf(order)
     if hasattr(gradient, "full_tensor"):  # DTensor's
         norm: Any = torch.linalg.vector_norm(gradient, order)
@@ -92,7 +92,7 @@ def _compute_term(gradient: Tensor, shard: Shard | None, order: float) -> Tensor
         largest = own.amax() if own.numel() else own.new_zeros(())
         return largest if shard is None else shard.ranks.all_reduce(largest, dist.ReduceOp.MAX)
     own = own.pow(order)
-    for stretch in shard.replicated if shard else ():  # counted once over the ranks that hold it
+    for stretch in shard.replicated if shard else ():  # ranks with the same stretch count it once
         part = own if stretch.dim < 0 else own.narrow(stretch.dim, stretch.start, stretch.length)
         part.div_(stretch.replicas)
     return own.sum() if shard is None else shard.ranks.all_reduce(own.sum())

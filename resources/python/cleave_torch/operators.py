@@ -1,4 +1,4 @@
-"""Cleave's own operators of a rank program. core/graph/operators.h says what each computes."""
+"""Cleave's own operators of a rank program. core/graph/operators.h defines them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Operators:
 
     def __init__(self, ranks: Ranks):
         self.ranks = ranks
-        self.key = 0  # decides what this pass drops
+        self.key = 0  # selects the elements that this pass drops
 
     def all_reduce(self, x: Tensor) -> Tensor:
         return gradients.all_reduce(x, self.ranks)
@@ -51,7 +51,7 @@ class Operators:
     def same(self, x: Tensor) -> Tensor:
         return x
 
-    grad_all_reduce = same  # `gradients` already adds up what has to be added up
+    grad_all_reduce = same  # `gradients` sums where it is needed
 
     def vocab_embedding(self, weight: Tensor, ids: Tensor, vocabulary: int, padding: int) -> Tensor:
         outside = ids[(ids < 0) | (ids >= vocabulary)] if ids.device.type == "cpu" else ids[:0]
@@ -132,7 +132,7 @@ class Operators:
         return torch.cat([*parts, x.new_zeros((x.shape[0] - begin, weight.shape[2]))])
 
     def dropout(self, x: Tensor, chance: float, stream: int, shape: list[int], placement: str) -> Tensor:
-        """Decides by an element's place in the whole tensor: the ranks drop what one rank would drop."""
+        """Depends on an element's place in the full tensor: the ranks drop the same elements as one rank."""
         if chance <= 0 or x.numel() == 0:
             return x
         places = make_stream_start(self.key, stream) + self._number_elements(x, shape, Placement.parse(placement))

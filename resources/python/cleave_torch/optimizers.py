@@ -1,4 +1,4 @@
-"""Optimizers of split modules: those that compute with whole parameters are refused."""
+"""Optimizers of split modules. Those that compute with full parameters are refused."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .errors import CleaveError
 from .parts import Shard, find_shard
 from .rank_checks import check_replicated_gradients, is_checking
 
-# PyTorch's optimizers that change each element on its own, so that a part is enough for them.
+# PyTorch's optimizers that update each element independently, so a part is enough.
 _ELEMENTWISE = {
     "ASGD",
     "Adadelta",
@@ -49,7 +49,7 @@ def check_step(optimizer: torch.optim.Optimizer, *_: Any) -> None:
 
 
 def check_kind(optimizer: torch.optim.Optimizer) -> list[tuple[nn.Parameter, Shard]]:
-    """The optimizer's split parameters. Refuses an optimizer that must not have such."""
+    """The optimizer's split parameters. Refuses an optimizer that cannot use them."""
     parts = _list_parts(optimizer)
     if any(parameter.shape != shard.shape for parameter, shard in parts) and not _is_elementwise(optimizer):
         raise CleaveError(
@@ -69,16 +69,16 @@ def _is_elementwise(optimizer: torch.optim.Optimizer) -> bool:
     own = getattr(optimizer, "cleave_elementwise", None)
     if own is not None:
         return bool(own)
-    step = inspect.unwrap(type(optimizer).step)  # a derived class may have a step of its own
+    step = inspect.unwrap(type(optimizer).step)  # a derived class may have its own step
     return step.__module__.startswith("torch.optim") and any(
         cls.__name__ in _ELEMENTWISE and cls.__module__.startswith("torch.optim") for cls in type(optimizer).__mro__
     )
 
 
 def check_existing_optimizers(model: nn.Module) -> None:
-    """Checks those that were made before the model's parameters became parts."""
+    """Checks optimizers that were made before the model was split."""
     held = {id(parameter) for parameter in model.parameters()}
-    for optimizer in gc.get_objects():  # asked for its type: the class of a weak proxy may be gone
+    for optimizer in gc.get_objects():  # type() works for a weak proxy whose referent is gone
         if issubclass(type(optimizer), torch.optim.Optimizer):
             groups = getattr(optimizer, "param_groups", None) or []
             if any(id(parameter) in held for group in groups for parameter in group["params"]):
@@ -88,7 +88,7 @@ def check_existing_optimizers(model: nn.Module) -> None:
 def guard_new_groups(add: Callable[..., Any]) -> Callable[..., Any]:
     """Wraps Optimizer.add_param_group, which each new optimizer calls.
 
-    A step alone would be too late: some optimizers have other methods that change parameters.
+    A check at the step is too late: some optimizers have other methods that change parameters.
     """
 
     @functools.wraps(add)
@@ -100,7 +100,7 @@ def guard_new_groups(add: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def share_overflow(unscale: Callable[..., Any]) -> Callable[..., Any]:
-    """Wraps GradScaler._unscale_grads_: an overflow in one rank's part is one of the whole gradient."""
+    """Wraps GradScaler._unscale_grads_: an overflow in one rank's part is an overflow of the full gradient."""
 
     @functools.wraps(unscale)
     def checked(self: Any, optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> dict[Any, Tensor]:

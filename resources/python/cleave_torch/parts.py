@@ -1,4 +1,4 @@
-"""Parameters that hold this rank's part of a tensor, and what they know of the whole."""
+"""Split parameters: their data is this rank's part, and their shard describes the full tensor."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .ranks import Ranks
 
 @dataclass
 class Shard:
-    """What a split parameter knows of the whole tensor. It is the parameter's attribute `cleave_shard`."""
+    """The full tensor of a split parameter. It is the parameter's attribute `cleave_shard`."""
 
     name: str
     text: str  # the placement as the plan writes it
@@ -35,7 +35,7 @@ class Shard:
 
     @property
     def is_cut(self) -> bool:
-        """Whether other ranks hold other parts."""
+        """Whether other ranks have other parts."""
         return self.ranks.count > 1 and self.text != "R"
 
     @property
@@ -51,7 +51,7 @@ class Shard:
 
 
 class PlannedForward:
-    """A forward that runs a plan in a module."""
+    """A forward that runs a plan."""
 
     forward: Any = None  # the instance attribute that it replaced, if there was one
 
@@ -65,7 +65,7 @@ def find_shard(tensor: Any) -> Shard | None:
 
 
 def list_parameters(model: nn.Module) -> dict[str, nn.Parameter]:
-    """The parameters under all their names."""
+    """The parameters, with all their names."""
     return dict(model.named_parameters(remove_duplicate=False))
 
 
@@ -75,7 +75,7 @@ def is_plain(tensor: Tensor) -> bool:
 
 
 def split_parameter(parameter: nn.Parameter, name: str, text: str, ranks: Ranks) -> None:
-    """Makes the parameter this rank's part of the first rank's value, and cuts its gradient."""
+    """Replaces the parameter's data with this rank's part of the first rank's value, and splits its gradient."""
     whole, placement = parameter.data, Placement.parse(text)
     shard = Shard(name, text, placement, whole.shape, whole.stride(), ranks)
     gradient, parameter.grad = parameter.grad, None
@@ -97,7 +97,7 @@ def _mark(parameter: nn.Parameter, shard: Shard) -> None:
 
 
 def keep_in_copies(parameter: nn.Parameter, apply: Callable[[nn.Parameter], None]) -> None:
-    """Applies the same to copies that copy.deepcopy makes of the parameter."""
+    """Applies the function also to deep copies of the parameter."""
     setattr(parameter, "__deepcopy__", _Copier(parameter, apply))
 
 
@@ -105,7 +105,7 @@ class _Copier:
     """A parameter's `__deepcopy__`."""
 
     def __init__(self, parameter: nn.Parameter, apply: Callable[[nn.Parameter], None]):
-        self._parameter, self._apply = weakref.ref(parameter), apply  # weak: the parameter holds this object
+        self._parameter, self._apply = weakref.ref(parameter), apply  # weak: the parameter owns this object
 
     def __call__(self, memo: dict[int, Any]) -> nn.Parameter:
         parameter = self._parameter()
@@ -116,7 +116,7 @@ class _Copier:
 
 
 def copy_buffers_from_first(model: nn.Module, ranks: Ranks) -> None:
-    """Gives all ranks the buffers of the first one, as DistributedDataParallel does."""
+    """Copies the first rank's buffers to all ranks, as DistributedDataParallel does."""
     for buffer in model.buffers() if ranks.count > 1 else ():
         if is_plain(buffer):
             agreed = buffer.detach().clone(memory_format=torch.contiguous_format)
@@ -126,7 +126,7 @@ def copy_buffers_from_first(model: nn.Module, ranks: Ranks) -> None:
 
 
 def find_parts(values: Iterable[Any]) -> Iterator[Shard]:
-    """The shards of tensors that are parts, or share memory with one, as those of a state_dict do."""
+    """The shards of tensors that are parts or share memory with one, such as the tensors of a state_dict."""
     known = {parameter.untyped_storage().data_ptr(): shard for parameter, shard in _list_split() if shard.is_cut}
     for value in values:
         has_memory = isinstance(value, Tensor) and type(value) in (Tensor, nn.Parameter) and not value.is_meta

@@ -1,4 +1,4 @@
-"""Placements: which part of a tensor each rank holds."""
+"""Placements: the part of a tensor on each rank."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _TEXT = re.compile(r"S\((\d+)(?::(\d+))?(?:,x(\d+))?(?:,b(?:\[([\d,/x]+)\]|(\d+)
 
 @dataclass
 class Stretch:
-    """A range along the split dimension: its place in the rank's part, and its place in the whole tensor."""
+    """A range along the split dimension: its place in the rank's part, and in the full tensor."""
 
     dim: int = -1  # -1: the tensor is replicated
     start: int = 0
     length: int = 0  # with padding
     whole_start: int = 0
     whole_length: int = 0  # without padding
-    replicas: int = 1  # adjacent ranks that hold the same
+    replicas: int = 1  # adjacent ranks with the same stretch
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Placement:
         return cls(int(first), int(last or first), blocks, int(padding or 0))
 
     def list_stretches(self, shape: Sequence[int], ranks: int, rank: int) -> list[Stretch]:
-        """What a rank holds along the split dimension, or the joined dimensions: one stretch per block."""
+        """A rank's stretches along the split dimension, or the joined dimensions: one per block."""
         if self.first < 0:
             return [Stretch(replicas=ranks)]
         size = math.prod(shape[self.first : self.last + 1])
@@ -71,7 +71,7 @@ class Placement:
         return found
 
     def cut(self, whole: Tensor, ranks: int, rank: int) -> Tensor:
-        """A rank's part, padded with 0. It is a view if the part is one stretch."""
+        """A rank's part, padded with 0. A part of one stretch is a view."""
         if self.first < 0 or ranks == 1:
             return whole
         parts: list[Tensor] = []
@@ -84,7 +84,7 @@ class Placement:
         return parts[0] if len(parts) == 1 else torch.cat(parts, self.first)
 
     def join(self, parts: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
-        """The whole tensor, from the parts of all ranks."""
+        """The full tensor, from the parts of all ranks."""
         if self.first < 0 or len(parts) == 1:
             return parts[0].clone()
         whole = parts[0].new_empty(shape)

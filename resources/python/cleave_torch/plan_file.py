@@ -1,4 +1,4 @@
-"""A plan as a file has it, its seal, and its summary."""
+"""A plan file, its seal, and its summary."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .errors import CleaveError
 
 
 class Plan:
-    """A plan as `cleave-cli plan --json` writes it (schema cleave.plan/1). `json` is the whole document."""
+    """A plan of `cleave-cli plan --json` (schema cleave.plan/1). `json` is the document."""
 
     def __init__(self, text: str, settings: dict[str, Any] | None = None):
         try:
@@ -28,8 +28,8 @@ class Plan:
         if "program" not in self.json:
             raise CleaveError("This file has no rank program: the search found no plan.")
         self.text = text
-        self.fingerprint: str | None = None  # hash of the call that `plan` exported; a file has none
-        self.example: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the arguments of that call
+        self.fingerprint: str | None = None  # hash of the exported call; None for a file
+        self.example: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the arguments of the exported call
         self.settings = self._read_settings() if settings is None else settings
 
     @classmethod
@@ -37,15 +37,15 @@ class Plan:
         """Reads a file that `save`, the window or `cleave-cli plan --json` wrote."""
         plan = cls(Path(path).read_text(encoding="utf-8"))
         if plan.json.get("seal") not in (None, compute_seal(plan.json)):
-            raise CleaveError(f"{path} was changed after Cleave wrote it. `cleave-cli check {path}` says what differs.")
+            raise CleaveError(f"{path} was changed after Cleave wrote it. Compare it with `cleave-cli check {path}`.")
         return plan
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a file that cleave-cli, cleave-rank and the window open as well."""
+        """Writes a file that cleave-cli, cleave-rank and the window can open."""
         Path(path).write_text(self.text, encoding="utf-8")
 
     def _read_settings(self) -> dict[str, Any]:
-        """The settings with which other shapes are planned. Parameters are pinned in addition."""
+        """The settings for plans of other shapes. Pins of parameters are added."""
         cost = self.json["cost"]
         settings = {name: self.json[name] for name in ("engine", "menu", "sequence_parallel", "seed")}
         if cost["training"]:
@@ -108,7 +108,7 @@ class Plan:
         )
 
     def _describe_largest(self) -> Iterator[str]:
-        """The largest replicated part, if it has 1 % of the weights."""
+        """The largest replicated part, if it has at least 1 % of the weights."""
         shares = self.json["shares"]
         if whole := shares.get("largest_replicated"):
             share = 100 * whole["bytes"] / max(1, shares["weight_bytes"])
@@ -117,7 +117,7 @@ class Plan:
 
 
 def _name_strategy(layer: dict[str, Any]) -> str:
-    """The strategy as the command line names it. Files have another word for replicated layers."""
+    """The strategy as the command line prints it. Files have another word for replicated layers."""
     return str(layer["axis"] if layer["axis"] == "replicated" else layer["strategy"])
 
 
@@ -126,7 +126,7 @@ def count_noun(count: int, noun: str) -> str:
 
 
 def compute_seal(document: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits of all values of a JSON object but its seal, as core/plan/seal.h computes them."""
+    """16 hexadecimal digits of a JSON object without its seal, computed like in core/plan/file/seal.h."""
     content = b"".join(_serialize({key: value for key, value in document.items() if key not in ("seal", "timings_ms")}))
     content += bytes(-len(content) % 8)
     digest = 0xCBF29CE484222325

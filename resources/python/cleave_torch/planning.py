@@ -29,16 +29,16 @@ def plan(
     mesh: Any = None,
     **settings: Any,
 ) -> Plan:
-    """Plans how the module's call with these arguments splits over `ranks` ranks.
+    """Plans the split of the module's call with these arguments over `ranks` ranks.
 
     `settings` are the flags of `cleave-cli plan`: engine="reference", menu="full", sequence_parallel="on", train=True,
     memory_budget="40GiB", device_profile="a100-80gb", pins=["lm_head=replicated"], ... The module is exported without
-    its weights and is not changed. With a mesh (see `parallelize`) the ranks are those of the mesh: all of them call
-    this, the first one plans, and all get its plan.
+    its weights and is not changed. With a mesh (see `parallelize`), all ranks of the mesh call this. The first rank
+    plans, and all get its plan.
     """
     title = type(model).__name__
     capture = capture_call(model, args, kwargs or {}, hooks=False)
-    Signature(capture, title)  # refuses what a plan cannot do
+    Signature(capture, title)  # refuses calls that a plan cannot run
     if mesh is None:
         made = Plan(run_plan(capture.program, title, ranks, settings), settings)
     else:
@@ -51,7 +51,7 @@ def plan(
 def plan_on_ranks(
     ranks: Ranks, program: ExportedProgram, title: str, settings: dict[str, Any], pins: Sequence[str] = ()
 ) -> Plan:
-    """The plan that the first rank makes for all. `pins` are added to those of the settings."""
+    """The plan of the first rank, for all. `pins` are added to those of the settings."""
     given = settings.get("pins") or []
     pinned = {**settings, "pins": [*(given if isinstance(given, list | tuple) else [given]), *pins]}
     return Plan(ranks.make_once(lambda: run_plan(program, title, ranks.count, pinned)), settings)

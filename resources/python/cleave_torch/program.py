@@ -1,4 +1,4 @@
-"""A rank program, bound to PyTorch's operators. core/graph/json.cpp has its layout in a plan."""
+"""A rank program, bound to PyTorch's operators. core/graph/json.cpp describes its JSON."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class _Value:
 
 @dataclass
 class _Call:
-    """One operator, with its arguments. Values are known by their index."""
+    """One operator with its arguments. Values are identified by index."""
 
     function: Callable[..., Any]
     arguments: list[Any]
@@ -40,7 +40,7 @@ class _Call:
 
 
 class Program:
-    """A plan's rank program, to be run on these ranks and this device."""
+    """A plan's rank program for these ranks and this device."""
 
     def __init__(self, plan: Plan, ranks: Ranks, device: torch.device):
         self.ranks, self.device = ranks, device
@@ -71,11 +71,11 @@ class Program:
         self._find_dead()
 
     def run(self, given: dict[int, Tensor], key: int) -> dict[str, Tensor]:
-        """The outputs, from inputs and parameters by value. `key` decides what is random."""
+        """The outputs for these inputs and parameters. `key` seeds random operators."""
         values: dict[int, Any] = {**self._constants, **{value: x.contiguous() for value, x in given.items()}}
         self._own.key = key
         with contextlib.ExitStack() as stack:
-            if self.is_random:  # all ranks draw the same for a replicated tensor
+            if self.is_random:  # all ranks draw the same numbers for a replicated tensor
                 stack.enter_context(torch.random.fork_rng([self.device] if self.device.type == "cuda" else []))
                 torch.manual_seed(key)
             for call in self._calls:
@@ -133,7 +133,7 @@ class Program:
 
 def _find_overload(op: str) -> Any:
     namespace, _, name = op.partition("::")
-    if op == "aten::view":  # attention kernels choose their strides, which may differ from those of the capture
+    if op == "aten::view":  # strides of attention kernels may differ from those of the capture
         return torch.ops.aten.reshape.default
     packet = getattr(torch.ops.aten, name.partition(".")[0], None) if namespace == "aten" else None
     overload = getattr(packet, name.partition(".")[2] or "default", None)
@@ -151,7 +151,7 @@ def _is_drawing(op: str, overload: Any, given: list[Any]) -> bool:
 
 
 def _convert(argument: Any, wanted: Any) -> Any:
-    """An argument of a plan as the operator's schema wants it."""
+    """An argument of a plan, converted to the type of the operator's schema."""
     if argument is None and wanted.has_default_value():
         return wanted.default_value
     if isinstance(argument, int):

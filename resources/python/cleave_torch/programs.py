@@ -1,4 +1,4 @@
-"""Cleave's programs: where they are, how `plan`'s keywords become flags, and how cleave-cli is run."""
+"""Cleave's programs: finds them, converts `plan`'s keywords to flags, and runs cleave-cli."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .errors import CleaveError
 _BARE_FLAGS = {"train", "checkpoint_activations"}
 _PLURALS = {"pins": "pin", "rules_off": "rule_off", "sizes": "size"}
 
-# Where programs are, from this file: in an installation PREFIX/share/cleave/python/cleave_torch/programs.py, in a
+# Places of programs relative to this file: in an installation PREFIX/share/cleave/python/cleave_torch/programs.py, in a
 # checkout ROOT/resources/python/cleave_torch/programs.py.
 _PLACES = ((4, "bin"), (3, "build/release/bin"))
 
 
 def find_program(name: str) -> str:
-    """Looks where CLEAVE_CLI says, or else in the installation or checkout of this file, and then on PATH."""
+    """Searches the folder of CLEAVE_CLI, or else this file's installation or checkout, then PATH."""
     chosen = os.environ.get("CLEAVE_CLI")
     above = Path(__file__).resolve().parents
     if chosen:
@@ -39,7 +39,7 @@ def find_program(name: str) -> str:
     if found is None:
         folders = " or ".join(str(place.parent) for place in places)
         raise CleaveError(
-            f"There is no {name} in {folders}, or on PATH. Build Cleave with packaging/setup, or set CLEAVE_CLI to the "
+            f"{name} is not in {folders}, or on PATH. Build Cleave with packaging/setup, or set CLEAVE_CLI to the "
             "cleave-cli of an installation."
         )
     return found

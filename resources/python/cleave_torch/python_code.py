@@ -1,4 +1,4 @@
-"""The Python code that a module's call may reach, and what it names outside of modules."""
+"""The Python code that a module's call may reach, and the variables that it names outside modules."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .python_objects import HOOKS, Variable, is_own
 class ReachedCode:
     """The variables and classes that a module's code names.
 
-    Followed are forward, methods of the module's classes that it names, functions and classes that are globals,
-    functions that a module keeps, and hooks. PyTorch's and Python's own code is not followed.
+    It follows forward, the methods of the module's classes that the code names, global functions and classes,
+    functions in a module's attributes, and hooks. It does not follow code of PyTorch and Python.
     """
 
     MOST = 4096  # functions
@@ -26,7 +26,7 @@ class ReachedCode:
         self.variables: list[Variable] = []
         self.classes: list[type] = _list_own_classes({type(module): None for module in modules})
         self._known: set[tuple[int, str]] = set()
-        self._methods: dict[str, list[types.FunctionType]] = {}  # by name: those that no code has named yet
+        self._methods: dict[str, list[types.FunctionType]] = {}  # by name; only those that no code has named yet
         self._waiting: list[types.FunctionType] = []
         for cls in self.classes:
             for name, value in vars(cls).items():
@@ -61,7 +61,7 @@ class ReachedCode:
     def _add(self, variable: Variable, names: Sequence[str] = ()) -> None:
         key = (id(variable.holder), variable.name)
         value = variable.read()
-        if isinstance(value, types.ModuleType):  # each function may name other things of it
+        if isinstance(value, types.ModuleType):  # each function may name other attributes of it
             for name in names if is_own(value.__name__) else ():
                 if name in vars(value):
                     self._add(Variable(vars(value), name, f"the global {variable.name}.{name}"))

@@ -1,4 +1,4 @@
-"""Python objects that a module's code may read or change: what they hold, and when two are the same."""
+"""Python objects that a module's code may read or change: their contents and identity."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_p
 IMMUTABLE = frozenset({bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.Size})
 CALLABLES = frozenset({types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, abc.ABCMeta})
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque)
-# What each nn.Module has in its `__dict__`.
+# Attributes of every nn.Module.
 INTERNAL = frozenset(vars(nn.Module())) - {"training"}
 MISSING = object()
 
-# Objects of these packages are not settings, so that they are known by their identity.
+# Objects of these packages are not settings, so they are compared by identity.
 _OPAQUE = (sys.stdlib_module_names | {"torch", "numpy", __name__.partition(".")[0]}) - {"types", "argparse"}
 
 
 class Identity:
-    """An object known by its identity. A key that has it keeps the object, so that no other object gets its id."""
+    """An object that is compared by identity. A key that contains it keeps the object, so its id is not reused."""
 
     __slots__ = ("value",)
 
@@ -90,7 +90,7 @@ def _list_slots(cls: type) -> list[str]:
 
 
 def read_class_settings(cls: type) -> dict[str, Any]:
-    """What a class has beside methods: a counter of all its objects, a setting."""
+    """Class attributes other than methods, such as a counter or a setting."""
     return {
         name: value
         for name, value in vars(cls).items()

@@ -1,4 +1,4 @@
-"""What Python code keeps in modules, classes, variables and arguments: its changes are found and undone."""
+"""Python state in modules, classes, variables and arguments. Changes are found and undone."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class PythonState:
         self._kept = {place: (holder, _copy_items(holder)) for place, holder in self._list_holders().items()}
 
     def mark(self) -> dict[str, Any]:
-        """The content by place. Another mark means that it changed."""
+        """The contents by place. A different mark means a change."""
         found: dict[str, Any] = {}
         for place, holder in self._list_holders().items():
             items = _copy_items(holder)
@@ -62,7 +62,7 @@ class PythonState:
             _restore_items(holder, before)
 
     def _list_holders(self) -> dict[str, Any]:
-        """All that can change and can be reached, by place."""
+        """Everything reachable that can change, by place."""
         modules = dict(self._model.named_modules())
         classes = {f"class {cls.__name__}": cls for cls in self._code.classes}
         found: dict[str, Any] = {**classes, **modules}
@@ -83,7 +83,7 @@ class PythonState:
         return found
 
     def _follow(self, waiting: list[tuple[str, Any, int]], found: dict[str, Any], seen: set[int]) -> None:
-        """Adds what is in what waits."""
+        """Adds the contents of the waiting objects."""
         while waiting and len(found) < self.MOST:
             place, value, depth = waiting.pop()
             if type(value) in IMMUTABLE or isinstance(value, Tensor | nn.Module) or id(value) in seen:
@@ -116,7 +116,7 @@ def _name_item(place: str, key: Any) -> str:
 
 
 def _copy_items(holder: Any) -> Any:
-    """What it holds now: a dict or a list; a variable's value; an array's copy."""
+    """A holder's contents: a dict or a list; a variable's value; a copy of an array."""
     if isinstance(holder, Variable):
         return holder.read()
     if is_array(holder):
@@ -131,7 +131,7 @@ def _copy_items(holder: Any) -> Any:
 
 
 def _restore_items(holder: Any, before: Any) -> None:
-    """Writes only what changed: most of what code reads is not the module's own."""
+    """Writes only changed items: most of what code reads does not belong to the module."""
     now = _copy_items(holder)
     if isinstance(holder, Variable):
         if now is not before:
@@ -164,7 +164,7 @@ def _restore_attributes(holder: Any, now: dict[str, Any], before: dict[str, Any]
 
 
 def _find_dict_class(holder: dict[Any, Any]) -> type[dict[Any, Any]]:
-    """Whose methods read and write the items themselves: a derived class may make an object for each read."""
+    """The class whose methods read and write items directly. A derived class may make an object for each read."""
     return collections.OrderedDict if isinstance(holder, collections.OrderedDict) else dict
 
 

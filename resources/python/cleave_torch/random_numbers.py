@@ -1,4 +1,4 @@
-"""SplitMix64: random numbers that depend on a place, so that all ranks drop the elements that one rank would drop."""
+"""SplitMix64: random numbers that depend on a place, so that the ranks drop the same elements as one rank."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What ranks compare with each other, so that a difference is an error and not a wrong result or a deadlock.
+"""Comparisons between ranks. A difference is an error instead of a wrong result or a deadlock.
 
-Captured computations are compared whenever one is new. The rest is compared if CLEAVE_CHECK=1 is set.
+New captured computations are always compared. CLEAVE_CHECK=1 turns on the other comparisons.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def is_checking() -> bool:
 
 
 def check_captures(ranks: Ranks, title: str, fingerprint: str, capture: Capture, signature: Signature) -> None:
-    """Refuses if the ranks captured different computations: one plan is for all of them."""
+    """Refuses if the ranks captured different computations, because one plan is for all."""
     if ranks.count == 1:
         return
     targets = [str(node.target) for node in capture.program.graph.nodes]

@@ -1,4 +1,4 @@
-"""The processes that a plan is for, and their collectives."""
+"""The ranks of a plan, and their collectives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import CleaveError
 
 
 class Ranks:
-    """The ranks of a process group. Without a group there is one rank, and nothing is sent."""
+    """The ranks of a process group. Without a group there is one rank and no communication."""
 
     def __init__(self, group: dist.ProcessGroup | None):
         # A module outlives destroy_process_group. A group that a module kept alive would end with the interpreter,
@@ -45,7 +45,7 @@ class Ranks:
         return cls(pick_tensor_dimension(mesh).get_group())
 
     def make_once(self, make: Callable[[], Any]) -> Any:
-        """What `make` returns on the first rank. Its error is raised on all ranks, which would wait for it."""
+        """The result of `make` on the first rank. Its error is raised on all ranks, which would wait otherwise."""
         made: list[Any] = [None, None]
         if self.rank == 0:
             try:
@@ -61,7 +61,7 @@ class Ranks:
         return made[0]
 
     def gather_objects(self, place: str, value: Any) -> list[Any]:
-        """Every rank's value. `place` names the place in the code, which all ranks have to reach together."""
+        """Every rank's value. `place` names the place in the code, which all ranks must reach together."""
         values: list[Any] = [(place, value)] * self.count
         if self.count > 1:
             dist.all_gather_object(values, (place, value), group=self.group)

@@ -1,4 +1,4 @@
-"""What a call does beside computing its outputs. A rank program does not do that."""
+"""Side effects of a call. A rank program does not have them."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from .python_state import ARGUMENT, PythonState
 
 
 def find_side_effect(model: nn.Module, args: Sequence[Any], kwargs: dict[str, Any]) -> str | None:
-    """A clause that says what a call changes each time, or from what it draws. None: nothing.
+    """A clause that names what each call changes, or the generator that it draws from; None without side effects.
 
-    The module is called twice without memory. What the first call sets and the second one leaves, such as a cached
-    table of positions, is not a side effect. Any change of an argument is.
+    The module is called twice without memory. State that the first call sets and the second does not change, such as a
+    cached table of positions, is not a side effect. Any change of an argument is one.
     """
     mode = make_fake_mode()
     fakes = make_fakes(mode, args, kwargs, keep_identity=True)
     try:
         named = inspect.signature(model.forward).bind(*fakes[0], **fakes[1]).arguments
-    except TypeError:  # forward does not take these arguments: PyTorch says so
+    except TypeError:  # forward does not accept these arguments: PyTorch raises the error
         return None
     state = PythonState(model, named)
     try:
         with allow_fake_calls(model, mode), _watch_random() as drawn:
             marks = [state.mark()]
-            alive = []  # results live as long as they would in a program
+            alive = []  # results live as long as in a program
             for _ in range(2):
                 with mode:
                     alive.append(model.forward(*fakes[0], **fakes[1]))
                 marks.append(state.mark())
-    except Exception:  # torch.export fails as well, and says why
+    except Exception:  # torch.export fails too, and gives the reason
         return None
     finally:
         state.restore()
@@ -52,7 +52,7 @@ def find_side_effect(model: nn.Module, args: Sequence[Any], kwargs: dict[str, An
 
 @contextlib.contextmanager
 def _watch_random() -> Iterator[list[str]]:
-    """Collects from which generators numbers were drawn inside, and puts those back."""
+    """Records which generators were used inside, and restores them."""
     found: list[str] = []
     numpy = getattr(sys.modules.get("numpy"), "random", None)
     before = (random.getstate(), numpy.get_state() if numpy else None)

@@ -1,4 +1,4 @@
-"""What goes into an exported call and comes out of it."""
+"""Inputs and outputs of an exported call."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .tensor_types import describe_type
 
 
 class Output(enum.Enum):
-    """What an output is, unless it is a constant."""
+    """The kind of an output that is not a constant."""
 
-    TENSOR = 0  # an enum's value stays the same object in copies
+    TENSOR = 0  # copies of an enum value are the same object
 
 
 class Signature:
-    """Inputs and outputs in the order of the call's leaves. Refuses what a rank program cannot do."""
+    """Inputs and outputs in the order of the call's leaves. Refuses calls that a rank program cannot run."""
 
     def __init__(self, capture: Capture, title: str, input_names: Sequence[str] = ()):
         program = capture.program
@@ -61,7 +61,7 @@ class Signature:
                 self.outputs.append(spec.arg.value if hasattr(spec.arg, "value") else Output.TENSOR)
 
     def name_outputs(self, program: Iterable[str]) -> list[str]:
-        """A name per tensor that comes out, in order, among a program's outputs. Those of model folders have names."""
+        """A name per returned tensor, in order, among a program's outputs. Outputs of model folders have names."""
         known = set(program)
         if "output" in known:
             return ["output"]

@@ -1,4 +1,4 @@
-"""Splits a live module as planned, and gathers what it holds."""
+"""Splits a live module as planned, and gathers its tensors."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _NOT_COMPARED = ("timings_ms", "model", "seal")
 
 
 def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "local") -> nn.Module:
-    """Makes the module run as planned on all ranks of a mesh, which call this with the same plan. Returns the module.
+    """Makes the module run as planned. All ranks of the mesh call this with the same plan. Returns the module.
 
     `mesh` is a DeviceMesh of one dimension or with a dimension `tp`, or a process group, or None: all processes that
-    torchrun started. Parameters become this rank's parts of the first rank's values, and buffers its values.
+    torchrun started. Parameters become this rank's parts of the first rank's values. Buffers get its values.
 
-    `via="local"` runs the plan's rank program and works with every plan. Another shape of a call is planned when it
-    comes, with the parameters as they are split. `via="dtensor"` passes the layers to DTensor's `parallelize_module`,
+    `via="local"` runs the plan's rank program and works with every plan. A call with another shape is planned when it
+    comes, with the same split of the parameters. `via="dtensor"` passes the layers to DTensor's `parallelize_module`,
     and refuses plans that it cannot express.
     """
     if via not in ("local", "dtensor"):
@@ -62,11 +62,11 @@ def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "l
 
 
 def _check_plan(model: nn.Module, plan: Plan, ranks: Ranks) -> None:
-    """Refuses a plan for another module or other ranks, before anything is changed."""
+    """Refuses a plan for another module or another number of ranks, before any change."""
     title, architecture = type(model).__name__, plan.json["model"]["architecture"]
     if plan.ranks != ranks.count:
         raise CleaveError(
-            f"The plan is for {plan.ranks} ranks, and there are {ranks.count}. Plan with ranks={ranks.count}, or start "
+            f"The plan is for {plan.ranks} ranks, but there are {ranks.count}. Plan with ranks={ranks.count}, or start "
             f"torchrun with --nproc-per-node {plan.ranks}."
         )
     held, buffers = list_parameters(model), dict(model.named_buffers(remove_duplicate=False))
@@ -104,7 +104,7 @@ def _check_same_plans(plan: Plan, ranks: Ranks) -> None:
 
 
 def gather(model: nn.Module) -> dict[str, Any]:
-    """The whole state_dict of a split module. All ranks have to call this, and all get it."""
+    """The full state_dict of a split module. All ranks must call this, and all get it."""
     parts = {p.untyped_storage().data_ptr(): p for p in model.parameters() if find_shard(p) is not None}
     whole: dict[str, Any] = {}
     with torch.no_grad():
@@ -116,7 +116,7 @@ def gather(model: nn.Module) -> dict[str, Any]:
             if full is not None:
                 whole[name] = full()
                 continue
-            # A part is found by its memory: hooks of the module may give it another name.
+            # A part is found by its memory, because hooks of the module may rename it.
             part = parts.get(tensor.untyped_storage().data_ptr()) if tensor.numel() else None
             shard = find_shard(part)
             if part is None or shard is None:
@@ -124,7 +124,7 @@ def gather(model: nn.Module) -> dict[str, Any]:
                 continue
             if shard.text != "R" and (tensor.shape, tensor.stride()) != (part.shape, part.stride()):
                 raise CleaveError(
-                    f"{name} of the state_dict is a view of this rank's part of {shard.name}, so that it has no whole. "
+                    f"{name} of the state_dict is a view of a part of {shard.name}, which cannot be gathered. "
                     "Leave it out, and make the view after loading."
                 )
             whole[name] = shard.gather(tensor)
@@ -132,7 +132,7 @@ def gather(model: nn.Module) -> dict[str, Any]:
 
 
 class _SaveWhole:
-    """transformers' `save_pretrained` of a split model: all ranks call it, the first one writes the whole tensors."""
+    """transformers' `save_pretrained` of a split model. All ranks call it; the first writes the full tensors."""
 
     def __init__(self, model: nn.Module, ranks: Ranks):
         self._model, self._ranks = model, ranks

@@ -1,4 +1,4 @@
-"""A forward that runs rank programs in the place of a module's own."""
+"""A forward that runs rank programs instead of the module's code."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _log = logging.getLogger("cleave")
 
 @dataclass
 class _ReadyCall:
-    """What runs for one kind of call."""
+    """The program for one kind of call."""
 
     program: Program
     signature: Signature
@@ -47,7 +47,7 @@ class _ReadyCall:
 
 
 class SplitForward(PlannedForward):
-    """One rank program for each kind of call, planned when the first such call comes.
+    """One rank program per kind of call, planned at the first such call.
 
     All programs read the same parameters: later plans are pinned to the placements of the first plan.
     """
@@ -66,15 +66,15 @@ class SplitForward(PlannedForward):
         self.parts: dict[str, None] = {}  # names of parameters that are split
         self.__signature__ = inspect.signature(module.forward)
         self._ready: dict[Any, _ReadyCall] = {}
-        self._code: ReachedCode | None = None  # what the keys of `_ready` read beside modules
+        self._code: ReachedCode | None = None  # code that the keys of `_ready` depend on, in addition to modules
         self._programs: dict[tuple[str, torch.device], Program] = {}  # by the hash of the computation
         self._seed = limit_seed(int(ranks.make_once(lambda: torch.initial_seed())))
         self._passes = 0
 
     def __deepcopy__(self, memo: dict[int, Any]) -> SplitForward:
-        """The forward of the copied module, whose parameters are split alike. Plans, programs and ranks are shared."""
+        """The forward of the copied module, which has the same split. Plans, programs and ranks are shared."""
         module = copy.deepcopy(self.module, memo)
-        if id(self) in memo:  # the copy of the module made it
+        if id(self) in memo:  # the copy of the module has made it
             copied: SplitForward = memo[id(self)]
             return copied
         memo[id(self)] = copied = copy.copy(self)
@@ -88,7 +88,7 @@ class SplitForward(PlannedForward):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if is_autocast_on(self.module):
             raise CleaveError(
-                f"{self.title} is called under autocast, and a plan has only the casts of the module. "
+                f"{self.title} is called under autocast, but a plan has only the casts of the module. "
                 f"{INSTEAD_OF_AUTOCAST}"
             )
         if is_checking():
@@ -106,7 +106,7 @@ class SplitForward(PlannedForward):
         return self._build_result(ready.signature, outputs)
 
     def split(self, plan: Plan) -> None:
-        """Makes whole parameters this rank's parts. Those that the plan does not read stay whole."""
+        """Splits parameters. Those that the plan does not read stay replicated."""
         install_guards()
         held = list_parameters(self.module)
         for name, entry in plan.parameters.items():
@@ -116,7 +116,7 @@ class SplitForward(PlannedForward):
             if name in held:
                 self.parts[name] = None
 
-    # Which program runs
+    # Choice of the program
 
     def _find_ready(self, args: Any, kwargs: Any, leaves: list[Any], spec: pytree.TreeSpec) -> _ReadyCall:
         key = self._make_key(leaves, spec)
@@ -124,9 +124,9 @@ class SplitForward(PlannedForward):
         if ready is None:
             ready = self._ready[key] = self._prepare(args, kwargs, leaves)
             self._code = None  # the code may name other functions now
-            # What forward itself set in this call does not make the next call a new one.
+            # State that forward set in this call does not make the next call a new kind.
             self._ready.setdefault(self._make_key(leaves, spec), ready)
-            while len(self._ready) > self.MOST_KEYS:  # as when each call sets another tensor
+            while len(self._ready) > self.MOST_KEYS:  # for example, if each call sets another tensor
                 del self._ready[next(iter(self._ready))]
         return ready
 
@@ -143,8 +143,8 @@ class SplitForward(PlannedForward):
         signature = Signature(capture, self.title, self.input_names)
         tensors = [*(leaf for leaf in leaves if isinstance(leaf, Tensor)), *self.module.parameters()]
         device = tensors[0].device if tensors else torch.device("cpu")
-        # Nothing is sent for a computation that was planned before. So one rank alone may change what does not
-        # matter to it, such as a name in a config.
+        # A computation that was planned before needs no communication. So a single rank may change state that does
+        # not affect it, such as a name in a config.
         fingerprint = hash_computation(capture.program)
         known = (fingerprint, device)
         if known not in self._programs:
@@ -154,7 +154,7 @@ class SplitForward(PlannedForward):
         return _ReadyCall(self._programs[known], signature, fingerprint)
 
     def _find_first(self, capture: Capture, signature: Signature, fingerprint: str) -> Plan | None:
-        """The first plan, if it is for this computation. One rank answers for all."""
+        """The first plan, if it is for this computation. One rank decides for all."""
         first = self.first
         if first is None:
             return None
@@ -179,7 +179,7 @@ class SplitForward(PlannedForward):
         return is_same
 
     def _has_same_types(self, first: Plan, signature: Signature) -> bool:
-        """Whether inputs, outputs, element types and dropout of a plan are those of the call."""
+        """Whether a plan has the call's inputs, outputs, element types and dropout."""
         program = Program(first, self.ranks, torch.device("cpu"))
         names = signature.name_outputs(program.outputs)
         held = list_parameters(self.module)
@@ -193,7 +193,7 @@ class SplitForward(PlannedForward):
         )
 
     def _plan(self, capture: Capture, signature: Signature) -> Plan:
-        """Plans with the parameters pinned to their placements, and splits those that are whole."""
+        """Plans with split parameters pinned to their placements, and splits the others."""
         pins = self._make_pins(signature) if self.ranks.count > 1 else []
         types = ", ".join(signature.types.values())
         _log.info("planning %s for %s", self.title, types)
@@ -209,7 +209,7 @@ class SplitForward(PlannedForward):
             if not pins:
                 raise
             raise CleaveError(
-                f"{self.title} cannot be planned for {types} with its parameters as they are split: {error}"
+                f"{self.title} cannot be planned for {types} with the current split of its parameters: {error}"
             ) from None
         self._warn_if_whole(plan)
         self.split(plan)
@@ -220,13 +220,13 @@ class SplitForward(PlannedForward):
         if plan.ranks > 1 and shares["layers"] > 0 and shares["split_layers"] + shares["gathered_layers"] == 0:
             why = shares.get("largest_replicated", {}).get("why", "")
             warnings.warn(
-                f"{self.title}: none of its {count_noun(shares['layers'], 'layer')} is split, so each of the "
-                f"{plan.ranks} ranks holds and computes all of it. The largest {why}.",
+                f"{self.title}: 0 of {count_noun(shares['layers'], 'layer')} are split, so each of the {plan.ranks} "
+                f"ranks computes the full module. The largest {why}.",
                 stacklevel=2,
             )
 
     def _make_pins(self, signature: Signature) -> list[str]:
-        """Pins for the parameters that the call reads. A plan knows a tied parameter by one of its names."""
+        """Pins for the parameters that the call reads. A plan has one of a tied parameter's names."""
         names: dict[nn.Parameter, list[str]] = {}
         for name, parameter in list_parameters(self.module).items():
             names.setdefault(parameter, []).append(name)
@@ -236,7 +236,7 @@ class SplitForward(PlannedForward):
             if (shard := find_shard(parameter)) and not signature.read.isdisjoint(known)
         ]
 
-    # What is refused
+    # Refusals
 
     def _check_call(self, args: Sequence[Any], kwargs: dict[str, Any], leaves: list[Any]) -> None:
         held = list_parameters(self.module)
@@ -252,10 +252,10 @@ class SplitForward(PlannedForward):
             )
 
     def _check_gradients(self, signature: Signature, leaves: list[Any]) -> None:
-        """Refuses what PyTorch would train in another way."""
+        """Refuses calls that PyTorch would train differently."""
         if signature.asks_gradients and not torch.is_grad_enabled():
             raise CleaveError(
-                f"{self.title} asks torch.is_grad_enabled() in forward, and its plan is for calls with gradients. Use "
+                f"{self.title} calls torch.is_grad_enabled() in forward, but its plan is for calls with gradients. Use "
                 "self.training instead, or call the module without torch.no_grad()."
             )
         cause = self.hidden_gradient or signature.hidden_gradient
@@ -264,8 +264,8 @@ class SplitForward(PlannedForward):
         tensors = [*self.module.parameters(), *leaves]
         if any(isinstance(x, Tensor) and x.requires_grad for x in tensors):
             raise CleaveError(
-                f"{self.title} would be trained differently than by PyTorch: {cause}, and a split module has the "
-                "gradient of what it computes. Call it under torch.no_grad(), or train it without a plan."
+                f"{self.title} would be trained differently than by PyTorch: {cause}, but a split module has the "
+                "exact gradient of its outputs. Call it under torch.no_grad(), or train it without a plan."
             )
 
     def _check_repetition(self, program: Program) -> None:
@@ -275,7 +275,7 @@ class SplitForward(PlannedForward):
                 "random numbers than in forward. Set its dropout to 0, or call it without checkpoint."
             )
 
-    # What a program reads and returns
+    # Inputs and results of a program
 
     def _read_inputs(self, ready: _ReadyCall, leaves: list[Any]) -> dict[int, Tensor]:
         given: dict[int, Tensor] = {}
@@ -291,7 +291,7 @@ class SplitForward(PlannedForward):
         owner, _, leaf = name.rpartition(".")
         tensor = getattr(self.module.get_submodule(owner), leaf)
         shard = find_shard(tensor)
-        if shard is None:  # a buffer, which is whole in the module
+        if shard is None:  # a buffer, which is replicated in the module
             if name in self.parts:
                 refuse_replaced(self.title, name)
             return Placement.parse(placement).cut(tensor, self.ranks.count, self.ranks.rank)
@@ -310,6 +310,6 @@ class SplitForward(PlannedForward):
 
 
 def select_graph(plan: Plan) -> dict[str, Any]:
-    """The graph that is planned, without each node's place in its archive, and names that depend on weights."""
+    """The planned graph, without each node's place in its archive and names that depend on weights."""
     graph = {key: value for key, value in plan.json["graph"].items() if key != "tied"}
     return {**graph, "nodes": [{k: v for k, v in node.items() if k != "origin"} for node in graph["nodes"]]}

@@ -1,4 +1,4 @@
-"""The window, opened on a live module."""
+"""Opens the window with a live module."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .archive import save_archive
 from .capture import capture_call
 from .programs import find_program
 
-# Removes the archive when the window is closed, whether the caller still runs or not.
+# Removes the archive when the window closes, also if the caller has ended.
 _KEEPER = """
 import shutil, signal, subprocess, sys
 window = subprocess.Popen(sys.argv[2:])

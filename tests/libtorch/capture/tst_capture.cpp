@@ -1,4 +1,5 @@
-// Model folder → captured graph and ATen graph: what is in them, how they hang together, and what is refused.
+// Model folder → captured graph and ATen graph: contents, origins, and refusals.
+#include "graph/verify.h"
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/joins.h"
 #include "libtorch/capture/mixtures.h"
@@ -33,7 +34,7 @@ std::size_t count(const graph::Graph& graph, std::string_view op) {
       std::ranges::count_if(graph.nodes, [&](const graph::Node& node) { return graph.opName(node) == op; }));
 }
 
-/// Of a model folder under tests/data. `> depth captured` or `aten`, `> mask`, `> loss`.
+/// Captures a model folder in tests/data. `> depth captured` or `aten`, `> mask`, `> loss`.
 std::string graphOf(const test::Case& asked) {
   const std::string folder = asked.question.substr(0, asked.question.find('\n'));
   const auto captured =
@@ -43,7 +44,7 @@ std::string graphOf(const test::Case& asked) {
   return graph::toText(depth == "aten" ? *captured.aten : *captured.captured);
 }
 
-/// A graph after the passes that look for layers in what is spelled out.
+/// A graph after the passes that recognise layers in their operators.
 std::string layersOf(const test::Case& asked) {
   auto graph = graph::parseGraph(asked.question);
   if (!graph) qFatal("%s: %s", asked.title.c_str(), graph.error().message.c_str());
@@ -217,7 +218,7 @@ class TestCapture : public QObject {
     for (const std::string& text : texts) QVERIFY(text == expected);
   }
 
-  /// The size of Llama 3.1 405B; the time is for the log, machines differ.
+  /// The size of Llama 3.1 405B. The time is only logged, because machines differ.
   void capturesALargeModel() {
     const auto captured = capture("models/llama-126-layers", {.batch = 1, .sequence = 4096});
     const double perLayer = static_cast<double>(captured.aten->nodes.size()) / 126;

@@ -1,4 +1,4 @@
-// Small programs through the recorder: functionalization, leaves, trace-back of operators that do nothing, core ATen.
+// Small programs through the recorder: functionalization, leaves, origins of operators without effect, core ATen.
 #include "libtorch/capture/capture.h"
 #include "libtorch/capture/recorder.h"
 
@@ -49,7 +49,7 @@ bool isCore(const std::string& op) {
 class TestDecompose : public QObject {
   Q_OBJECT
  private slots:
-  /// After a mutation functionalization makes the mutated view anew, used or not: that belongs to the mutating
+  /// After a mutation functionalization recreates the mutated view, even if it is unused. It belongs to the mutating
   /// operator.
   void functionalizes_data() {
     QTest::addColumn<int>("program");

@@ -1,5 +1,6 @@
-// Where a model that is built from its config drops in a training step: where transformers' model.train() does.
+// Dropout in a training step of a model that is built from its config: it must equal transformers' model.train().
 #include "families/dropouts.h"
+#include "families/family_table.h"
 #include "graph/operators.h"
 #include "libtorch/capture/capture.h"
 #include "tests/support/need.h"
@@ -15,7 +16,7 @@ using nlohmann::json;
 
 namespace {
 
-/// A family's config with a probability for each of its keys, and what transformers does with it (tools/dropouts.py).
+/// A family's config with a probability for each of its keys, and transformers' dropouts for it (tools/dropouts.py).
 const json& expected() {
   static const json kExpected = test::need(readJsonFile(fs::path(CLEAVE_TEST_DATA) / "dropouts.json"));
   return kExpected;
@@ -38,7 +39,7 @@ Result<torch_capture::CapturedModel> captured(const json& config, bool dropout) 
                                               .dropout = dropout});
 }
 
-/// [path of the module, probability, elements], in their order.
+/// [path of the module, probability, elements], in order.
 json dropoutsOf(const graph::Graph& aten) {
   json found = json::array();
   for (const graph::Node& node : aten.nodes) {
@@ -71,7 +72,7 @@ class TestDropouts : public QObject {
     QCOMPARE(dropoutsOf(*evaluation.aten).dump(), std::string("[]"));
   }
 
-  /// Every family is among them: a new one needs its case.
+  /// Every family must be present, so a new one needs a case.
   void knowsEveryFamily() {
     std::set<std::string> known;
     for (const json& each : expected().at("cases")) known.insert(each.at("config").at("model_type"));
@@ -103,10 +104,10 @@ class TestDropouts : public QObject {
     for (const char* key : {"attn_pdrop", "resid_pdrop", "embd_pdrop", "dropout", "hidden_dropout_prob",
                             "attention_probs_dropout_prob", "classifier_dropout", "attention_dropout"})
       config.erase(key);
-    QCOMPARE(families::dropoutsInWords(test::need(families::readModelConfig(config))), words);
+    QCOMPARE(families::dropoutText(test::need(families::readModelConfig(config))), words);
   }
 
-  void refusesWhatIsNoProbability_data() {
+  void refusesInvalidProbabilities_data() {
     QTest::addColumn<std::string>("name");
     QTest::addColumn<std::string>("key");
     QTest::addColumn<std::string>("value");
@@ -120,7 +121,7 @@ class TestDropouts : public QObject {
     add("of a classifier", "bert-classification", "classifier_dropout", "2.0");
     add("of layers", "opt", "layerdrop", "-1");
   }
-  void refusesWhatIsNoProbability() {
+  void refusesInvalidProbabilities() {
     QFETCH(std::string, name);
     QFETCH(std::string, key);
     QFETCH(std::string, value);

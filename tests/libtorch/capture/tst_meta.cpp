@@ -1,4 +1,5 @@
-// Shapes without values: every registered meta kernel and every leaf against LibTorch's CPU kernels, and inferResults.
+// Shapes without values: every registered meta kernel and every leaf, compared with LibTorch's CPU kernels, and
+// inferResults.
 #include "libtorch/bridge/arguments.h"
 #include "libtorch/bridge/operators.h"
 #include "libtorch/bridge/types.h"
@@ -103,7 +104,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-/// Operators whose result depends on values: refused, and so without a case.
+/// Operators whose result depends on values. They are refused, so they have no case.
 const std::set<std::string> kRefused = {"aten::nonzero", "aten::_local_scalar_dense"};
 
 at::Tensor tensorOf(const TensorType& type) {
@@ -157,9 +158,9 @@ class TestMeta : public QObject {
     for (const std::string& op : torch_capture::registeredMetaKernels()) QVERIFY2(covered.contains(op), op.c_str());
   }
 
-  /// What has a rule can be asked about on the command line, which works its shape out from the operands' types; those
-  /// that LibTorch has no shape for and this program neither.
-  void knowsTheShapeOfWhatHasARule() {
+  /// The command line infers shapes of every operator with a rule from its operands' types. These are the operators
+  /// whose shape neither LibTorch nor Cleave can infer.
+  void infersTheShapeOfOperatorsWithARule() {
     const std::set<std::string> dependOnValues{"aten::index.Tensor", "aten::masked_select", "aten::nonzero",
                                                "aten::one_hot"};
     const std::set<std::string> without{
@@ -254,12 +255,12 @@ class TestMeta : public QObject {
     QTest::newRow("unknown overload") << "aten::sum.dim" << 1 << "did you mean aten::sum, aten::sum.dim_IntList";
     QTest::newRow("typing error") << "aten::sofmax.int" << 1 << "aten::softmax.int";
     QTest::newRow("no operator") << "" << 1 << "unknown operator";
-    QTest::newRow("missing argument") << "aten::mean.dim" << 1 << "needs its argument dim";
-    QTest::newRow("too many") << "aten::neg" << 2 << "takes 1 arguments, but 2 are given";
+    QTest::newRow("missing argument") << "aten::mean.dim" << 1 << "needs argument dim";
+    QTest::newRow("too many") << "aten::neg" << 2 << "accepts 1 arguments, but the call has 2";
     QTest::newRow("shapes") << "aten::add.Tensor" << 2 << "must match";
     QTest::newRow("wrong kind") << "aten::mean.dim" << 2 << "argument dim must be of type";
     QTest::newRow("depends on values") << "aten::nonzero" << 1 << "depends on the tensor's values";
-    QTest::newRow("no shape rule") << "aten::bincount" << 1 << "no rule for the shape of aten::bincount";
+    QTest::newRow("no shape rule") << "aten::bincount" << 1 << "cannot compute the result shape of aten::bincount";
     QTest::newRow("leaf") << "aten::linear" << 2 << "their last dimensions differ";
   }
   void refusesInOneSentence() {

@@ -1,4 +1,4 @@
-/// The rows of graph/operators.h against LibTorch's own schemas, and against what models decompose to.
+/// The rows of graph/operators.h, compared with LibTorch's schemas and with decomposed models.
 #include "graph/operators.h"
 #include "libtorch/capture/capture.h"
 
@@ -11,7 +11,7 @@ using namespace cleave;
 
 namespace {
 
-/// All overloads of ATen's by their name without overload.
+/// All overloads of ATen's operators, by name without overload.
 const std::multimap<std::string, c10::OperatorHandle>& schemas() {
   static const auto all = [] {
     std::multimap<std::string, c10::OperatorHandle> found;
@@ -23,7 +23,7 @@ const std::multimap<std::string, c10::OperatorHandle>& schemas() {
   return all;
 }
 
-/// The first argument and the first result share memory, and nothing is written.
+/// True if the first argument and the first result share memory, and the operator does not write.
 bool givesView(const c10::OperatorHandle& op) {
   const auto& schema = op.schema();
   if (schema.is_mutable() || schema.arguments().empty() || schema.returns().empty()) return false;

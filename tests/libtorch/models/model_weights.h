@@ -1,5 +1,5 @@
 #pragma once
-/// Real tensors for tests: a model folder's weights behind the builder's ModelHost, and whole safetensors files.
+/// Real tensors for tests: a ModelHost with a model folder's weights, and complete safetensors files.
 #include "base/files.h"
 #include "formats/model_folder.h"
 #include "formats/safetensors.h"
@@ -33,8 +33,7 @@ inline std::map<std::string, at::Tensor> readTensors(const fs::path& file) {
   return tensors;
 }
 
-/// Answers with the tensors it was given, cast to the dtype that is asked for; a missing or misshapen one is a broken
-/// test.
+/// Returns the given tensors, cast to the requested dtype. A missing or misshapen tensor is an error in the test.
 class WeightsHost : public models::ModelHost {
  public:
   explicit WeightsHost(std::map<std::string, at::Tensor> weights) : m_weights(std::move(weights)) {}
@@ -59,7 +58,7 @@ class WeightsHost : public models::ModelHost {
     std::vector<at::Tensor> items;
     for (std::int64_t item = 0; item < shape[0]; ++item) {
       std::vector<at::Tensor> parts;
-      for (std::size_t part = 0; part < stored.behind.size(); ++part)
+      for (std::size_t part = 0; part < stored.suffixes.size(); ++part)
         parts.push_back(m_weights.at(stored.of(item, part)));
       items.push_back(at::cat(parts));
     }

@@ -1,8 +1,9 @@
-// The decoder's forward pass on real weights: logits and loss of transformers 4.45.2, which wrote every
-// expected.safetensors (4.57.1 that of olmo2, which the older one does not know).
+// The forward pass on real weights, compared with logits and loss of transformers 4.45.2, which wrote every
+// expected.safetensors (4.57.1 for olmo2, which 4.45.2 does not support).
 #include <nlohmann/json.hpp>
 
 #include "families/checkpoint_names.h"
+#include "families/family_table.h"
 #include "libtorch/models/model.h"
 #include "tests/libtorch/models/model_weights.h"
 
@@ -60,7 +61,7 @@ struct Fixture {
 
 constexpr double kTolerance = 1e-4;
 
-/// Without the logits of padding, which mean nothing: what a token that may look nowhere sees is the kernel's choice.
+/// Excludes the logits of padding, which are undefined: a token without visible positions depends on the kernel.
 at::Tensor counted(const at::Tensor& logits, const Fixture& fixture) {
   const auto mask = fixture.expected.find("attention_mask");
   if (mask == fixture.expected.end() || logits.dim() != 3) return logits;
@@ -72,7 +73,7 @@ at::Tensor counted(const at::Tensor& logits, const Fixture& fixture) {
 class TestModels : public QObject {
   Q_OBJECT
  private slots:
-  /// Every folder of a family that Cleave has, and for every class that it opens a folder.
+  /// Every supported family has a folder, and so has every class.
   void equalsTransformers_data() {
     QTest::addColumn<QString>("name");
     std::set<std::string> classes;
@@ -115,7 +116,7 @@ class TestModels : public QObject {
     QVERIFY(tests::largestDifference(fixture.run(fixture.inputs()).logits, fixture.expected.at("logits")) < kTolerance);
   }
 
-  /// Rotary positions are relative, so that real tokens do not feel how far they were pushed.
+  /// Rotary positions are relative, so left padding does not change real tokens.
   void paddingDoesNotChangeRealTokens_data() {
     QTest::addColumn<bool>("isLeft");
     QTest::newRow("left") << true;

@@ -1,7 +1,7 @@
 #pragma once
-/// Collectives whose results can be differentiated: each has its exact adjoint, as if all ranks were one function. Then
-/// a rank program is trained by autograd alone, whatever a plan says of backward passes.
-#include "libtorch/rank/collectives.h"
+/// Collectives with exact adjoints, as if all ranks were one function. With them autograd alone can train a rank
+/// program, independently of the plan's backward passes.
+#include "libtorch/rank/collectives/collectives.h"
 #include "tests/support/need.h"
 
 #include <ATen/ATen.h>
@@ -16,7 +16,7 @@ inline Collectives& collectivesOf(torch::autograd::AutogradContext* context) {
   return *reinterpret_cast<Collectives*>(context->saved_data["collectives"].toInt());
 }
 
-/// One of these and its adjoint; both are handed over as numbers, because autograd keeps values alone.
+/// A collective and its adjoint. Both are passed as numbers, because autograd saves only values.
 enum class Exchange : std::int64_t { Sum, Gather, ScatterSum };
 
 inline at::Tensor exchanged(Collectives& collectives, Exchange exchange, const at::Tensor& x) {
@@ -53,7 +53,7 @@ class DifferentiableCollectives final : public Collectives {
 
  protected:
   void reduceInPlace(at::Tensor& x, Reduction reduction) override {
-    // A largest value is a shift that the loss does not depend on.
+    // The maximum is only a shift that the loss does not depend on.
     x = reduction == Reduction::Max ? test::need(m_inner.allReduce(x.detach().clone(), reduction))
                                     : exchange(Exchange::Sum, x);
   }

@@ -1,12 +1,15 @@
 #pragma once
-/// Model folders of tests/data, planned and run as ranks that are threads: what they compute, and one step of training.
+/// Plans model folders of tests/data and runs them with threads as ranks: forward passes, and one training step.
 #include "base/temporary_folder.h"
-#include "libtorch/rank/generator.h"
-#include "libtorch/rank/inputs.h"
-#include "libtorch/rank/weights.h"
-#include "pipeline/generation.h"
-#include "pipeline/run.h"
-#include "pipeline/solve.h"
+#include "libtorch/capture/capture.h"
+#include "libtorch/rank/execute/inputs.h"
+#include "libtorch/rank/process/generator.h"
+#include "libtorch/rank/weights/weights.h"
+#include "pipeline/run/generation.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/input_shape.h"
+#include "pipeline/source/open.h"
 #include "tests/libtorch/models/model_weights.h"
 #include "tests/libtorch/rank/differentiable_collectives.h"
 #include "tests/libtorch/rank/ranks_as_threads.h"
@@ -26,7 +29,7 @@ inline void needDone(Result<void> result) {
   if (!result) qFatal("%s", result.error().message.c_str());
 }
 
-/// Captured for the inputs of a file.
+/// Captures the model for the inputs of a file.
 inline ModelPtr openedFor(const fs::path& folder, const fs::path& inputs, std::optional<graph::DType> dtype = {}) {
   const auto shape = need(pipeline::readInputShape(inputs, true));
   torch_capture::CaptureOptions options{.batch = shape.batch, .sequence = shape.sequence, .dtype = dtype};
@@ -64,7 +67,7 @@ inline program::RankProgram rankProgramOf(const plan::Plan& plan) {
   return program;
 }
 
-/// A rank's program with its part of the weights and the inputs.
+/// A rank's program, its part of the weights, and the inputs.
 inline torch_rank::Program loaded(const plan::Plan& plan, const fs::path& inputs, int rank) {
   torch_rank::Program bound = need(torch_rank::Program::bind(plan.program, at::kCPU));
   const program::RankProgram program = rankProgramOf(plan);
@@ -78,7 +81,7 @@ inline torch_rank::Program loaded(const plan::Plan& plan, const fs::path& inputs
   return bound;
 }
 
-/// What rank 0 computes; every other rank has to compute the same to rounding.
+/// The outputs of rank 0. Every other rank must compute the same up to rounding.
 inline Tensors computed(const plan::Plan& plan, const fs::path& inputs) {
   std::vector<torch_rank::NamedTensors> results(static_cast<std::size_t>(plan.ranks));
   const auto runOne = [&](torch_rank::Collectives& collectives) {
@@ -99,8 +102,7 @@ inline Tensors computed(const plan::Plan& plan, const fs::path& inputs) {
   return {results[0].begin(), results[0].end()};
 }
 
-/// What rank 0 generates behind the prompt that `inputs` has as input_ids; every other rank has to generate the very
-/// same.
+/// The tokens that rank 0 generates after the prompt in `inputs` (input_ids). Every other rank must generate the same.
 inline at::Tensor generated(const plan::Plan& prompt, const plan::Plan& step, const program::Generation& asked,
                             const fs::path& inputs) {
   std::vector<at::Tensor> tokens(static_cast<std::size_t>(prompt.ranks));
@@ -123,10 +125,10 @@ inline at::Tensor generated(const plan::Plan& prompt, const plan::Plan& step, co
   return tokens.front();
 }
 
-/// Whether so many ranks generate the tokens that a file of tests/data/generation has, with the model of a folder.
+/// True if this number of ranks generates the tokens in a file of tests/data/generation with the model of a folder.
 inline bool generatesAs(const fs::path& folder, const fs::path& file, int ranks) {
   const pipeline::TokenRows prompt = need(pipeline::readPrompt(file)), expected = need(pipeline::readTokens(file));
-  constexpr std::int64_t kNewTokens = 12;  // as tests/tools/generations.py asks for
+  constexpr std::int64_t kNewTokens = 12;  // as in tests/tools/generations.py
   const auto made = need(TemporaryFolder::make("cleave-test"));
   needDone(pipeline::writePrompt(prompt, made / "prompt"));
   plan::ModelInfo info;
@@ -139,8 +141,7 @@ inline bool generatesAs(const fs::path& folder, const fs::path& file, int ranks)
   return at::equal(tokens, at::tensor(expected.ids).view({expected.rows, expected.length}));
 }
 
-/// The largest part of the tolerance that an element uses up, 1 being all of it. Logits of padding are left out where
-/// `mask` is given.
+/// The largest error relative to the tolerance; 1 is the limit. Excludes logits of padding if `mask` is given.
 inline double ofTolerance(const at::Tensor& actual, const at::Tensor& expected, double tolerance,
                           const std::optional<at::Tensor>& mask = {}) {
   at::Tensor a = actual.to(at::kDouble), b = expected.to(at::kDouble).reshape(actual.sizes());
@@ -153,7 +154,7 @@ inline double ofTolerance(const at::Tensor& actual, const at::Tensor& expected, 
   return std::isfinite(worst) ? worst : HUGE_VAL;
 }
 
-/// The same of the outputs that both have.
+/// The same for the outputs that both have.
 inline double ofTolerance(const Tensors& actual, const Tensors& expected, double tolerance,
                           const std::optional<at::Tensor>& mask = {}) {
   double worst = 0;
@@ -162,7 +163,7 @@ inline double ofTolerance(const Tensors& actual, const Tensors& expected, double
   return worst;
 }
 
-/// A rank's part of a parameter; what belongs to no rank's region stays zero.
+/// A rank's part of a parameter. Elements outside every rank's region stay zero.
 inline at::Tensor partOf(const program::ParameterShards& parameter, const at::Tensor& whole, int ranks, int rank) {
   at::Tensor part = at::zeros(parameter.localShape, whole.options());
   std::int64_t start = 0;
@@ -174,7 +175,7 @@ inline at::Tensor partOf(const program::ParameterShards& parameter, const at::Te
   return part;
 }
 
-/// What every rank adds to the gradient of its part: ranks may share parts of a part, as key heads beside queries.
+/// Adds each rank's gradient of its part. Ranks may share parts of a part, such as key heads in a fused projection.
 inline at::Tensor summedPart(const program::ParameterShards& parameter, const at::Tensor& own,
                              torch_rank::Collectives& collectives) {
   at::Tensor whole = at::zeros(parameter.type.shape, own.options());
@@ -200,8 +201,8 @@ inline double lossOf(const torch_rank::NamedTensors& outputs) {
   return loss->second.item<double>();
 }
 
-/// Each rank's loss counts 1/ranks, so that the sum over ranks is the loss: then what flows back through the exact
-/// adjoints of the collectives, summed over the ranks that hold the same part, is the gradient of the unsplit model.
+/// Each rank's loss is weighted by 1/ranks, so that the sum over ranks is the loss. Then the gradients from the exact
+/// adjoints, summed over the ranks that share a part, equal the gradient of the unsplit model.
 inline TrainingStep trained(const plan::Plan& plan, const fs::path& inputs, double rate) {
   TrainingStep step;
   step.gradients.resize(static_cast<std::size_t>(plan.ranks));

@@ -1,6 +1,6 @@
 #pragma once
-/// Rank programs in one process: bound, fed and run alone or as ranks that are threads over Gloo.
-#include "libtorch/rank/interpreter.h"
+/// Rank programs in one process: bound, provided with inputs, and run on one rank or on threads as ranks over Gloo.
+#include "libtorch/rank/execute/interpreter.h"
 
 #include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
 
@@ -36,8 +36,8 @@ inline torch_rank::NamedTensors runAlone(torch_rank::Program& program) {
   return need(program.run(*solo, memory));
 }
 
-/// Runs `body` as `count` ranks, each a thread with its own Gloo connections. c10d's flight recorder is one per process
-/// and not made for that: it is switched off.
+/// Runs `body` as `count` ranks, each a thread with its own Gloo connections. Switches off c10d's flight recorder,
+/// which supports only one rank per process.
 inline void asRanks(int count, const std::function<void(torch_rank::Collectives&)>& body) {
   qputenv("TORCH_FR_BUFFER_SIZE", "0");
   const int fd = ::socket(AF_INET, SOCK_STREAM, 0);

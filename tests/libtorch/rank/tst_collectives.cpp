@@ -1,8 +1,8 @@
-/// Meeting, deadlines and devices: what ranks do when somebody does not answer, and how a device that works behind the
-/// host's back is waited for and timed. The device is played by marks over Gloo, through the interface that CUDA's
-/// fill.
-#include "libtorch/rank/collectives.h"
-#include "libtorch/rank/nccl_loader.h"
+/// Connecting, deadlines and devices: how ranks handle peers that do not respond, and how they wait for an asynchronous
+/// device and time it. Marks over Gloo simulate the device, through the same interface as CUDA's.
+#include "libtorch/rank/collectives/collectives.h"
+#include "libtorch/rank/collectives/group_store.h"
+#include "libtorch/rank/collectives/nccl_loader.h"
 
 #include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
 
@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A socket of the loopback address that listens; nobody ever accepts or answers.
+/// A listening socket on the loopback address. It never accepts or answers.
 struct Listener {
   int fd = ::socket(AF_INET, SOCK_STREAM, 0);
   int port = 0;
@@ -42,7 +42,7 @@ struct Listener {
   }
 };
 
-/// What torchrun's agent runs before it starts ranks.
+/// The store of torchrun's agent, which exists before its ranks.
 c10::intrusive_ptr<c10d::TCPStore> storeOfAnAgent(const Listener& listener) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(listener.port);
@@ -55,16 +55,16 @@ c10::intrusive_ptr<c10d::TCPStore> storeOfAnAgent(const Listener& listener) {
 using Thrower = std::function<void()>;
 using Connected = Result<std::unique_ptr<Collectives>>;
 
-/// Each rank on a thread of its own.
+/// Runs each rank on its own thread.
 template <class Body>
 void onThreads(int ranks, Body body) {
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < ranks; ++rank) threads.emplace_back([rank, &body] { body(rank); });
 }
 
-/// A device's queue in which everything is done at once, or never.
+/// A device's queue that finishes all work at once, or never.
 struct FakeDevice {
-  std::atomic<bool> isStuck = false, isBroken = false, hasFailed = false;  // the watch asks, too
+  std::atomic<bool> isStuck = false, isBroken = false, hasFailed = false;  // the watchdog reads these too
   std::atomic<int> marks = 0, isReachedUpTo = std::numeric_limits<int>::max();
 
   class Mark final : public DeviceMark {
@@ -110,15 +110,15 @@ Q_DECLARE_METATYPE(cleave::ErrorCode)
 class CollectivesTest : public QObject {
   Q_OBJECT
  private slots:
-  /// c10d alone would wait for ever: it heeds its timeout only between steps.
-  void whoeverDoesNotAnswerIsGivenUp_data() {
+  /// c10d alone would wait forever, because it checks its timeout only between steps.
+  void peersThatDoNotAnswerTimeOut_data() {
     QTest::addColumn<QString>("address");
     QTest::addColumn<bool>("isMute");
-    QTest::newRow("a port that keeps silent") << "127.0.0.1" << true;
+    QTest::newRow("a port that does not answer") << "127.0.0.1" << true;
     QTest::newRow("a name that does not resolve") << "no-such-host.invalid" << true;
     QTest::newRow("a closed port") << "127.0.0.1" << false;
   }
-  void whoeverDoesNotAnswerIsGivenUp() {
+  void peersThatDoNotAnswerTimeOut() {
     QFETCH(QString, address);
     QFETCH(bool, isMute);
     const Listener listener;
@@ -128,13 +128,13 @@ class CollectivesTest : public QObject {
     const Connected connected = connectGloo(group);
     QVERIFY(!connected);
     QCOMPARE(connected.error().code, ErrorCode::Environment);
-    const std::string phrase =
-        fmt::format("Rank 1 of 2 cannot meet the others at {}:{} within 1.5 s", address.toStdString(), listener.port);
+    const std::string phrase = fmt::format("Rank 1 of 2 cannot connect to the others at {}:{} within 1.5 s",
+                                           address.toStdString(), listener.port);
     QVERIFY2(connected.error().message.starts_with(phrase), connected.error().message.c_str());
   }
 
-  /// What this machine lacks is not the fault of a rank that waits elsewhere.
-  void aDeviceThatIsNotThereIsThisRanksOwnFault() {
+  /// A lack of resources on this machine is not the fault of a waiting peer.
+  void aMissingNetworkDeviceIsNotAPeersFault() {
     const Listener listener;
     const auto store = storeOfAnAgent(listener);
     qputenv("GLOO_SOCKET_IFNAME", "nope");
@@ -144,12 +144,12 @@ class CollectivesTest : public QObject {
     qunsetenv("GLOO_SOCKET_IFNAME");
     QVERIFY(!connected);
     QCOMPARE(connected.error().code, ErrorCode::Environment);
-    QVERIFY2(connected.error().message.starts_with("Rank 1 of 2 finds no network device for Gloo: "),
+    QVERIFY2(connected.error().message.starts_with("Rank 1 of 2 has no network device for Gloo: "),
              connected.error().message.c_str());
   }
 
-  /// Who is to blame is told by what is thrown, and by the system's words where a library has no type for it.
-  void whatIsThrownTellsWhoIsToBlame_data() {
+  /// The exception's type shows the cause; if a library has no type for it, the system's message does.
+  void exceptionsShowTheCause_data() {
     QTest::addColumn<Thrower>("thrower");
     QTest::addColumn<ErrorCode>("code");
     QTest::addColumn<QString>("phrase");
@@ -173,7 +173,7 @@ class CollectivesTest : public QObject {
     row(
         "no memory", [] { throw std::bad_alloc(); }, ErrorCode::Environment, "there is no memory left: ");
     row(
-        "no memory for a tensor", [] { TORCH_CHECK_WITH(OutOfMemoryError, false, "64 bytes were asked for"); },
+        "no memory for a tensor", [] { TORCH_CHECK_WITH(OutOfMemoryError, false, "cannot allocate 64 bytes"); },
         ErrorCode::Environment, "64 bytes");
     row(
         "no thread", [] { throw std::system_error(EAGAIN, std::generic_category()); }, ErrorCode::Environment,
@@ -182,7 +182,7 @@ class CollectivesTest : public QObject {
         "two ranks on one GPU", [] { throw std::runtime_error("Ranks 0 and 1 have the same GPU."); },
         ErrorCode::Environment, "Ranks 0 and 1 have the same GPU.");
   }
-  void whatIsThrownTellsWhoIsToBlame() {
+  void exceptionsShowTheCause() {
     QFETCH(Thrower, thrower);
     QFETCH(ErrorCode, code);
     QFETCH(QString, phrase);
@@ -203,8 +203,8 @@ class CollectivesTest : public QObject {
              qPrintable(said));
   }
 
-  /// A communicator waits for ever for a rank that died on the way.
-  void aCommunicatorThatDoesNotConnectIsGivenUp() {
+  /// A communicator waits forever for a rank that died before it connected.
+  void aCommunicatorThatDoesNotConnectTimesOut() {
     const Listener listener;
     const auto agent = storeOfAnAgent(listener);
     const auto isOver = std::make_shared<std::atomic<bool>>(false);
@@ -215,7 +215,7 @@ class CollectivesTest : public QObject {
     };
     GroupAddress group{0, 2, "127.0.0.1", listener.port};
     group.agentStore = "/worker/attempt_0";
-    group.connectTimeout = 3s;  // the store is connected to within it, on a busy machine too
+    group.connectTimeout = 3s;  // enough to connect to the store on a busy machine
     const Connected connected = connectNccl(runtime, group);
     *isOver = true;
     QVERIFY(!connected);
@@ -224,20 +224,21 @@ class CollectivesTest : public QObject {
              QString("Rank 0 of 2 cannot connect to its peers through NCCL: they did not answer within 3 s."));
   }
 
-  void aPeerThatNeverComesIsGivenUp() {
+  void aPeerThatNeverConnectsTimesOut() {
     const Listener listener;
     GroupAddress group{0, 2, "127.0.0.1", listener.port, listener.fd};
     group.connectTimeout = 1500ms;
     const Connected connected = connectGloo(group);
     QVERIFY(!connected);
-    // It is rank 0 itself: there is no other one to look for.
+    // This is rank 0 itself, so there is no other rank to look for.
     QVERIFY2(connected.error().message.find("rank 0") == std::string::npos, connected.error().message.c_str());
     QVERIFY2(connected.error().message.ends_with(
-                 "not all of them came. Was every rank started, and is that address this host's?"),
+                 "not all ranks have connected. Check that every rank was started, and that the address is this "
+                 "host's."),
              connected.error().message.c_str());
   }
 
-  /// torchrun's agent serves the store: no rank may do so at the same address, and each attempt has keys of its own.
+  /// torchrun's agent serves the store, so no rank may serve at that address. Each attempt has its own keys.
   void ranksMeetInTheStoreOfAnAgent() {
     const Listener listener;
     const auto agent = storeOfAnAgent(listener);
@@ -275,49 +276,50 @@ class CollectivesTest : public QObject {
         }
         hasGivenUp = true;
       }
-      while (!hasGivenUp) std::this_thread::sleep_for(10ms);  // alive, connected, and elsewhere
+      while (!hasGivenUp) std::this_thread::sleep_for(10ms);  // alive and connected, but not in the collective
     });
     QCOMPARE(code, ErrorCode::RankFailed);
     QVERIFY2(complaint.starts_with("all_reduce of 64 bytes failed on rank 0 of 2"), complaint.c_str());
   }
 
-  /// The host runs ahead: calls are told in order with the device's times, at the latest when it has finished.
+  /// The host runs ahead. Calls are reported in order with the device's times, and no later than its end.
   void callsOnADeviceAreTimedByItsMarks() {
     const Listener listener;
     onThreads(2, [&](int rank) {
       FakeDevice device;
       device.isStuck = true;
       const auto collectives = makeCollectives(glooBackend(rank, 2, listener), device.queue());
-      std::vector<std::string> told;
+      std::vector<std::string> reported;
       collectives->setObserver([&](const CollectiveRecord& record) {
-        told.push_back(fmt::format("{} {} {}", record.kind, record.bytes, record.time.count()));
+        reported.push_back(fmt::format("{} {} {}", record.kind, record.bytes, record.time.count()));
       });
       if (!collectives->allReduce(at::ones({4}), Reduction::Sum) || !collectives->allGather(at::ones({4}), 0))
         qFatal("a call failed");
-      if (!told.empty()) qFatal("told of a call that is not through");
+      if (!reported.empty()) qFatal("an unfinished call was reported");
       device.isStuck = false;
       if (!collectives->finish()) qFatal("it does not finish");
-      if (told != std::vector<std::string>{"all_reduce 16 1000", "all_gather 32 1000"}) qFatal("told otherwise");
-      if (collectives->counts().allReduce != 1 || collectives->counts().allGather != 1) qFatal("counted otherwise");
+      if (reported != std::vector<std::string>{"all_reduce 16 1000", "all_gather 32 1000"})
+        qFatal("the reports differ");
+      if (collectives->counts().allReduce != 1 || collectives->counts().allGather != 1) qFatal("the counts differ");
       if (!collectives->barrier()) qFatal("no barrier");
     });
   }
 
-  void aDeviceThatNeverFinishesIsGivenUp_data() {
+  void aDeviceThatNeverFinishesTimesOut_data() {
     QTest::addColumn<QString>("what");
     QTest::addColumn<int>("code");
     QTest::addColumn<QString>("complaint");
     QTest::newRow("it hangs") << "hangs" << 5
-                              << "Rank 0 of 1 gave up: all_reduce of 16 bytes had not completed after 0.2 s.";
+                              << "Rank 0 of 1 gave up: all_reduce of 16 bytes did not complete within 0.2 s.";
     QTest::newRow("communication broke") << "broke" << 5
                                          << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
-    QTest::newRow("a peer is gone, and the device waits for it")
+    QTest::newRow("a peer has exited, and the device waits for it")
         << "broke and hangs" << 5 << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
-    // Its own fault: a peer must not be looked for.
+    // The error is local, so the rank must not look for a peer.
     QTest::newRow("the device failed") << "failed" << 4
                                        << "Rank 0 of 1 gave up: CUDA error: an illegal memory access was encountered.";
   }
-  void aDeviceThatNeverFinishesIsGivenUp() {
+  void aDeviceThatNeverFinishesTimesOut() {
     QFETCH(QString, what);
     QFETCH(int, code);
     QFETCH(QString, complaint);
@@ -330,22 +332,22 @@ class CollectivesTest : public QObject {
     device.hasFailed = what == "failed";
     device.isStuck = device.isStuck || what == "broke and hangs";
     device.isBroken = device.isBroken || what == "broke and hangs";
-    // What breaks off is known long before the time is over.
+    // The cause is known long before the deadline.
     const auto finished = collectives->finish(device.isBroken ? 600s : 200ms);
     QVERIFY(!finished);
     QCOMPARE(exitCode(finished.error().code), code);
     QCOMPARE(QString::fromStdString(finished.error().message), complaint);
   }
 
-  /// The host may wait for the device where nobody polls, as when it reads a value: the peers are given up all the
-  /// same.
-  void aCallThatHangsIsGivenUpWhileTheHostIsElsewhere_data() {
+  /// The host may wait for the device without polling, for example when it reads a value. The deadline for peers must
+  /// still work.
+  void aCallThatHangsTimesOutWhileTheHostIsBusy_data() {
     QTest::addColumn<bool>("isBroken");
     QTest::addColumn<QString>("complaint");
-    QTest::newRow("it hangs") << false << "Rank 0 of 1 gave up: all_reduce of 16 bytes had not completed after 0.2 s.";
+    QTest::newRow("it hangs") << false << "Rank 0 of 1 gave up: all_reduce of 16 bytes did not complete within 0.2 s.";
     QTest::newRow("communication broke") << true << "Rank 0 of 1 gave up: NCCL: the connection to another rank broke.";
   }
-  void aCallThatHangsIsGivenUpWhileTheHostIsElsewhere() {
+  void aCallThatHangsTimesOutWhileTheHostIsBusy() {
     QFETCH(bool, isBroken);
     QFETCH(QString, complaint);
     const Listener listener;
@@ -354,14 +356,14 @@ class CollectivesTest : public QObject {
                                              isBroken ? std::chrono::milliseconds(600s) : 200ms);
     QVERIFY(collectives->allReduce(at::ones({4}), Reduction::Sum));
     QVERIFY(collectives->finish());
-    QVERIFY(!collectives->brokenOff());
-    device.isReachedUpTo = device.marks.load() + 1;  // the device comes to the next call, and no further
+    QVERIFY(!collectives->abortReason());
+    device.isReachedUpTo = device.marks.load() + 1;  // the device reaches the next call and stops there
     device.isBroken = isBroken;
     QVERIFY(collectives->allReduce(at::ones({4}), Reduction::Sum));
-    QTRY_VERIFY_WITH_TIMEOUT(collectives->brokenOff(), 60'000);
-    QCOMPARE(collectives->brokenOff()->code, ErrorCode::RankFailed);
-    QCOMPARE(QString::fromStdString(collectives->brokenOff()->message), complaint);
-    // From then on nothing goes well.
+    QTRY_VERIFY_WITH_TIMEOUT(collectives->abortReason(), 60'000);
+    QCOMPARE(collectives->abortReason()->code, ErrorCode::RankFailed);
+    QCOMPARE(QString::fromStdString(collectives->abortReason()->message), complaint);
+    // All later calls must fail.
     const auto finished = collectives->finish(600s);
     QVERIFY(!finished);
     QCOMPARE(QString::fromStdString(finished.error().message), complaint);

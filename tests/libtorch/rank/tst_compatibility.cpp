@@ -1,5 +1,8 @@
-/// docs/compatibility.md: what Cleave can do with each family, computed. CLEAVE_UPDATE_CASES=1 writes it anew.
+/// Computes docs/compatibility.md: the supported features of each family. CLEAVE_UPDATE_CASES=1 rewrites it.
+#include "families/family_table.h"
 #include "families/model_config.h"
+#include "libtorch/rank/execute/output_file.h"
+#include "pipeline/compare/rounding.h"
 #include "solve/problem/wording.h"
 #include "tests/libtorch/rank/family_runs.h"
 
@@ -8,6 +11,7 @@
 #include "base/temporary_folder.h"
 
 #include <QTest>
+#include "pipeline/compare/rounding.h"
 
 using namespace cleave;
 using namespace cleave::tests;
@@ -17,7 +21,7 @@ namespace {
 constexpr double kTolerance = 1e-4;
 constexpr std::int64_t kPadded = 3;  // positions of the last row
 
-/// Empty where there is none.
+/// Empty if the file does not exist.
 fs::path folderOf(const std::string& family) {
   for (const char* kind : {"families", "decoders"}) {
     const fs::path folder = fs::path(CLEAVE_TEST_DATA) / kind / family;
@@ -26,7 +30,7 @@ fs::path folderOf(const std::string& family) {
   return {};
 }
 
-/// What is said in a cell; `isGood`: it needs no explanation.
+/// The text of a cell. `isGood`: it needs no explanation.
 struct Cell {
   bool isGood = true;
   std::string text = "yes";
@@ -43,7 +47,7 @@ Tensors expectedOf(const std::string& family) { return readTensors(folderOf(fami
 fs::path inputsOf(const std::string& family) { return folderOf(family) / "expected.safetensors"; }
 ModelPtr opened(const std::string& family) { return openedFor(folderOf(family), inputsOf(family)); }
 
-/// By the engine `reference`; made once.
+/// The plan of engine `reference`, computed once.
 PlanPtr planOf(const std::string& family, int ranks) {
   static std::map<std::pair<std::string, int>, PlanPtr> plans;
   PlanPtr& plan = plans[{family, ranks}];
@@ -51,7 +55,7 @@ PlanPtr planOf(const std::string& family, int ranks) {
   return plan;
 }
 
-/// What the ranks of that plan compute.
+/// The outputs of the ranks of that plan.
 const Tensors& outputsOn(const std::string& family, int ranks) {
   static std::map<std::pair<std::string, int>, Tensors> outputs;
   Tensors& found = outputs[{family, ranks}];
@@ -64,7 +68,7 @@ families::ModelConfig configOf(const std::string& family) {
   return need(families::readModelConfig(folder));
 }
 
-/// Layers whose weights or logits the ranks divide.
+/// Number of layers whose weights or logits are split.
 Cell splitLayers(const std::string& family) {
   const PlanPtr plan = planOf(family, 2);
   const auto split = std::count_if(plan->layers.begin(), plan->layers.end(),
@@ -72,7 +76,7 @@ Cell splitLayers(const std::string& family) {
   return {split == std::ssize(plan->layers), fmt::format("{} of {}", split, plan->layers.size())};
 }
 
-/// On which numbers of ranks an output is what transformers computed.
+/// The numbers of ranks whose output equals transformers'.
 Cell ranksWith(const std::string& family, const std::string& output) {
   const Tensors expected = expectedOf(family);
   const auto mask = expected.find("attention_mask");
@@ -88,7 +92,7 @@ Cell ranksWith(const std::string& family, const std::string& output) {
 Cell run(const std::string& family) { return ranksWith(family, "logits"); }
 Cell loss(const std::string& family) { return ranksWith(family, "loss"); }
 
-/// The same loss behind the step, and the same gradients before it.
+/// The loss after the step and the gradients before it must be equal.
 Cell training(const std::string& family) {
   const double rate = 0.01, gradientTolerance = 1e-3;
   const TrainingStep whole = trained(*planOf(family, 1), inputsOf(family), rate);
@@ -108,7 +112,7 @@ Cell training(const std::string& family) {
   return yesIf(whole.after < whole.before && worst <= 1);
 }
 
-/// On which numbers of ranks the tokens are what transformers generated.
+/// The numbers of ranks whose tokens equal those of transformers.
 Cell generation(const std::string& family) {
   if (!std::holds_alternative<families::CausalHead>(configOf(family).head)) return none();
   const fs::path file = fs::path(CLEAVE_TEST_DATA) / "generation" / (family + ".safetensors");
@@ -122,7 +126,7 @@ Cell generation(const std::string& family) {
   return cell;
 }
 
-/// Projections that hold several matrices: each rank has its part of each of them.
+/// Fused projections: each rank has its part of each matrix.
 Cell fused(const std::string& family) {
   const families::ModelConfig config = configOf(family);
   std::vector<std::pair<const char*, std::string>> names;
@@ -156,7 +160,7 @@ Cell experts(const std::string& family) {
   return {true, "by expert, inside"};
 }
 
-/// The inputs with the last row padded.
+/// The inputs, with padding in the last row.
 torch_rank::NamedTensors paddedInputs(const std::string& family, bool isLeft) {
   torch_rank::NamedTensors inputs;
   at::Tensor mask;
@@ -175,7 +179,7 @@ torch_rank::NamedTensors paddedInputs(const std::string& family, bool isLeft) {
   return inputs;
 }
 
-/// Everywhere the same as unsplit, at padding too.
+/// Equal to the unsplit model at all positions, including padding.
 Cell padding(const std::string& family) {
   const auto folder = need(TemporaryFolder::make("cleave-test"));
   const std::map<std::string, fs::path> sides{{"left", folder / "left"}, {"right", folder / "right"}};
@@ -192,8 +196,8 @@ Cell padding(const std::string& family) {
   return cell;
 }
 
-/// The same as unsplit in that type; or, where rounding alone is more than the tolerance, at most twice as far from the
-/// model in float32 as the unsplit one is.
+/// Equal to the unsplit model in that type. If rounding alone exceeds the tolerance, at most twice as far from the
+/// float32 model as the unsplit one.
 Cell half(const std::string& family) {
   constexpr double kSlack = 2;
   const Tensors exact = outputsOn(family, 1);
@@ -211,7 +215,7 @@ Cell half(const std::string& family) {
   return cell;
 }
 
-/// Of a layer, as transformers' code has it where checkpoints have another: "model.layers.*.mlp.gate".
+/// A layer's name in transformers' code, if checkpoints have another one: "model.layers.*.mlp.gate".
 std::string nameInCode(const std::string& name) {
   std::string text = solve::withoutIndices(name);
   for (const auto& [inCheckpoints, inCode] :
@@ -222,8 +226,8 @@ std::string nameInCode(const std::string& name) {
   return text;
 }
 
-/// The same model, one layer of it, as torch.export wrote it: computes what transformers does, and what it has layers
-/// of is split as the folder's are.
+/// One layer of the same model, exported by torch.export. It must compute the same as transformers, and its layers must
+/// be split as in the folder.
 Cell archive(const std::string& family) {
   const fs::path exported = fs::path(CLEAVE_TEST_DATA) / "exported";
   const fs::path inputs = exported / (family + ".expected.safetensors");
@@ -259,14 +263,14 @@ constexpr Column kColumns[] = {
     {"training", training},        {"fused", fused}, {"experts", experts}, {"padding", padding},
     {"half precision", half},      {".pt2", archive}};
 
-/// Why a cell is not what it should be: by the column's title, and the family ("" for all).
+/// The reason for a limited cell, by column title and family ("" for all).
 const std::map<std::pair<std::string, std::string>, std::string> kReasons = {
-    {{"split layers", "qwen2_moe"}, "The gate of the shared experts has one output: there is nothing to divide."},
-    {{"split layers", "roberta"}, "The table of token types has one row: there is nothing to divide."},
-    {{".pt2", "ministral"}, "No exported program of it is among the tests' data."},
+    {{"split layers", "qwen2_moe"}, "The gate of the shared experts has one output, which two ranks cannot divide."},
+    {{"split layers", "roberta"}, "The table of token types has one row, which two ranks cannot divide."},
+    {{".pt2", "ministral"}, "The test data has no exported program of this family."},
 };
 
-/// nullopt: nobody has explained it, which is a failure.
+/// nullopt: no explanation exists, which is a failure.
 std::optional<std::string> reasonOf(const std::string& title, const std::string& family) {
   for (const std::string& who : {family, std::string()}) {
     if (const auto reason = kReasons.find({title, who}); reason != kReasons.end()) return reason->second;
@@ -277,20 +281,19 @@ std::optional<std::string> reasonOf(const std::string& title, const std::string&
 constexpr const char* kHead =
     R"(# What works with which family
 
-Computed by `tst_compatibility` on the models of tests/data/families; it fails where this page says something else.
+`tst_compatibility` computes this table with the models in tests/data/families. The test fails if this page differs.
 
-- split layers: layers that two ranks divide, of all (engine `reference` with the whole candidate set).
-- logits, loss: numbers of ranks on which they are those of transformers, within 1e-4.
-- generation: numbers of ranks on which the tokens behind a prompt, generated with a cache, are those of transformers.
-- training: a step of SGD on two ranks has the gradients, and leads to the loss, that it has and leads to unsplit; that
-  loss is lower than before.
-- fused: projections that hold several matrices; each rank has its part of each.
-- experts: both ways to split a mixture's experts compute what transformers does.
-- padding: with an attention mask that pads on this side, two ranks compute what one does.
-- half precision: in these types two ranks compute what one does, within the tolerance that a run has for the type, or
-  are at most twice as far from the model in float32 as that one is: which of the two depends on the processor.
-- .pt2: numbers of ranks on which the exported program (one layer of the model) computes what transformers does, and
-  whether its layers are split as the folder's are.
+- split layers: layers that two ranks split, and all layers (engine `reference`, candidate set `full`).
+- logits, loss: numbers of ranks whose values equal those of transformers within 1e-4.
+- generation: numbers of ranks that generate the same tokens as transformers, with a KV cache.
+- training: an SGD step on two ranks has the same gradients and the same new loss as unsplit, and the loss decreases.
+- fused: projections that contain several matrices; each rank has a part of each matrix.
+- experts: ways to split a mixture's experts that compute the same as transformers.
+- padding: sides on which an attention mask may pad; two ranks compute the same as one.
+- half precision: types in which two ranks compute the same as one, within the run's tolerance for the type. On some
+  processors the difference is larger, but at most twice the difference between one rank and float32.
+- .pt2: numbers of ranks on which the exported program (one layer of the model) computes the same as transformers;
+  "split alike" if its layers have the folder's strategies.
 
 )";
 
@@ -356,7 +359,7 @@ class CompatibilityTest : public QObject {
     return text;
   }
 
-  /// " (1)" behind a cell that needs an explanation.
+  /// The footnote " (1)" after a cell that needs an explanation.
   std::string note(const std::string& family, std::size_t column, std::vector<std::string>& notes) const {
     if (m_rows.at(family)[column].isGood) return "";
     const std::string reason = reasonOf(kColumns[column].title, family).value_or("Not explained.");

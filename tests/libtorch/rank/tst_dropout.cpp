@@ -1,5 +1,5 @@
-/// What a rank drops of its part is what all would drop of the whole.
-#include "libtorch/rank/dropout.h"
+/// A rank drops the same elements of its part as an unsplit dropout.
+#include "libtorch/rank/execute/dropout.h"
 #include "tests/support/need.h"
 #include "tests/support/parts.h"
 
@@ -19,7 +19,7 @@ Dropout dropoutOf(const graph::Shape& shape, double chance, std::int64_t stream 
 
 bool isSame(const at::Tensor& a, const at::Tensor& b) { return at::equal(a, b); }
 
-/// The correlation of which elements stay.
+/// Correlation of the masks.
 double correlation(const at::Tensor& a, const at::Tensor& b) {
   const at::Tensor x = a.ne(0).to(at::kDouble).flatten(), y = b.ne(0).to(at::kDouble).flatten();
   const at::Tensor dx = x - x.mean(), dy = y - y.mean();
@@ -31,7 +31,7 @@ double correlation(const at::Tensor& a, const at::Tensor& b) {
 class TestDropout : public QObject {
   Q_OBJECT
  private slots:
-  void partsDropWhatTheWholeDoes_data() {
+  void partsDropTheSameAsTheWhole_data() {
     QTest::addColumn<QString>("placement");
     QTest::addColumn<QList<int>>("sizes");
     QTest::addColumn<int>("ranks");
@@ -48,7 +48,7 @@ class TestDropout : public QObject {
     QTest::newRow("more than is decided at once") << "S(2)" << QList<int>{2, 3, 70000} << 2;
     QTest::newRow("many rows") << "S(1)" << QList<int>{400, 20, 30} << 2;
   }
-  void partsDropWhatTheWholeDoes() {
+  void partsDropTheSameAsTheWhole() {
     QFETCH(QString, placement);
     QFETCH(QList<int>, sizes);
     QFETCH(int, ranks);
@@ -70,11 +70,11 @@ class TestDropout : public QObject {
     }
   }
 
-  void keepsTheMeanAndDropsWhatIsAsked_data() {
+  void keepsTheMeanAndDropsTheRequestedFraction_data() {
     QTest::addColumn<double>("chance");
     for (double chance : {0.1, 0.5, 0.9}) QTest::addRow("%g", chance) << chance;
   }
-  void keepsTheMeanAndDropsWhatIsAsked() {
+  void keepsTheMeanAndDropsTheRequestedFraction() {
     QFETCH(double, chance);
     constexpr std::int64_t kCount = 1'000'000;
     const at::Tensor dropped = drop(at::ones({1000, 1000}), dropoutOf({1000, 1000}, chance), {drawKey(1, 0)});
@@ -83,7 +83,7 @@ class TestDropout : public QObject {
     QVERIFY2(std::abs(share - chance) < 5 * deviation, qPrintable(QString::number(share)));
     const at::Tensor kept = dropped.masked_select(dropped.ne(0));
     QVERIFY(at::allclose(kept, at::full_like(kept, 1 / (1 - chance))));
-    // Neither rows nor columns are dropped alike.
+    // Rows and columns have different masks.
     for (int dim : {0, 1}) {
       const at::Tensor shares = dropped.eq(0).to(at::kDouble).mean(dim);
       const double spread = shares.std().item<double>(), wanted = std::sqrt(chance * (1 - chance) / 1000);
@@ -112,7 +112,7 @@ class TestDropout : public QObject {
     QCOMPARE(drop(at::ones({0, 3}), dropoutOf({0, 3}, 0.5), {1}).numel(), 0);
   }
 
-  void gradientsComeWhereSomethingStayed() {
+  void gradientsExistForElementsThatWereKept() {
     const at::Tensor x = at::ones({50, 40}).requires_grad_();
     const at::Tensor dropped = drop(x, dropoutOf({50, 40}, 0.3), {drawKey(2, 5)});
     dropped.sum().backward();

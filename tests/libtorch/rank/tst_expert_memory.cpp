@@ -1,4 +1,4 @@
-/// What experts hold while they run (graph/expert_memory.h), against the allocator's own count.
+/// Memory of experts during a run (graph/expert_memory.h), compared with the allocator's count.
 #include "libtorch/bridge/experts.h"
 
 #include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
@@ -6,7 +6,7 @@
 
 #include "graph/expert_memory.h"
 #include "graph/operators.h"
-#include "libtorch/rank/memory_probe.h"
+#include "libtorch/rank/memory/memory_probe.h"
 
 #include <QTest>
 
@@ -15,7 +15,7 @@ using namespace cleave;
 namespace {
 
 struct Metered {
-  std::int64_t live = 0, peak = 0;  ///< bytes more than before
+  std::int64_t live = 0, peak = 0;  ///< bytes relative to the start
 };
 template <class Work>
 Metered metered(Work work) {
@@ -29,7 +29,7 @@ struct Sizes {
   std::string_view activation = "silu";
 };
 
-/// Two experts for each token, all of them as often.
+/// Two experts for each token; all experts are used equally often.
 bridge::ExpertsCall callOf(const Sizes& sizes) {
   const bool isClamped = sizes.activation == std::string_view(graph::kClampedSwiglu);
   const std::int64_t both = 2 * sizes.features;
@@ -79,7 +79,7 @@ class ExpertMemoryTest : public QObject {
     {
       const c10::NoGradGuard guard;
       const auto inference = metered(run);
-      // The allocator is exact but for what is smaller than a place: conditions and counts.
+      // The allocator's count is exact except for conditions and counts, which are smaller than a place.
       const std::int64_t expected = result + memory.forward(one), slack = expected / 100 + 4096;
       QVERIFY2(std::abs(inference.peak - expected) < slack,
                qPrintable(QString("%1, not %2").arg(inference.peak).arg(expected)));
@@ -92,8 +92,7 @@ class ExpertMemoryTest : public QObject {
     QVERIFY2(std::abs(training.live - kept) < kept / 100 + 4096,
              qPrintable(QString("%1, not %2").arg(training.live).arg(kept)));
     const auto backward = metered([&] { made.backward(at::ones_like(made)); });
-    // Gradients that stay come on top, of the weights and of the tokens; the formula has all of them at the fullest
-    // moment.
+    // Gradients of weights and tokens are added on top. The formula counts all of them at the peak.
     const std::int64_t gradients = 2 * result + kItem * (call.gateUp.numel() + call.down.numel() + call.shares.numel());
     QVERIFY2(
         backward.peak <= memory.backward(one) + gradients + 4096,

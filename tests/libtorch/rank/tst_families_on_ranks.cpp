@@ -1,7 +1,9 @@
-/// Every model of tests/data on ranks: how it is split, and that the ranks compute what transformers computed with it.
-/// tst_compatibility asks more of each family.
+/// Every model of tests/data on ranks: its splits, and its results compared with transformers. tst_compatibility covers
+/// each family in more detail.
 #include <nlohmann/json.hpp>
 
+#include "libtorch/rank/execute/output_file.h"
+#include "pipeline/compare/rounding.h"
 #include "tests/libtorch/rank/family_runs.h"
 
 #include "base/output_file.h"
@@ -12,6 +14,7 @@
 #include <QTest>
 
 #include <regex>
+#include "pipeline/compare/rounding.h"
 
 using namespace cleave;
 using namespace cleave::tests;
@@ -39,7 +42,7 @@ struct Run {
   int ranks;
   solve::Engine engine;
 };
-/// What else tst_compatibility does not run already; all of it where rounds are multiplied.
+/// Runs the cases that tst_compatibility does not cover, or all if rounds are scaled up.
 std::vector<Run> runsOf(const std::string& name) {
   using solve::Engine;
   if (test::rounds(1) > 1)
@@ -55,8 +58,7 @@ std::vector<Run> runsOf(const std::string& name) {
 /// "model.layers.*.mlp.up_proj": the layer of every block.
 std::string role(const std::string& name) { return std::regex_replace(name, std::regex("\\.[0-9]+(?=\\.|$)"), ".*"); }
 
-/// By strategy the layers' roles, in the order of the model; a role of which layers are treated otherwise says of how
-/// many.
+/// The layers' roles by strategy, in model order. A role with several strategies has a count for each.
 std::string splitOf(const plan::Plan& plan) {
   std::vector<std::pair<std::string, std::string>> order;  // strategy, role
   std::map<std::pair<std::string, std::string>, int> counts;
@@ -78,7 +80,7 @@ std::string splitOf(const plan::Plan& plan) {
   return text;
 }
 
-/// Of a folder or an archive of tests/data. `> menu optimum`.
+/// Plans a folder or an archive of tests/data. `> menu optimum`.
 std::string splitOnTwo(const test::Case& asked) {
   const std::string name = asked.question.substr(0, asked.question.find('\n'));
   const auto candidateSet = rules::parseCandidateSet(asked.setting("menu", "full"));
@@ -132,7 +134,7 @@ class FamiliesOnRanksTest : public QObject {
     }
   }
 
-  /// The same plan, found in another way.
+  /// A second engine must find the same plan.
   void learningAnswersAsReference_data() { listRows(modelsIn("families")); }
   void learningAnswersAsReference() {
     QFETCH(std::string, name);
@@ -145,7 +147,7 @@ class FamiliesOnRanksTest : public QObject {
     }
   }
 
-  /// Either way to split a mixture's experts, stored as one tensor (tst_compatibility: one by one).
+  /// Both ways to split a mixture's experts, stored as one tensor (tst_compatibility: separate tensors).
   void expertsEitherWay_data() {
     listRows({"families/mixtral-fused", "families/qwen2_moe-fused", "families/qwen3_moe-fused",
               "families/deepseek_v3-fused"});
@@ -162,8 +164,8 @@ class FamiliesOnRanksTest : public QObject {
     }
   }
 
-  /// As from_pretrained: a parameter that is stored in another type is cast to the config's when it is loaded.
-  void storedTypesBecomeTheConfigs() {
+  /// As in from_pretrained: a parameter stored in another type is cast to the config's type on load.
+  void storedTypesAreCastToTheConfigs() {
     const std::string name = "families/llama";
     const auto folder = need(TemporaryFolder::make("cleave-test"));
     std::map<std::string, Tensors> outputs;
@@ -190,7 +192,7 @@ class FamiliesOnRanksTest : public QObject {
         QVERIFY(
             at::equal(outputs[std::string("but norms") + ranks][output], outputs[std::string("all") + ranks][output]));
     }
-    // Rounding alone takes up to one and a half of it (tst_compatibility).
+    // Rounding alone uses up to one and a half times the tolerance (tst_compatibility).
     QVERIFY(ofTolerance(outputs["all2"], outputs["all1"], pipeline::unitWithoutRuler(graph::DType::BFloat16)) <= 2);
   }
 };

@@ -1,5 +1,5 @@
-// What ranks that are threads generate, against transformers (tests/tools/generations.py); and with which plans: those
-// of a prompt and of a step behind it that belong together.
+// Tokens of ranks that are threads, compared with transformers (tests/tools/generations.py), and refusals of prefill
+// and decode plans that do not belong together.
 #include "graph/states.h"
 #include "libtorch/bridge/types.h"
 #include "tests/libtorch/rank/family_runs.h"
@@ -22,7 +22,7 @@ ModelPtr promptOf(const char* family, std::int64_t rows, std::int64_t length, st
       pipeline::openModel(info.source, pipeline::captureOptionsOf(pipeline::ofPrompt(info, prompt, newTokens))));
 }
 
-PlanPtr stepBehind(const ModelPtr& prompt) { return need(pipeline::planStep(*planned(prompt, {.ranks = 1}))); }
+PlanPtr decodeStepFor(const ModelPtr& prompt) { return need(pipeline::planStep(*planned(prompt, {.ranks = 1}))); }
 
 }  // namespace
 
@@ -37,7 +37,7 @@ class TestGenerator : public QObject {
     QTest::addColumn<QString>("file");
     const QDir files(CLEAVE_TEST_DATA "/generation");
     for (const QFileInfo& file : files.entryInfoList({"*.safetensors"}, QDir::Files, QDir::Name)) {
-      // Of a name in both places that of families, as there.
+      // If a name exists in both folders, uses that of families, as there.
       const QString name = file.completeBaseName(), family = QStringLiteral(CLEAVE_TEST_DATA "/families/") + name;
       const QString folder = QDir(family).exists() ? family : QStringLiteral(CLEAVE_TEST_DATA "/decoders/") + name;
       if (name != "llama-ends") QTest::newRow(qPrintable(name)) << folder << file.filePath();
@@ -54,14 +54,17 @@ class TestGenerator : public QObject {
     QTest::addColumn<std::int64_t>("tokens");
     QTest::addColumn<QString>("sentence");
     const ModelPtr prompt = promptOf("llama", 2, 7);
-    QTest::newRow("as many as there is room for") << stepBehind(prompt) << kNew << "";
-    QTest::newRow("more tokens") << stepBehind(prompt) << kNew + 1
-                                 << "The cache has room for 12 positions; the prompt has 7 and 6 are to follow.";
-    QTest::newRow("another model") << stepBehind(promptOf("llama-multi-head", 2, 7)) << kNew << "do not lay the cache";
-    QTest::newRow("other rows") << stepBehind(promptOf("llama", 1, 7)) << kNew << "do not lay the cache";
+    QTest::newRow("as many as there is room for") << decodeStepFor(prompt) << kNew << "";
+    QTest::newRow("more tokens") << decodeStepFor(prompt) << kNew + 1
+                                 << "The cache has 12 positions, too few for 7 prompt tokens and 6 new tokens.";
+    QTest::newRow("another model") << decodeStepFor(promptOf("llama-multi-head", 2, 7)) << kNew
+                                   << "have different layouts of the cache";
+    QTest::newRow("other rows") << decodeStepFor(promptOf("llama", 1, 7)) << kNew
+                                << "have different layouts of the cache";
     QTest::newRow("no step") << planned(prompt, {.ranks = 1}) << kNew
-                             << "One of the plans is none of a prompt, or of a step behind it";
-    QTest::newRow("no such number") << stepBehind(prompt) << std::int64_t{-1} << "--generate is -1: it must be in 1..";
+                             << "The plans are not a prefill and a decode step";
+    QTest::newRow("no such number") << decodeStepFor(prompt) << std::int64_t{-1}
+                                    << "The number of new tokens is -1; it must be in 1..";
   }
   void plansThatDoNotBelongTogetherAreRefused() {
     QFETCH(PlanPtr, step);
@@ -77,10 +80,10 @@ class TestGenerator : public QObject {
     QVERIFY2(said.contains(sentence), qPrintable(said));
   }
 
-  /// A step writes the cache where it is: no other memory is given out for it.
+  /// A decode step writes the cache in place, without other memory for it.
   void theCacheStaysWhereItIs() {
     const ModelPtr model = promptOf("llama", 2, 7);
-    const PlanPtr step = stepBehind(model);
+    const PlanPtr step = decodeStepFor(model);
     torch_rank::Program program = need(torch_rank::Program::bind(step->program, at::kCPU));
     for (const graph::Node& node : step->program->nodes) {
       if (node.kind != graph::NodeKind::Input && node.kind != graph::NodeKind::Parameter) continue;
@@ -90,11 +93,11 @@ class TestGenerator : public QObject {
     torch_rank::LiveMemory memory;
     const auto outputs = need(program.run(*torch_rank::makeSoloCollectives(), memory));
     const auto states = graph::statesOf(*step->program);
-    QCOMPARE(states.size(), std::size_t{4});  // of two layers
+    QCOMPARE(states.size(), std::size_t{4});  // for two layers
     for (const graph::State& state : states) {
       const at::Tensor& cache = program.given(state.past);
       QCOMPARE(outputs[state.output].second.const_data_ptr(), cache.const_data_ptr());
-      // The position is 1; others are as they were.
+      // The position is 1; the others must not change.
       QVERIFY(at::equal(cache.select(2, 0), at::ones_like(cache.select(2, 0))));
       QVERIFY(!at::equal(cache.select(2, 1), at::ones_like(cache.select(2, 1))));
       QVERIFY(at::equal(cache.narrow(2, 2, 10), at::ones_like(cache.narrow(2, 2, 10))));

@@ -1,5 +1,5 @@
-// What one program has loaded serves another of the same model.
-#include "libtorch/rank/hand_over.h"
+// Reuse of loaded weights by another program of the same model.
+#include "libtorch/rank/weights/hand_over.h"
 
 #include "tests/support/need.h"
 
@@ -16,7 +16,7 @@ std::shared_ptr<const graph::Graph> parsed(const char* text) {
   return std::make_shared<const graph::Graph>(need(graph::parseGraph(text)));
 }
 
-/// The same weights behind two rows and behind one.
+/// The same weights in a program with two rows and one with one row.
 constexpr const char* kTwoRows = R"(
 x: f32[2,4] = input
 b.weight: f32[3,4] = parameter
@@ -84,12 +84,12 @@ class TestHandOver : public QObject {
     QVERIFY(refused.error().message.starts_with("b.weight is R in the first plan and S(1) in the second"));
   }
 
-  void whatNobodyLoadedIsRefused() {
+  void parametersThatAreNotLoadedAreRefused() {
     const Program first = loaded();
     Program second = need(Program::bind(parsed(kOneRow), at::kCPU));
     const auto refused = torch_rank::handOver(first, {shards("a.weight", 4, {})}, second, parameters());
     QVERIFY(!refused);
-    QVERIFY(refused.error().message.starts_with("The second plan has a parameter b.weight and the first has none"));
+    QVERIFY(refused.error().message.starts_with("Only the second plan has a parameter b.weight"));
   }
 };
 

@@ -1,7 +1,8 @@
-/// The inputs that a rank is given, from a file or made up: what does not fit is refused before anything runs.
+/// The inputs of a rank, from a file or generated. Invalid inputs must be refused before anything runs.
 #include "formats/safetensors.h"
-#include "libtorch/rank/inputs.h"
-#include "libtorch/rank/interpreter.h"
+#include "libtorch/rank/execute/inputs.h"
+#include "libtorch/rank/execute/interpreter.h"
+#include "libtorch/rank/execute/tensor_digest.h"
 #include "tests/libtorch/rank/ranks_as_threads.h"
 
 #include <ATen/ATen.h>
@@ -39,11 +40,11 @@ class InputsTest : public QObject {
     QVERIFY(!lacking && lacking.error().message.find("labels") != std::string::npos);
   }
 
-  /// On the host, before a kernel meets them: on a GPU a wrong index ends the device's context.
-  void indicesOfNothingAreNamedBeforeTheRun_data() {
+  /// Checked on the host, because a wrong index in a kernel breaks a GPU's context.
+  void indicesOutOfRangeAreNamedBeforeTheRun_data() {
     QTest::addColumn<QByteArray>("program");
     QTest::addColumn<QList<qint64>>("values");
-    QTest::addColumn<QString>("complaint");  // empty: they are taken
+    QTest::addColumn<QString>("complaint");  // empty: accepted
     const char* const kTable =
         "ids: i64[2,2] = input\nw: f32[5,2] = parameter\nembedding_0: f32[2,2,2] = aten::embedding(w, ids)\nreturn "
         "y=embedding_0\n";
@@ -61,19 +62,19 @@ class InputsTest : public QObject {
     const char* const kFree = "ids: i64[2,2] = input\nadd_0: i64[2,2] = aten::add.Tensor(ids, ids)\nreturn y=add_0\n";
     QTest::newRow("rows of a table") << QByteArray(kTable) << QList<qint64>{0, 4, 1, 2} << "";
     QTest::newRow("one too many") << QByteArray(kTable) << QList<qint64>{0, 4, 5, 2}
-                                  << "ids holds 5 at [1, 0], which is none of the 5 rows of the table (0 to 4)";
-    QTest::newRow("negative") << QByteArray(kTable) << QList<qint64>{0, -1, 1, 2} << "ids holds -1 at [0, 1]";
+                                  << "ids is 5 at [1, 0], not one of the 5 rows of the table (0 to 4)";
+    QTest::newRow("negative") << QByteArray(kTable) << QList<qint64>{0, -1, 1, 2} << "ids is -1 at [0, 1]";
     QTest::newRow("a split table has all rows") << QByteArray(kPart) << QList<qint64>{9, 5, 0, 2} << "";
     QTest::newRow("beyond a split table")
-        << QByteArray(kPart) << QList<qint64>{9, 10, 0, 2} << "ids holds 10 at [0, 1], which is none of the 10 rows";
-    QTest::newRow("behind a view, shifted") << QByteArray(kShifted) << QList<qint64>{-2, 2, 0, 1} << "";
-    QTest::newRow("shifted too far") << QByteArray(kShifted) << QList<qint64>{-2, 2, 3, 1} << "ids holds 3 at [1, 0]";
+        << QByteArray(kPart) << QList<qint64>{9, 10, 0, 2} << "ids is 10 at [0, 1], not one of the 10 rows";
+    QTest::newRow("after a view, shifted") << QByteArray(kShifted) << QList<qint64>{-2, 2, 0, 1} << "";
+    QTest::newRow("shifted too far") << QByteArray(kShifted) << QList<qint64>{-2, 2, 3, 1} << "ids is 3 at [1, 0]";
     QTest::newRow("ignored labels") << QByteArray(kLoss) << QList<qint64>{-7, 4, 0, -7} << "";
-    QTest::newRow("another loss's ignored label") << QByteArray(kLoss) << QList<qint64>{-100, 4, 0, 1}
-                                                  << "ids holds -100 at [0, 0], which is none of the 5 classes";
+    QTest::newRow("another loss's ignored label")
+        << QByteArray(kLoss) << QList<qint64>{-100, 4, 0, 1} << "ids is -100 at [0, 0], not one of the 5 classes";
     QTest::newRow("nothing indexes with it") << QByteArray(kFree) << QList<qint64>{-100, 4, 1000000, 1} << "";
   }
-  void indicesOfNothingAreNamedBeforeTheRun() {
+  void indicesOutOfRangeAreNamedBeforeTheRun() {
     QFETCH(QByteArray, program);
     QFETCH(QList<qint64>, values);
     QFETCH(QString, complaint);
@@ -89,17 +90,17 @@ class InputsTest : public QObject {
     QVERIFY2(read.error().message.find(complaint.toStdString()) != std::string::npos, read.error().message.c_str());
   }
 
-  /// Nothing indexes with a mask: any number would be computed with.
-  void aMaskSaysYesOrNo_data() {
+  /// A mask is not an index, so kernels would compute with any number.
+  void aMaskIsZeroOrOne_data() {
     QTest::addColumn<QList<qint64>>("values");
     QTest::addColumn<QString>("complaint");
     QTest::newRow("zeros and ones") << QList<qint64>{0, 1, 1, 1} << "";
     QTest::newRow("seven") << QList<qint64>{0, 1, 7, 1}
-                           << "attention_mask holds 7 at [1, 0], which is none of 0 (padding) and 1 (a token).";
+                           << "attention_mask is 7 at [1, 0], not one of 0 (padding) and 1 (a token).";
     QTest::newRow("negative") << QList<qint64>{0, -1, 1, 1}
-                              << "attention_mask holds -1 at [0, 1], which is none of 0 (padding) and 1 (a token).";
+                              << "attention_mask is -1 at [0, 1], not one of 0 (padding) and 1 (a token).";
   }
-  void aMaskSaysYesOrNo() {
+  void aMaskIsZeroOrOne() {
     QFETCH(QList<qint64>, values);
     QFETCH(QString, complaint);
     const std::vector<std::int64_t> numbers(values.begin(), values.end());

@@ -1,8 +1,9 @@
-/// The rank's parts in one process: programs, collectives over Gloo between threads, parallel layers against whole
-/// ones.
-#include "libtorch/rank/inputs.h"
-#include "libtorch/rank/interpreter.h"
-#include "libtorch/rank/memory_probe.h"
+/// The rank's parts in one process: programs, collectives over Gloo between threads, parallel layers compared with
+/// unsplit ones.
+#include "libtorch/rank/execute/inputs.h"
+#include "libtorch/rank/execute/interpreter.h"
+#include "libtorch/rank/execute/tensor_digest.h"
+#include "libtorch/rank/memory/memory_probe.h"
 #include "tests/libtorch/rank/ranks_as_threads.h"
 #include "tests/support/cases.h"
 
@@ -16,7 +17,7 @@ using namespace cleave::torch_rank;
 
 namespace {
 
-/// The loss alone, from the arguments of the operator.
+/// The loss only, from the arguments of the operator.
 Result<at::Tensor> vocabCrossEntropy(const at::Tensor& logits, const at::Tensor& target, LossReduction reduction,
                                      std::int64_t ignoreIndex, std::int64_t vocabulary, Collectives& collectives) {
   return vocabLoss({logits, target, {}, static_cast<std::int64_t>(reduction), ignoreIndex, 0.0, vocabulary},
@@ -33,7 +34,7 @@ const char* const kMlp =
     "linear_1: f32[3,8] = aten::linear(relu_0, down.weight, None) @down\n"
     "return y=linear_1\n";
 
-/// The same as one of `n` ranks runs it: column, then row.
+/// The same on one of `n` ranks: column, then row.
 std::string splitMlp(int n) {
   const std::string part = std::to_string(16 / n);
   return "x: f32[3,8] = input\n"
@@ -54,7 +55,7 @@ std::string splitMlp(int n) {
          "return y=all_reduce_0\n";
 }
 
-/// What is said of a program that cannot run.
+/// The error of a program that cannot run.
 std::string refusalOf(const test::Case& asked) {
   const auto program = Program::bind(test::parsedGraph(asked.question), at::kCPU);
   if (program) return "a program";
@@ -72,7 +73,7 @@ class ExecTest : public QObject {
   void answersAsWritten_data() { m_cases.list(); }
   void answersAsWritten() { m_cases.answer(); }
 
-  // c10d's flight recorder is one per process and not made for several ranks in it, as here.
+  // c10d's flight recorder does not support several ranks in one process.
   void init() { at::manual_seed(7); }
 
   void runsAProgramLikeATen() {
@@ -157,7 +158,7 @@ class ExecTest : public QObject {
         "view_0: f32[32,32] = aten::view(relu_0, [32, 32])\n"     // the same memory
         "view_1: f32[1024] = aten::view(x, [1024])\n"             // the input's memory
         "add_0: f32[32,32] = aten::add.Tensor(view_0, view_0)\n"  // 8 KiB while it runs
-        "exp_0: f32[32,32] = aten::exp(add_0)\n"                  // 8 KiB: relu_0 is gone
+        "exp_0: f32[32,32] = aten::exp(add_0)\n"                  // 8 KiB: relu_0 is freed
         "return y=exp_0, z=view_1\n");
     give(program, "x", at::randn({1024}));
     LiveMemory memory;
@@ -175,12 +176,12 @@ class ExecTest : public QObject {
     QVERIFY(processMemory().rss > 0 && processMemory().peakRss >= processMemory().rss / 2);
     QVERIFY(proportionalSetSize() > 0);
     QVERIFY(counter.largest() >= 4 << 20);
-    counter.forgetLargest();
+    counter.resetLargest();
     { const at::Tensor b = at::empty({256}, at::kFloat); }
     QCOMPARE(counter.largest(), std::int64_t(1024));
   }
 
-  /// By what the allocator throws, not by what it says.
+  /// Recognised by the allocator's exception type, not by its message.
   void runningOutOfMemoryIsTheMachinesFault() {
     const AllocationCounter counter;
     Program program = bound(
@@ -191,7 +192,7 @@ class ExecTest : public QObject {
     const auto outputs = program.run(*makeSoloCollectives(), memory);
     QVERIFY(!outputs);
     QCOMPARE(outputs.error().code, ErrorCode::Environment);
-    QVERIFY2(outputs.error().message.find("4 PiB were asked for, and there is no memory left") != std::string::npos,
+    QVERIFY2(outputs.error().message.find("Cannot allocate 4 PiB: there is no memory left") != std::string::npos,
              outputs.error().message.c_str());
   }
 
@@ -207,7 +208,7 @@ class ExecTest : public QObject {
     }
   }
 
-  void collectivesGiveWhatTheyPromise_data() {
+  void collectivesReturnTheirResults_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<int>("type");
     for (int ranks : {1, 2, 3, 4}) {
@@ -216,7 +217,7 @@ class ExecTest : public QObject {
       }
     }
   }
-  void collectivesGiveWhatTheyPromise() {
+  void collectivesReturnTheirResults() {
     QFETCH(int, ranks);
     QFETCH(int, type);
     const auto dtype = static_cast<at::ScalarType>(type);
@@ -235,9 +236,9 @@ class ExecTest : public QObject {
       for (std::int64_t dim : {0, 1, 2, -1}) same(c.allGather(mine, dim), at::cat(parts, dim));
       same(c.reduceScatter(mine, 1), all.sum(0).chunk(ranks, 1)[c.rank()]);
       same(c.allReduce(mine.transpose(0, 2), Reduction::Sum), all.sum(0).transpose(0, 2));
-      if (!at::equal(mine, before)) ++failures;  // somebody else held it: it must not be overwritten
+      if (!at::equal(mine, before)) ++failures;  // another rank still read it, so it must not be overwritten
       if (c.counts().allReduce != 3 || c.counts().allGather != 4 || c.counts().reduceScatter != 1) ++failures;
-      // Sizes that do not divide are refused on every rank alike, before anybody sends.
+      // All ranks refuse sizes that do not divide, before any of them sends.
       if (ranks == 3 && c.reduceScatter(mine, 2)) ++failures;
       if (c.allGather(mine, 3) || c.reduceScatter(mine, -4)) ++failures;
     };
@@ -303,7 +304,7 @@ class ExecTest : public QObject {
     QFETCH(int, ranks);
     QFETCH(int, reduction);
     QFETCH(QString, labels);
-    // Spread far enough that exponentials without the maximum taken off would overflow.
+    // The logits are large enough that exponentials would overflow without subtracting the maximum.
     const at::Tensor logits = at::randn({7, 20}) * 100;
     at::Tensor target = at::randint(0, 20, {7}, at::kLong);
     if (labels == "some ignored") target.slice(0, 2, 4).fill_(-100);
@@ -315,7 +316,7 @@ class ExecTest : public QObject {
       const auto kind = static_cast<LossReduction>(reduction);
       results[c.rank()] = need(vocabCrossEntropy(logits.chunk(ranks, 1)[c.rank()], target, kind, -100, 20, c));
       calls[c.rank()] = c.counts().allReduce;
-      // A vocabulary of 20 padded to 24: what stands in the padding must not count.
+      // A vocabulary of 20 padded to 24: values in the padding must not count.
       const at::Tensor wide = at::cat({logits, at::full({7, 4}, 1e4)}, 1);
       padded[c.rank()] = need(vocabCrossEntropy(wide.chunk(ranks, 1)[c.rank()], target, kind, -100, 20, c));
     });

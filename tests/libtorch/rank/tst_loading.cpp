@@ -1,12 +1,12 @@
-/// The weights that a rank loads: slices of files, parts of files that are its memory, values from a seed.
+/// The weights that a rank loads: slices of files, mapped parts of files, values from a seed.
 #include "formats/safetensors.h"
-#include "libtorch/rank/fill.h"
-#include "libtorch/rank/interpreter.h"
-#include "libtorch/rank/memory_ledger.h"
-#include "libtorch/rank/memory_probe.h"
-#include "libtorch/rank/threads.h"
-#include "libtorch/rank/weight_memory.h"
-#include "libtorch/rank/weights.h"
+#include "libtorch/rank/execute/fill.h"
+#include "libtorch/rank/execute/interpreter.h"
+#include "libtorch/rank/memory/memory_ledger.h"
+#include "libtorch/rank/memory/memory_probe.h"
+#include "libtorch/rank/memory/weight_memory.h"
+#include "libtorch/rank/weights/threads.h"
+#include "libtorch/rank/weights/weights.h"
 #include "tests/libtorch/rank/ranks_as_threads.h"
 
 #include <ATen/ATen.h>
@@ -35,7 +35,7 @@ namespace {
 
 constexpr const char* kFile = "model.safetensors";
 
-/// So many threads for LibTorch, and as many as before at the end.
+/// Sets the number of LibTorch threads, and restores it at the end.
 class Threads {
  public:
   explicit Threads(int count) { at::set_num_threads(count); }
@@ -51,7 +51,7 @@ int threadsOfProcess() {
   return static_cast<int>(std::distance(fs::directory_iterator("/proc/self/task"), fs::directory_iterator()));
 }
 
-/// On each of the ranks the same piece.
+/// Every rank has the same piece.
 program::ParameterShards parameter(const std::string& name, const graph::Shape& shape, DType stored,
                                    const graph::Shape& local, const program::ShardPiece& piece, std::int64_t ranks) {
   return {name,   {DType::Float32, shape},
@@ -59,7 +59,7 @@ program::ParameterShards parameter(const std::string& name, const graph::Shape& 
           {},     std::vector<std::vector<program::ShardPiece>>(static_cast<std::size_t>(ranks), {piece})};
 }
 
-/// Parameters of one shape, and the first as output.
+/// Parameters of the same shape; the first is the output.
 std::string aliasOf(const std::vector<std::string>& names, const graph::Shape& shape) {
   const std::string type = graph::toText(graph::TensorType{DType::Float32, shape});
   std::string text;
@@ -67,7 +67,7 @@ std::string aliasOf(const std::vector<std::string>& names, const graph::Shape& s
   return text + "alias_0: " + type + " = aten::alias(" + names[0] + ")\nreturn y=alias_0\n";
 }
 
-/// Both rows of a tensor of 32 MiB, each a parameter.
+/// The two rows of a tensor of 32 MiB, each a parameter.
 program::RankProgram halves() {
   const graph::Shape whole{2, 4 << 20}, row{1, 4 << 20};
   program::RankProgram plan;
@@ -76,7 +76,7 @@ program::RankProgram halves() {
   return plan;
 }
 
-/// Asks for an end as soon as anybody gets memory of some size.
+/// Requests a stop at the first allocation of at least some size.
 class StopsAtMemory final : public c10::MemoryReportingInfoBase {
  public:
   explicit StopsAtMemory(std::stop_source stop) : m_stop(std::move(stop)) {}
@@ -95,7 +95,7 @@ class ExecLoadingTest : public QObject {
   Q_OBJECT
   QTemporaryDir m_folder;
 
-  /// With the tensor as "w".
+  /// With the tensor under the name "w".
   fs::path folderOf(const at::Tensor& tensor, DType type) {
     const fs::path folder = m_folder.path().toStdString();
     const std::vector<formats::TensorView> views{
@@ -161,7 +161,7 @@ class ExecLoadingTest : public QObject {
       program::RankProgram plan;
       program::ParameterShards parameter{"w",   {DType::Float32, shape},      storedType,
                                          local, rules::Placement::split(dim), {}};
-      // Two pieces, as fused blocks have: the halves of this rank's part in reverse.
+      // Two pieces, as with fused blocks: the halves of this rank's part in reverse.
       const std::int64_t half = local[dim] / 2, start = rank * local[dim];
       for (int r = 0; r < kRanks; ++r) {
         parameter.piecesByRank.push_back(
@@ -177,7 +177,7 @@ class ExecLoadingTest : public QObject {
       QCOMPARE(loaded.load(), local[0] * local[1] * 4);
       QVERIFY(counter.largest() >= local[0] * local[1] * 4 &&
               counter.largest() <= local[0] * local[1] * 4 + program::kStagingBytes);
-      // The allocator agrees: the tensor and the staging, nothing else of size.
+      // The allocator agrees: the tensor and the staging buffer, and nothing else of this size.
       QVERIFY2(counter.peak() <= local[0] * local[1] * 4 + program::kStagingBytes + (64 << 10),
                std::to_string(counter.peak()).c_str());
       const at::Tensor expected =
@@ -186,7 +186,7 @@ class ExecLoadingTest : public QObject {
     }
   }
 
-  /// Of 36 MiB in f32: as a whole, in one stretch, and in slices that lie apart.
+  /// Loads 36 MiB of f32 in full, in one contiguous part, and in separate slices.
   void readsLargeParametersOnSeveralThreads_data() {
     QTest::addColumn<int>("dim");
     QTest::addColumn<QByteArray>("stored");
@@ -224,13 +224,13 @@ class ExecLoadingTest : public QObject {
     QCOMPARE(loaded.load(), bytes);
     QVERIFY(counter.largest() == bytes);
     QVERIFY(counter.peak() <= bytes + program::kStagingBytes + (64 << 10));
-    // LibTorch keeps those that convert.
+    // LibTorch keeps its conversion threads.
     if (storedType == DType::Float32) QCOMPARE(threadsOfProcess(), threadsBefore);
     const at::Tensor expected = (dim < 0 ? whole : whole.narrow(dim, start, length)).to(at::kFloat);
     COMPARE_TENSORS(program.given(program.graph().findValue("w")), expected, 0);
   }
 
-  /// A parameter's own mapping counts as LibTorch's memory does, to the byte.
+  /// A parameter's own mapping counts in the same way as LibTorch's memory, to the byte.
   void memoryOfLargeParametersIsCounted() {
     const graph::TensorType type{DType::Float32, {1025, 1027}};
     const std::int64_t bytes = graph::sizeInBytes(type);
@@ -253,7 +253,7 @@ class ExecLoadingTest : public QObject {
     QCOMPARE(counter.allocated(), std::int64_t(0));
     QVERIFY(ledger.live({}, false).empty());
     unsigned char isThere = 0;
-    QVERIFY(::mincore(const_cast<void*>(memory), 1, &isThere) == -1 && errno == ENOMEM);  // the system has it again
+    QVERIFY(::mincore(const_cast<void*>(memory), 1, &isThere) == -1 && errno == ENOMEM);  // unmapped
   }
 
   void aFileThatIsCutOffWhileItIsReadIsOneError_data() {
@@ -261,7 +261,7 @@ class ExecLoadingTest : public QObject {
     QTest::newRow("mapped") << false;
     QTest::newRow("read by several threads") << true;
   }
-  /// The file loses its end between two parameters, in the middle of the second.
+  /// Truncates the file between two parameters, or in the middle of the second.
   void aFileThatIsCutOffWhileItIsReadIsOneError() {
     QFETCH(bool, areWritten);
     const Threads several(3);
@@ -279,14 +279,14 @@ class ExecLoadingTest : public QObject {
     QCOMPARE(cut.error().code, ErrorCode::BadInput);
     const QString message = QString::fromStdString(cut.error().message);
     QVERIFY2(message.startsWith("Cannot load b: " + QString::fromStdString((folder / kFile).string())) &&
-                 message.endsWith("before the data it announces: the file is truncated.") &&
+                 message.endsWith("before its announced end: the file is truncated. Get a complete copy.") &&
                  message.count("truncated") == 1,
              qPrintable(message));
     QCOMPARE(loaded.load(), std::int64_t(16 << 20));
     QCOMPARE(threadsOfProcess(), threadsBefore);
   }
 
-  /// What is asked for once the first parameter has its memory: all that follows is reading.
+  /// The stop is requested when the first parameter has its memory, so only reading follows.
   void stopsInTheMiddleOfAParameter() {
     const Threads several(3);
     const fs::path folder = folderOf(at::zeros({2, 4 << 20}), DType::Float32);
@@ -308,7 +308,7 @@ class ExecLoadingTest : public QObject {
     QCOMPARE(threadsOfProcess(), threadsBefore);
   }
 
-  /// The file's own pages, from wherever in it the slice begins; what is written to them is this process's alone.
+  /// Maps the file's own pages from the slice's offset on. Writes to them are private to this process.
   void aStretchOfAFileIsTheParameter_data() {
     QTest::addColumn<int>("rank");
     QTest::addColumn<bool>("areWritten");
@@ -345,12 +345,12 @@ class ExecLoadingTest : public QObject {
     QCOMPARE(first, static_cast<float>(rank) * 1031 * 1027);
   }
 
-  void whatIsWrittenToAFileInUseIsNoticed_data() {
+  void writesToAFileInUseAreDetected_data() {
     QTest::addColumn<bool>("isCutOff");
     QTest::newRow("cut off") << true;
     QTest::newRow("written to") << false;
   }
-  void whatIsWrittenToAFileInUseIsNoticed() {
+  void writesToAFileInUseAreDetected() {
     QFETCH(bool, isCutOff);
     const fs::path folder = folderOf(at::zeros({2, 4 << 20}), DType::Float32);
     Program program = bound(aliasOf({"a", "b"}, {1, 4 << 20}));
@@ -381,7 +381,7 @@ class ExecLoadingTest : public QObject {
         return {};
       });
       QVERIFY(!failed && failed.error().message == "part of no use");
-      // Each thread may have been in one part, or have met an error of its own, when the first failed.
+      // When the first part failed, each thread may have been in one part or have failed itself.
       QVERIFY2(begun < 1000, std::to_string(begun).c_str());
       const auto thrown = onThreads(threads, 3, [](std::int64_t) -> Result<void> { throw std::bad_alloc(); });
       QVERIFY(!thrown && thrown.error().code == ErrorCode::Environment);

@@ -1,5 +1,4 @@
-/// Plans of small graphs, run on ranks and against the unsplit graph: what the rules and the strategies promise
-/// together.
+/// Plans of small graphs, run on ranks and compared with the unsplit graph: tests rules and strategies together.
 #include "tests/libtorch/rank/ranks_as_threads.h"
 
 #include "solve/checker.h"
@@ -7,6 +6,8 @@
 #include "tests/support/seeds.h"
 
 #include <random>
+#include "plan/build/plan_request.h"
+#include "plan/file/plan_file.h"
 
 using namespace cleave;
 using namespace cleave::tests;
@@ -22,7 +23,7 @@ namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;
 
-/// Values for inputs and parameters: integers stay below `below`, so that they can be token ids, labels and experts.
+/// Values for inputs and parameters. Integers are less than `below`, so they can be token ids, labels and experts.
 Tensors drawn(const graph::Graph& graph, std::int64_t below) {
   Tensors tensors;
   for (const graph::Node& node : graph.nodes) {
@@ -34,7 +35,7 @@ Tensors drawn(const graph::Graph& graph, std::int64_t below) {
   return tensors;
 }
 
-/// A rank's part of a parameter as its pieces say; what no piece fills stays zero.
+/// A rank's part of a parameter, from its pieces. Elements outside all pieces stay zero.
 at::Tensor partOf(const program::ParameterShards& parameter, const at::Tensor& whole, int rank) {
   at::Tensor part = at::zeros(parameter.localShape, whole.options());
   std::int64_t start = 0;
@@ -73,7 +74,7 @@ std::string expertsGraph(int experts, int features, const char* activation) {
       experts, features, 2 * features, activation);
 }
 
-/// A soft cap, a shift and a cast between a padded head and its loss, as gemma2 and transformers have them.
+/// A soft cap, a shift and a cast between a padded head and its loss, as in gemma2 of transformers.
 const char* const kCappedHead =
     "tied embed.weight head.weight\n"
     "ids: i64[2,5] = input\nlabels: i64[8] = input\nembed.weight: f32[13,8] = parameter @embed\n"
@@ -124,7 +125,7 @@ class ExecPlansTest : public QObject {
     }
   }
 
-  /// Any value may change its placement after it is computed, and some must.
+  /// Any value may be redistributed after it is computed, and some must be.
   void redistributedValuesComputeTheSame_data() {
     QTest::addColumn<std::string>("graph");
     QTest::newRow("mlp") << std::string(plan::testing::kMlp);
@@ -158,7 +159,7 @@ class ExecPlansTest : public QObject {
     QVERIFY(test::rounds(60) < 60 || (gathered > 0 && cut > 0));
   }
 
-  void namesAnExpertThatIsNone() {
+  void namesAnExpertThatIsOutOfRange() {
     const auto graph = test::parsedGraph(expertsGraph(3, 4, "silu"));
     Program program = need(Program::bind(graph, at::kCPU));
     Tensors tensors = drawn(*graph, 3);
@@ -168,12 +169,12 @@ class ExecPlansTest : public QObject {
     LiveMemory memory;
     const auto ran = program.run(*solo, memory);
     QVERIFY(!ran);
-    QVERIFY2(ran.error().message.find("expert 7 is outside the 3 experts") != std::string::npos,
+    QVERIFY2(ran.error().message.find("expert 7 is out of range: the layer has 3 experts") != std::string::npos,
              ran.error().message.c_str());
   }
 
  private:
-  /// The plan of a solution, through its file, on ranks against the unsplit graph.
+  /// Writes and reads the plan of a solution, runs it on ranks and compares with the unsplit graph.
   static void computesTheSame(const plan::PlanRequest& request, int below) {
     const int ranks = request.problem->context.worldSize;
     const plan::Plan plan = need(plan::planFromJson(plan::toJson(plan::testing::planned(request))));

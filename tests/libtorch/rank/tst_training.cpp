@@ -1,8 +1,8 @@
-/// Gradients of the backward pass against those of all ranks taken as one function, whatever a plan says of backward
-/// passes; and the parts of a step one by one.
-#include "libtorch/rank/training.h"
+/// Gradients of the backward pass, compared with those of all ranks as one function, independently of the plan's
+/// backward passes. Also the parts of a step, one by one.
+#include "libtorch/rank/training/training.h"
 
-#include "libtorch/rank/fill.h"
+#include "libtorch/rank/execute/fill.h"
 
 #include "tests/libtorch/rank/family_runs.h"
 
@@ -26,7 +26,7 @@ PlanPtr trainingPlan(const ModelPtr& model, int ranks, rules::SequenceParallel s
   return need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
 }
 
-/// By rank, what a step of plain SGD at rate 1 takes off each part: its gradient.
+/// By rank, the change of each part in a step of plain SGD with rate 1: its gradient.
 std::vector<Tensors> gradientsOf(const plan::Plan& plan, const fs::path& inputs, program::Training training,
                                  const std::optional<Batches>& made = {}) {
   std::vector<Tensors> gradients(static_cast<std::size_t>(plan.ranks));
@@ -211,11 +211,11 @@ class TestTraining : public QObject {
       QCOMPARE(sums[static_cast<std::size_t>(rank)][0].item<double>(), rank < 2 ? 3.0 : 12.0);
   }
 
-  /// As torch.optim passes over a parameter whose `grad` is None: weight decay does not change it.
-  void whatNoGradientComesToStaysAsItIs_data() {
+  /// Like torch.optim for a parameter without a gradient: weight decay does not change it.
+  void parametersWithoutGradientDoNotChange_data() {
     QTest::addColumn<QString>("text");
     QTest::addColumn<int>("ranks");
-    // A norm's mean, which alone is read, does not depend on its weight.
+    // The loss reads only the norm's mean, which does not depend on its weight.
     const QString given = "x: f32[2,4] = input\nq: f32[4] = parameter\np: f32[4] = parameter\n";
     QTest::newRow("one rank") << given +
                                      "mul_0: f32[2,4] = aten::mul.Tensor(x, q)\n"
@@ -238,7 +238,7 @@ class TestTraining : public QObject {
                                                             "return loss=all_reduce_0\n"
                                                      << 2;
   }
-  void whatNoGradientComesToStaysAsItIs() {
+  void parametersWithoutGradientDoNotChange() {
     QFETCH(QString, text);
     QFETCH(int, ranks);
     const auto graph = std::make_shared<const graph::Graph>(need(graph::parseGraph(text.toStdString())));
@@ -276,7 +276,7 @@ class TestTraining : public QObject {
       QCOMPARE(need(c.counterparts(2)), across);
       QCOMPARE(need(c.counterparts(1)), &c);
       QCOMPARE(need(c.counterparts(4))->worldSize(), 1);
-      // A part of a part is counted, like the part, by the whole.
+      // Calls of a part, and of a part of a part, count in the full group.
       QCOMPARE(need(across->neighbours(1))->worldSize(), 1);
       need(need(need(c.neighbours(2))->neighbours(1))->allReduce(at::ones({1}), Reduction::Sum));
       QCOMPARE(c.counts().allReduce, std::int64_t(2));

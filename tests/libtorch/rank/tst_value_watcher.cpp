@@ -1,7 +1,7 @@
-/// Digests of the parts of a value add up to that of the whole, however it is placed; a difference shows in them as
-/// large as it is.
+/// Digests of the parts of a value add up to the digest of the full value, for every placement. A difference in the
+/// value changes them by its own size.
 #include "formats/safetensors.h"
-#include "libtorch/rank/value_watcher.h"
+#include "libtorch/rank/execute/value_watcher.h"
 #include "tests/support/cases.h"
 #include "tests/support/need.h"
 #include "tests/support/parts.h"
@@ -93,7 +93,7 @@ class TestValueWatcher : public QObject {
     }
   }
 
-  /// The projections differ by about the norm of the difference, whatever it is: never by nothing.
+  /// The projections differ by about the norm of the difference, for any difference, and never by zero.
   void aDifferenceShows() {
     for (const std::uint64_t seed : test::Seeds(40)) {
       at::manual_seed(seed);
@@ -116,7 +116,7 @@ class TestValueWatcher : public QObject {
   void refusesWhatTheProgramDoesNotHave() {
     const graph::Graph graph = graphOf({4, 3});
     const auto unknown = ValueWatcher::make(graph, {{"y", {8, 3}, *Placement::parse("S(0)"), false}}, 0, 2);
-    QVERIFY(!unknown && unknown.error().message == "The program has no value y to look at.");
+    QVERIFY(!unknown && unknown.error().message == "The program has no value y.");
     const auto other = ValueWatcher::make(graph, {{"x", {6, 3}, *Placement::parse("S(0)"), false}}, 0, 2);
     QVERIFY(!other && other.error().code == ErrorCode::BadInput);
   }

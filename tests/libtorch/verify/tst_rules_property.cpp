@@ -1,4 +1,4 @@
-/// Every rule against its kernel. A failure prints a call that can be pasted into `cleave-cli rules --eval` or a test.
+/// Runs every rule against its kernel. A failure prints a call for `cleave-cli rules --eval` or a test.
 #include "libtorch/verify/verify_rules.h"
 #include "rules/rule.h"
 #include "tests/support/seeds.h"

@@ -1,5 +1,6 @@
-/// The interface of collectives on the simulated GPU, in this process: what NCCL takes, and what has to be converted.
-#include "libtorch/rank/nccl_loader.h"
+/// The interface of collectives on the simulated GPU, in this process: accepted inputs of NCCL, and inputs that must be
+/// converted.
+#include "libtorch/rank/collectives/nccl_loader.h"
 #include "tests/support/need.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +41,7 @@ class TestSimulatedCollectives : public QObject {
   }
   void cleanupTestCase() { m_collectives->close(); }
 
-  /// NCCL has no int16: a sum of such a tensor is computed in a type that it has.
+  /// NCCL has no int16, so a sum of such a tensor is computed in a supported type.
   void sumsEveryTypeOfAProgram_data() {
     QTest::addColumn<int>("type");
     for (const at::ScalarType type : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kChar, at::kByte,
@@ -55,7 +56,7 @@ class TestSimulatedCollectives : public QObject {
     QVERIFY(at::equal(sum.cpu(), ones));
   }
 
-  /// NCCL takes dense memory alone.
+  /// NCCL accepts only dense memory.
   void gathersAndScattersWhatIsNotContiguous() {
     const at::Tensor whole = at::arange(12, at::kFloat).view({3, 4});
     const at::Tensor turned = whole.to(device()).t();
@@ -64,7 +65,7 @@ class TestSimulatedCollectives : public QObject {
     QVERIFY(at::equal(test::need(m_collectives->reduceScatter(turned, 0)).cpu(), whole.t()));
   }
 
-  /// A block may be larger than the tensor in it.
+  /// A block may be larger than the tensor inside it.
   void theAllocatorsRoundingIsNoneOfTheTensors() {
     const DeviceMemory before = m_runtime->memory();
     const at::Tensor odd = at::empty({(3 << 20) + 100}, at::TensorOptions(at::kByte).device(device()));

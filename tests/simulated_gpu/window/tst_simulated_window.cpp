@@ -1,4 +1,5 @@
-/// The window on the simulated GPU: what CUDA offers, memory while ranks run, and a failure by its name.
+/// The window on the simulated GPU: CUDA's answer, live memory of the ranks, and a named failure.
+#include "launch/rank_program.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/run/run_checks.h"
 #include "views/run/run_verdict.h"
@@ -34,7 +35,7 @@ class TestSimulatedWindow : public QObject {
     QVERIFY(QFile::exists(QStringLiteral(CLEAVE_TEST_DATA "/models/llama")));
   }
 
-  /// Before a run: asked off the GUI thread, and shown when the answer is there.
+  /// Before a run: CUDA is asked off the GUI thread, and its answer is shown when it arrives.
   void whatCudaOffersIsShownBeforeARun() {
     SessionWindow window;
     openModel(window);

@@ -1,5 +1,5 @@
-/// Costs against numbers worked out by hand: Megatron-LM's collectives (arXiv:1909.08053, arXiv:2205.05198), FLOPs of a
-/// transformer layer, optimizer states, the KV cache; and sums against parts on random graphs.
+/// Compares costs with numbers computed by hand: Megatron-LM's collectives (arXiv:1909.08053, arXiv:2205.05198), FLOPs
+/// of a transformer layer, optimizer states and the KV cache. It also compares sums with their parts on random graphs.
 #include "solve/cost/cost_model.h"
 #include "tests/support/llama_graph.h"
 #include "tests/support/seeds.h"
@@ -70,16 +70,16 @@ class TestCost : public QObject {
     const std::int64_t logits = s.batch * s.sequence * s.vocab * kReal;
     QCOMPARE(costOfReference(problemFor(llamaGraph(s), 2, false)).sum.trafficBytes,
              s.layers * 2 * hidden + hidden + loss + logits);
-    // The head's input needs one gradient reduction, as every column layer's does; nobody wants whole logits.
+    // The head's input needs one gradient reduction, like that of every column layer. The full logits are not needed.
     QCOMPARE(costOfReference(problemFor(llamaGraph(s), 2, true)).sum.trafficBytes,
              s.layers * 4 * hidden + hidden + hidden + loss);
   }
 
-  void sequenceParallelismMovesTheSameInHalves() {
+  void sequenceParallelismSendsTheSameBytes() {
     const LlamaSizes sizes;
     const std::int64_t once = sizes.batch * sizes.sequence * sizes.hidden * kReal;
     const auto on = rules::SequenceParallel::On;
-    // Forward: two reduce-scatters and two all-gathers, where there were two all-reduces (each worth both).
+    // Forward: two reduce-scatters and two all-gathers replace two all-reduces, each of which equals one of both.
     QCOMPARE(trafficOfALayer(sizes, 2, false, on), 4 * once);
   }
 
@@ -108,7 +108,7 @@ class TestCost : public QObject {
       return costOf(quick, solution).sum.trafficFs;
     }();
     problem.cost.profile.linkLatencySeconds = 1;
-    // Embedding, two a layer, three in the loss, the logits' gather.
+    // One in the embedding, two per layer, three in the loss, and the gather of the logits.
     const std::int64_t collectives = 1 + 2 * sizes.layers + 3 + 1;
     const Femtoseconds difference =
         costOf(problem, solution).sum.trafficFs - without - collectives * 1'000'000'000'000'000;
@@ -120,7 +120,7 @@ class TestCost : public QObject {
     s.hasLoss = false;
     Problem problem = problemFor(llamaGraph(s), 1, false);
     problem.cost.profile.memoryBytesPerSecond = 1e30;  // only FLOPs count
-    problem.cost.profile.floatFlopsPerSecond = 1e15;   // one FLOP a femtosecond
+    problem.cost.profile.floatFlopsPerSecond = 1e15;   // one FLOP per femtosecond
     const Solution solution = solved(problem);
     const auto flops = [&](std::string_view value) {
       return static_cast<std::int64_t>(costOfNode(problem, solution, value).computeFs.count());
@@ -141,7 +141,7 @@ class TestCost : public QObject {
     const auto graph = llamaGraph(s);
     const Problem one = problemFor(graph, 1, false), two = problemFor(graph, 2, false);
     const Solution whole = solved(one), split = solved(two);
-    // A norm runs on every rank; a column layer's product is shared.
+    // A norm runs on every rank. The product of a column layer is split.
     QVERIFY(costOfNode(two, split, "rsqrt_0").computeFs == costOfNode(one, whole, "rsqrt_0").computeFs);
     QVERIFY(costOfNode(two, split, "linear_4").computeFs < costOfNode(one, whole, "linear_4").computeFs);
   }
@@ -204,7 +204,7 @@ class TestCost : public QObject {
         "x: f32[4,8] = input\nw: f32[8,8] = parameter @fc\nlinear_0: f32[4,8] = aten::linear(x, w, None) @fc\n"
         "exp_0: f32[4,8] = aten::exp(linear_0)\nmul_0: f32[4,8] = aten::mul.Tensor(linear_0, exp_0)\n"
         "add_0: f32[4,8] = aten::add.Tensor(mul_0, linear_0, 1)\nreturn y=add_0\n");
-    // linear_0 as a factor, exp_0 as a factor and as a result, once each; mul_0 and add_0 are not needed again.
+    // linear_0 is a factor, and exp_0 is a factor and a result; each is saved once. mul_0 and add_0 are not saved.
     QCOMPARE(costOfReference(problemFor(graph, 1, true)).sum.activations, 2 * 4 * 8 * kReal);
   }
 
@@ -275,7 +275,7 @@ class TestCost : public QObject {
       }
       for (std::size_t i = 0; i < reads.size(); ++i) {
         const ValueId value = variables.reads(node)[i].value;
-        const Shares parts = model.asksShared(node, choice, reads, i) & ~paid[value.index()];
+        const Shares parts = model.needsShared(node, choice, reads, i) & ~paid[value.index()];
         if (parts == kSharesNothing) continue;
         QVERIFY(model.mayShare(value));
         paid[value.index()] |= parts;

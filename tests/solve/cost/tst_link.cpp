@@ -1,5 +1,5 @@
-/// The link that measured collectives are explained with: it is found again, exactly and in noise, and refused where
-/// nothing can be said of it.
+/// The fit of a link to measured collectives. It recovers the link from exact and noisy times, and refuses measurements
+/// from which no link follows.
 #include "solve/cost/link.h"
 #include "tests/support/seeds.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::array kKinds{CollectiveKind::AllReduce, CollectiveKind::AllGather, CollectiveKind::ReduceScatter};
 
-/// What collectives of 1 KiB to 16 MiB take on a link.
+/// Times of collectives of 1 KiB to 16 MiB on a link.
 std::vector<CollectiveTime> timesOn(const LinkFit& link, int ranks) {
   std::vector<CollectiveTime> times;
   for (const CollectiveKind kind : kKinds) {
@@ -53,7 +53,7 @@ class TestLink : public QObject {
     QCOMPARE(ringShare(CollectiveKind::AllReduce, 1), 0.0);
   }
 
-  void findsTheLinkBehindExactTimes() {
+  void findsTheLinkFromExactTimes() {
     for (const std::uint64_t seed : test::Seeds(500)) {
       const RandomLink made(seed);
       const auto found = fitLink(timesOn(made.link, made.ranks), made.ranks);
@@ -64,7 +64,7 @@ class TestLink : public QObject {
     }
   }
 
-  /// Every measurement is off by up to a tenth: what is said of any collective is off by little more.
+  /// Every measurement has an error of up to 10 %. The prediction of each collective has an error of little more.
   void findsTheLinkInNoise() {
     constexpr double kNoise = 0.1;
     for (const std::uint64_t seed : test::Seeds(500)) {
@@ -73,7 +73,7 @@ class TestLink : public QObject {
       for (CollectiveTime& time : times) time.seconds *= made.uniform(1 - kNoise, 1 + kNoise);
       const auto found = fitLink(times, made.ranks);
       QVERIFY2(found, found ? "" : found.error().message.c_str());
-      // Of a slow link even 1 KiB says little of α, of a fast one 16 MiB little of β: what is known is the sum.
+      // On a slow link even 1 KiB hardly shows α, and on a fast one 16 MiB hardly shows β. Only the sum is known.
       for (const CollectiveTime& time : timesOn(made.link, made.ranks))
         QVERIFY(isNear(found->seconds(time.kind, time.bytes, made.ranks), time.seconds, 2 * kNoise));
       QVERIFY(found->worstResidual < 0.4);
@@ -124,7 +124,7 @@ class TestLink : public QObject {
     QVERIFY(found->worstResidual > 0.1);
   }
 
-  void refusesWhatSaysNothing_data() {
+  void refusesMeasurementsWithoutInformation_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<QList<double>>("seconds");  // of 1 KiB, 4 KiB, ...; the last twice
     QTest::addColumn<QByteArray>("phrase");
@@ -139,11 +139,11 @@ class TestLink : public QObject {
     row("no time", 2, {1e-5, 0}, "must be positive", ErrorCode::BadInput);
     row("a negative time", 2, {-1e-5, 2e-5}, "must be positive", ErrorCode::BadInput);
     row("no number", 2, {1e-5, std::nan("")}, "must be positive", ErrorCode::BadInput);
-    row("an endless time", 2, {1e-5, kInfinite}, "must be positive", ErrorCode::BadInput);
+    row("an infinite time", 2, {1e-5, kInfinite}, "must be positive", ErrorCode::BadInput);
     row("no longer", 2, {1e-5, 1e-5}, "did not take longer", ErrorCode::Environment);
     row("shorter", 2, {3e-5, 2e-5, 1e-5}, "did not take longer", ErrorCode::Environment);
   }
-  void refusesWhatSaysNothing() {
+  void refusesMeasurementsWithoutInformation() {
     QFETCH(int, ranks);
     QFETCH(QList<double>, seconds);
     QFETCH(QByteArray, phrase);
@@ -161,7 +161,7 @@ class TestLink : public QObject {
     QVERIFY2(found.error().message.find(phrase.toStdString()) != std::string::npos, found.error().message.c_str());
   }
 
-  void refusesSizesOfNothing() {
+  void refusesSizesOfZero() {
     const std::vector<CollectiveTime> times{{CollectiveKind::AllReduce, 0, 1e-5}, {CollectiveKind::AllReduce, 8, 2e-5}};
     QVERIFY(!fitLink(times, 2));
   }

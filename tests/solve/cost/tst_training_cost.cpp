@@ -1,5 +1,5 @@
-/// A training step's traffic and memory against numbers worked out by hand at the shapes of Llama 3 8B (hidden 4096, 32
-/// heads, 8 KV heads, intermediate 14336, vocabulary 128256) in bfloat16, sequence 8192, batch 1, on 8 ranks.
+/// Compares traffic and memory of a training step with numbers computed by hand for the shapes of Llama 3 8B (hidden
+/// 4096, 32 heads, 8 KV heads, intermediate 14336, vocabulary 128256) in bfloat16, sequence 8192, batch 1, on 8 ranks.
 #include "solve/cost/cost_model.h"
 #include "tests/support/llama_graph.h"
 #include "tests/support/solve_support.h"
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kRanks = 8;
 constexpr std::int64_t kItem = 2;                                      ///< bytes of bfloat16
-constexpr std::int64_t kHidden = 8192 * 4096 * kItem;                  ///< 64 MiB: the hidden states, whole
+constexpr std::int64_t kHidden = 8192 * 4096 * kItem;                  ///< 64 MiB: the full hidden states
 constexpr std::int64_t kHiddenPart = kHidden / kRanks;                 ///< 8 MiB
 constexpr std::int64_t kFeaturesPart = 8192 * 14336 / kRanks * kItem;  ///< 28 MiB: gate, up or their product, split
 constexpr std::int64_t kLossBytes = kItem;                             ///< a bfloat16 scalar
@@ -25,15 +25,15 @@ struct Priced {
   Solution solution;
   PlanCost cost;
 
-  /// What a value's node costs, shared collectives included.
+  /// The cost of a value's node, shared collectives included.
   StepCost of(std::string_view value) const { return of(value, *problem); }
-  /// The same in a problem with other settings of cost.
+  /// The same with other cost settings.
   StepCost of(std::string_view value, const Problem& priced) const {
     const Variables variables(priced);
     return CostModel(priced, variables)
         .byNode(solution)[priced.graph->value(priced.graph->findValue(value)).producer.index()];
   }
-  /// The plan's problem for a forward pass alone.
+  /// The problem of the plan for the forward pass only.
   Problem forward() const {
     Problem forward = *problem;
     forward.cost.isTraining = false;
@@ -41,7 +41,7 @@ struct Priced {
   }
 };
 
-/// The plan that the pins leave.
+/// The plan under the pins.
 Priced priced(std::shared_ptr<const Graph> graph, const std::vector<std::string>& pins,
               Optimizer optimizer = Optimizer::AdamW) {
   auto problem = std::make_shared<Problem>(*problemOf(std::move(graph), kRanks, pins, rules::SequenceParallel::On));
@@ -64,7 +64,7 @@ std::string linear(std::string_view result, std::string_view input, std::string_
       result, input, layer, in, out, sequence);
 }
 
-/// y: the experts of Mixtral 8x7B for tokens `h`, of which each has 2 `ids` and `shares`.
+/// y: the experts of Mixtral 8x7B for tokens `h`. Each token has 2 `ids` and `shares`.
 std::string mixtralExperts(int tokens) {
   return fmt::format(
       "mlp.gate_up: bf16[8,28672,4096] = parameter @mlp\nmlp.down: bf16[8,4096,14336] = parameter @mlp\n"
@@ -76,7 +76,7 @@ std::string mixtralExpertsOfInputs(int tokens) {
          mixtralExperts(tokens);
 }
 
-/// Two layers whose result lies on the sequence, and what follows.
+/// Two layers with results split on the sequence, followed by the given text.
 std::string onSequence(const std::string& rest) {
   return "x: bf16[1,8192,4096] = input\n" + linear("a", "x", "first", 4096, 4096) +
          linear("b", "a", "second", 4096, 4096) + rest;
@@ -123,36 +123,38 @@ class TestTrainingCost : public QObject {
   Q_OBJECT
 
  private slots:
-  /// b is made by a row layer (forward: reduce-scatter; backward: all-gather of its gradient) and read by gate and up:
-  /// one all-gather forward, one more backward for the gradients of both weights, one reduce-scatter of its gradient.
-  void whatLayersGatherIsGatheredAgain() {
+  /// A row layer computes b (forward: reduce-scatter; backward: all-gather of its gradient), and gate and up read it.
+  /// That needs one all-gather forward, one more backward for the gradients of both weights, and one reduce-scatter of
+  /// its gradient.
+  void gathersAgainForTheBackwardPass() {
     const Priced plan = priced(onSequence(mlp()), with(kMlp));
     QCOMPARE(plan.of("b").trafficBytes, 5 * kHidden);
   }
 
-  /// Forward 2 all-gathers and 2 reduce-scatters of b·s·h, backward each the other way, and 2 all-gathers once more;
-  /// the gradients of the two norms. float32, so twice the bytes.
+  /// Forward has 2 all-gathers and 2 reduce-scatters of b·s·h. Backward has the reverse of each, 2 more all-gathers,
+  /// and the gradients of the two norms. The type is float32, so the bytes are doubled.
   void aLayerOnTheSequence() {
     const std::int64_t layer = llamaStep(3, 0).trafficBytes - llamaStep(2, 0).trafficBytes;
     QCOMPARE(layer, 10 * 2 * kHidden + 2 * 4096 * std::int64_t{4});
   }
 
-  /// The result is replicated, so its gradient is complete on every rank, and each takes its part of the input's for
-  /// nothing.
-  void aWholeWeightLeavesNothingToReduce() {
+  /// The result is replicated, so its gradient is complete on every rank, and each rank slices its part of the input's
+  /// gradient for free.
+  void aReplicatedWeightNeedsNoReduction() {
     const std::string router = linear("r", "b", "router", 4096, 8) + "loss: bf16[] = aten::sum(r)\nreturn loss=loss\n";
     const Priced plan = priced(onSequence(router), with({"router=gather+whole"}));
     QCOMPARE(plan.of("b").trafficBytes, 4 * kHidden);
   }
 
-  /// Mixtral 8x7B has the 8B's shapes, 8 experts, 2 a token. A rank's experts leave a part of the gradients of the
-  /// tokens (all-reduce of 8192·4096) and of their shares (8192·2): both are R and were read by split weights.
+  /// Mixtral 8x7B has the shapes of the 8B model and 8 experts, 2 per token. The experts of a rank give a part of the
+  /// gradients of the tokens (all-reduce of 8192·4096) and of their shares (8192·2). Both are R and are read by split
+  /// weights.
   void tokensAndSharesOfSplitExpertsSumTheirGradients_data() {
     QTest::addColumn<QString>("strategy");
     QTest::addColumn<qint64>("sums");
     QTest::addColumn<qint64>("kept");
     constexpr qint64 kPlaces = 8192 * 2;
-    constexpr qint64 kPlace = 16, kShare = kItem;  // two 64-bit numbers, and what the expert counts
+    constexpr qint64 kPlace = 16, kShare = kItem;  // two 64-bit numbers, and the counts of the experts
     QTest::newRow("whole experts on each rank")
         << "by-expert" << qint64(1) << kPlaces / kRanks * ((3 * 4096 + 4 * 14336) * kItem + kShare + kPlace);
     QTest::newRow("a part of each expert")
@@ -175,19 +177,19 @@ class TestTrainingCost : public QObject {
     const Priced plan = priced(text, {"in=replicated", "router=replicated", "mlp=" + strategy.toStdString()});
     QCOMPARE(plan.of("h").trafficBytes, sums * kHidden);
     QCOMPARE(plan.of("shares").trafficBytes, sums * 8192 * 2 * kItem);
-    // Each of a token's 2 experts keeps its copy, gate, up, the activated gate, their product, its result, and that
-    // weighed.
+    // Each of the 2 experts of a token saves its copy, gate, up, the activated gate, their product, its result and the
+    // weighted result.
     QCOMPARE(plan.of("y").activations, kept);
-    // Two products backward for each one forward, of the tokens and of the weights.
+    // Each forward product has two backward products, one for the tokens and one for the weights.
     const Femtoseconds once = plan.of("y", plan.forward()).computeFs;
     const Femtoseconds apart = plan.of("y").computeFs - (once + once + once);
     QVERIFY(apart >= -3 && apart <= 3);
   }
 
-  /// Mixtral 8x7B at sequence 4096: 8192 places of 2 experts for each token, 1024 in any one. Forward an expert holds
-  /// at once gate and up (2·14336), the activated gate, their product (14336 each) and the result (4096), also in parts
-  /// of 1792 features; backward what its products and their gradients take beyond what was kept.
-  void anExpertNeedsRoomToWork_data() {
+  /// Mixtral 8x7B at sequence 4096 has 8192 token slots with 2 experts per token, 1024 per expert. Forward, an expert
+  /// allocates gate and up (2·14336), the activated gate, their product (14336 each) and the result (4096), also in
+  /// parts of 1792 features. Backward, it allocates its products and their gradients beyond the saved values.
+  void expertsNeedWorkSpace_data() {
     QTest::addColumn<QString>("strategy");
     QTest::addColumn<qint64>("forward");
     QTest::addColumn<qint64>("backward");
@@ -195,20 +197,21 @@ class TestTrainingCost : public QObject {
     QTest::newRow("a part of each expert") << "in-expert" << qint64(23'085'056) << qint64(16'777'216);
     QTest::newRow("all experts on every rank") << "replicated" << qint64(125'845'504) << qint64(41'943'040);
   }
-  void anExpertNeedsRoomToWork() {
+  void expertsNeedWorkSpace() {
     QFETCH(QString, strategy);
     QFETCH(qint64, forward);
     QFETCH(qint64, backward);
-    constexpr qint64 kTokens = 4096 * 4096 * kItem;  // 32 MiB: the result, and its gradient
+    constexpr qint64 kTokens = 4096 * 4096 * kItem;  // 32 MiB: the result and its gradient
     const std::string text = mixtralExpertsOfInputs(4096) + "loss: bf16[] = aten::sum(y)\nreturn loss=loss\n";
     const Priced plan = priced(text, {"mlp=" + strategy.toStdString()}, Optimizer::None);
     QCOMPARE(plan.cost.transientPeak, kTokens + backward + kLossBytes);
     QCOMPARE(costOf(plan.forward(), plan.solution).transientPeak, kTokens + forward);
   }
 
-  /// Mixtral 8x7B: an expert's products for one token are 2·(28672·4096 + 4096·14336) FLOPs, its weights half as many
-  /// bytes twice over. 8192 tokens make 16384 places: 2048 an expert, all weights read. One token makes 2: a fourth of
-  /// an expert's place, so a fourth of the weights. Tokens are read and written, 4096 of 2 bytes.
+  /// Mixtral 8x7B: the products of an expert for one token are 2·(28672·4096 + 4096·14336) FLOPs, and its weights have
+  /// half as many elements of 2 bytes. 8192 tokens have 16384 slots, 2048 per expert, and all weights are read. One
+  /// token has 2 slots, a fourth of a slot per expert, so a fourth of the weights is read. Each token is read and
+  /// written, 4096 elements of 2 bytes.
   void expertsTakeTimeByTheirTokens_data() {
     QTest::addColumn<QString>("strategy");
     QTest::addColumn<int>("tokens");
@@ -240,9 +243,10 @@ class TestTrainingCost : public QObject {
     QCOMPARE(femtoseconds(kForNothing, kOneAFemtosecond), bytes);
   }
 
-  /// One KV head on 8 ranks: all compute the whole key, each for its own 4 query heads. Its gradient is a part where it
-  /// is copied for these (8192·128): summed there, it is whole for all that comes before, `memory` and the weight.
-  void wholeHeadsThatRanksShareAreSummedOnce() {
+  /// One KV head on 8 ranks: every rank computes the full key for its own 4 query heads. Its gradient is a partial sum
+  /// at the copy for these heads (8192·128). It is summed there, so it is complete for all earlier values, `memory` and
+  /// the weight.
+  void sharedKvHeadsAreSummedOnce() {
     const std::string text =
         "x: bf16[1,8192,4096] = input\ny: bf16[1,8192,4096] = input\n" + linear("q0", "x", "q", 4096, 4096) +
         linear("memory", "y", "encoder", 4096, 4096) + linear("k0", "memory", "k", 4096, 128) +
@@ -266,8 +270,8 @@ class TestTrainingCost : public QObject {
     QCOMPARE(plan.cost.sum.summedGradients, 0);
   }
 
-  /// α for each collective but the norms' sums, which are one bucket: the embedding 2 (forward and backward), a layer
-  /// 10, the head's input 3, the loss 3.
+  /// Each collective has one α, except the sums of the norms, which are one bucket: 2 for the embedding (forward and
+  /// backward), 10 per layer, 3 for the head's input, 3 for the loss.
   void sumsOfParametersStartOnce() {
     for (const std::int64_t layers : {1, 4}) {
       const std::int64_t starts = 2 + 10 * layers + 3 + 3 + 1;
@@ -290,8 +294,8 @@ class TestTrainingCost : public QObject {
     QCOMPARE(plan.cost.sum.summedGradients, 4096 * 4096 * kItem);
   }
 
-  /// Training wants the loss: whole logits (8192·128256) are neither gathered nor kept. A program without a loss keeps
-  /// them.
+  /// Training needs only the loss, so the full logits (8192·128256) are neither gathered nor kept. A program without a
+  /// loss keeps them.
   void logitsAreNotKept() {
     const std::string head =
         "x: bf16[8192,4096] = input\nlabels: i64[8192] = input\nhead.weight: bf16[128256,4096] = parameter @head\n"
@@ -301,9 +305,9 @@ class TestTrainingCost : public QObject {
         priced(head + loss + "return loss=loss, logits=logits\n", {"head=column", "loss=vocab"}, Optimizer::Sgd);
     const std::int64_t part = 8192 * 128256 / kRanks * kItem;
     QCOMPARE(plan.of("logits").trafficBytes, std::int64_t{0});
-    // Kept: the exponentials in float32. Fullest when the loss runs backward: the gradient of the logits beside them,
-    // the loss and its gradient. (The input's own memory is fixed; SGD takes 4 bytes for each of 16032·4096 elements,
-    // less.)
+    // The exponentials are saved in float32. The peak is at the backward of the loss, with the gradient of the logits,
+    // the loss and its gradient. (The memory of the input is fixed. SGD needs 4 bytes for each of 16032·4096 elements,
+    // which is less.)
     QCOMPARE(plan.cost.sum.activations, 2 * part);
     QCOMPARE(plan.cost.transientPeak, part + 2 * kLossBytes);
     QCOMPARE(plan.cost.bytes(), plan.cost.additiveBytes() + plan.cost.transientPeak);
@@ -312,19 +316,19 @@ class TestTrainingCost : public QObject {
     QVERIFY(without.cost.transientPeak >= 8 * part);
   }
 
-  /// Saved: a and b's part 8 MiB each, g, u and m 28 MiB each: 100 MiB. Forward needs most when d is made (a, b, g, u,
-  /// m, d: 164 MiB). Backward, when up runs: a, b (g, u, m are done), gradients of g and u (56 MiB), of b's part (8), b
-  /// gathered again (64), its whole gradient (64), the loss.
-  void thePeakIsTakenOverForwardAndBackward() {
+  /// The step saves a and b's part (8 MiB each), and g, u and m (28 MiB each): 100 MiB. The forward peak is at d (a,
+  /// b, g, u, m, d: 164 MiB). The backward peak is at up: a, b (g, u, m are freed), the gradients of g and u (56 MiB)
+  /// and of b's part (8), b gathered again (64), its full gradient (64), and the loss.
+  void thePeakCoversForwardAndBackward() {
     const Priced plan = priced(onSequence(mlp()), with(kMlp), Optimizer::None);
     QCOMPARE(plan.cost.sum.activations, 2 * kHiddenPart + 3 * kFeaturesPart);
     const std::int64_t fullest = 3 * kHiddenPart + 2 * kFeaturesPart + 2 * kHidden + kLossBytes;
     QCOMPARE(plan.cost.sum.activations + plan.cost.transientPeak, fullest);
   }
 
-  /// With 8 positions nothing is as large as what comes after the backward pass for the whole weight of 4096·4096
-  /// elements on the sequence: its gradient in the bucket (2 bytes each); what SGD takes, the gradient in float32 (4);
-  /// what AdamW takes, the gradient in float32, √v and its quotient (12).
+  /// With 8 positions the peak is after the backward pass, for the replicated weight of 4096·4096 elements on the
+  /// sequence: its gradient in the bucket (2 bytes each), or for SGD the gradient in float32 (4), or for AdamW the
+  /// gradient in float32, √v and its quotient (12).
   void bucketAndOptimizerCount_data() {
     QTest::addColumn<int>("optimizer");
     QTest::addColumn<qint64>("fullest");
@@ -344,7 +348,7 @@ class TestTrainingCost : public QObject {
     QCOMPARE(plan.cost.sum.activations + plan.cost.transientPeak, fullest + kLossBytes);
   }
 
-  /// A budget is kept by the peak, not by what stays.
+  /// A budget limits the peak, not only the memory that stays.
   void theBudgetCountsThePeak() {
     auto problem = std::make_shared<Problem>();
     problem->graph = llamaGraph({.layers = 2, .hidden = 64, .sequence = 64});

@@ -1,11 +1,11 @@
 #pragma once
-/// The nodes that a core names, held against what it says of them.
+/// Checks the nodes that a core names.
 #include "solve/explain/explain.h"
 #include "solve/explain/relaxed.h"
 
 namespace cleave::test {
 
-/// The nodes that are named fail together, whatever the others do, and no fewer of them; empty: so it is.
+/// The error if the named nodes do not fail together, or if fewer of them also fail; empty if the core is right.
 inline std::string wrongNodes(const solve::Problem& problem, const solve::Core& core) {
   const Progress progress;
   solve::Work work(solve::kDefaultWork, progress);

@@ -11,7 +11,7 @@ using namespace cleave::solve;
 
 namespace {
 
-/// Whether tiny Llama has a plan under some of the pins, by the set of them.
+/// Finds out if tiny Llama has a plan under a subset of the pins.
 class Subsets {
  public:
   explicit Subsets(const Problem& problem) : m_problem(problem) {}
@@ -39,7 +39,7 @@ class Subsets {
   std::map<std::uint32_t, bool> m_known;
 };
 
-/// Of layers and of values, for a tiny Llama.
+/// Pins of layers and of values for a tiny Llama.
 std::string anyPin(std::mt19937_64& random, const Graph& graph) {
   static constexpr std::array kLayers{"q_proj",    "k_proj",  "v_proj",    "o_proj",
                                       "gate_proj", "up_proj", "down_proj", "lm_head"};
@@ -56,12 +56,11 @@ std::string anyPin(std::mt19937_64& random, const Graph& graph) {
 
 }  // namespace
 
-/// What is said to be impossible together is, and nothing in it can be left out: every subset of the pins is solved
-/// for.
+/// The pins of a core conflict, and each of them is needed: every subset of the pins is solved.
 class TestCores : public QObject {
   Q_OBJECT
  private slots:
-  void noSubsetOfACoreIsOne_data() {
+  void noSubsetOfACoreFails_data() {
     QTest::addColumn<int>("heads");
     QTest::addColumn<int>("kvHeads");
     QTest::addColumn<int>("ranks");
@@ -70,7 +69,7 @@ class TestCores : public QObject {
     QTest::newRow("3 heads on 2 ranks") << 3 << 3 << 2;
     QTest::newRow("4 heads on 4 ranks") << 4 << 4 << 4;
   }
-  void noSubsetOfACoreIsOne() {
+  void noSubsetOfACoreFails() {
     QFETCH(int, heads);
     QFETCH(int, kvHeads);
     QFETCH(int, ranks);
@@ -120,8 +119,8 @@ class TestCores : public QObject {
     QVERIFY(!seeds.isFull() || (cores > 20 && smaller > 5));
   }
 
-  /// The residual stream is split on the sequence at its begin and replicated at its end: no block between may change
-  /// that, and each of them has its part in it.
+  /// The residual stream is split on the sequence at its start and replicated at its end. No block in between may
+  /// change that, so the core has all of them.
   void aChainThroughManyBlocksIsFollowedToItsEnd() {
     constexpr std::int64_t kLayers = 120;
     const auto graph = test::llamaGraph({.layers = kLayers});

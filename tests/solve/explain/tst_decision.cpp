@@ -1,3 +1,4 @@
+#include "solve/explain/conflict_card.h"
 #include "solve/explain/decision.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
@@ -13,7 +14,7 @@ Q_DECLARE_METATYPE(cleave::solve::Engine)
 class TestDecision : public QObject {
   Q_OBJECT
  private slots:
-  void namesTheFreeChoiceBehindEachConflictOfOneKeyValueHead() {
+  void namesTheFreeChoiceThatCausesEachConflictOfOneKeyValueHead() {
     const auto trace = test::record(test::problemOf(test::llamaGraph({.kvHeads = 1}), 2)).trace;
     Cursor cursor(trace);
     int conflicts = 0;
@@ -33,7 +34,7 @@ class TestDecision : public QObject {
     QVERIFY(conflicts > 4);
   }
 
-  /// Following a card's advice must do what it promises: the named layer no longer splits the value.
+  /// The pin that a card suggests must work: the named layer no longer splits the value.
   void suggestsPinsThatRemoveTheConflict() {
     const auto graph = test::llamaGraph({.kvHeads = 1});
     const auto trace = test::record(test::problemOf(graph, 2)).trace;
@@ -49,7 +50,7 @@ class TestDecision : public QObject {
     }
   }
 
-  void linksLeadToTheValueAndTheMomentTheySpeakOf() {
+  void linksLeadToTheirValueAndMoment() {
     const auto trace = test::record(test::problemOf(test::llamaGraph({.hasLoss = false}), 2, {"lm_head=row"})).trace;
     Cursor cursor(trace);
     cursor.seek(trace->size());
@@ -71,10 +72,10 @@ class TestDecision : public QObject {
     }
   }
 
-  /// "Not yet" is for a node where the search has never been.
-  void tellsWhereTheSearchHasBeenFromWhereItHasNot() {
+  /// The title says "not yet" only for a node that the search has never visited.
+  void distinguishesVisitedNodesFromOthers() {
     const auto trace = test::record(test::problemOf(test::llamaGraph({.kvHeads = 1}), 2)).trace;
-    std::map<std::uint32_t, StepId> arrived;  // by node: when last
+    std::map<std::uint32_t, StepId> arrived;  // by node: step of the last visit
     Cursor cursor(trace);
     int returns = 0, never = 0;
     for (StepId step = 1; step <= trace->size(); ++step) {
@@ -85,7 +86,7 @@ class TestDecision : public QObject {
       for (const NodeId node : trace->variables().deciders()) {
         const Decision decision = decisionAt(cursor, node);
         const std::string& title = decision.title;
-        if (title.starts_with("The search has gone back before ")) {
+        if (title.starts_with("The search went back to a node before ")) {
           const auto leadsThere = [&](const SentencePart& part) {
             const auto* seek = std::get_if<SeekTo>(&part.link);
             return seek && seek->step == arrived.at(node.raw());
@@ -102,7 +103,7 @@ class TestDecision : public QObject {
     QVERIFY(returns > 10 && never > 10);
   }
 
-  /// Where too much has happened to look through all of it, nothing is said of what was before.
+  /// If there are too many events to read, the text does not describe earlier events.
   void saysOnlyWhatItLookedAtOfALongSearch() {
     const auto trace = test::record(test::problemOf(test::llamaGraph({.layers = 5}), 2, {"lm_head=row"})).trace;
     QVERIFY(trace->size() > 100'000);
@@ -115,13 +116,13 @@ class TestDecision : public QObject {
     QVERIFY2(title.starts_with("The search is not at ") && title.ends_with(" at this step."), title.c_str());
   }
 
-  /// The panel recomputes candidates; it must tell the same story as the recording at every moment.
-  void tellsTheFateOfEveryCandidateAtEveryStep_data() {
+  /// The panel computes candidates again, which must agree with the trace at every step.
+  void reportsTheStateOfEveryCandidateAtEveryStep_data() {
     QTest::addColumn<Engine>("engine");
     QTest::newRow("reference") << Engine::Reference;
     QTest::newRow("learning") << Engine::Learning;
   }
-  void tellsTheFateOfEveryCandidateAtEveryStep() {
+  void reportsTheStateOfEveryCandidateAtEveryStep() {
     QFETCH(Engine, engine);
     const auto problem = test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 2, {"lm_head=row"});
     const auto trace = test::record(problem, {}, {}, engine).trace;
@@ -135,11 +136,11 @@ class TestDecision : public QObject {
       const NodeId node(last->type == EventType::Backtrack ? last->target : last->node);
       const Decision decision = decisionAt(cursor, node);
       std::size_t chosen = 0, failed = 0, open = 0, skipped = 0;
-      for (const CandidateFate& fate : decision.candidates) {
-        chosen += fate.fate == Fate::Chosen;
-        failed += fate.fate == Fate::Failed;
-        open += fate.fate == Fate::Open;
-        skipped += fate.fate == Fate::Skipped;
+      for (const CandidateEntry& entry : decision.candidates) {
+        chosen += entry.state == CandidateState::Chosen;
+        failed += entry.state == CandidateState::Failed;
+        open += entry.state == CandidateState::Open;
+        skipped += entry.state == CandidateState::Skipped;
       }
       ++seen[last->type];
       allSkipped += skipped;
@@ -158,9 +159,9 @@ class TestDecision : public QObject {
     if (engine == Engine::Reference) QCOMPARE(allSkipped, std::size_t{0});
   }
 
-  /// Once `b` is known to fail as column, it is not tried so again after `a` changed; the first try then has an ordinal
+  /// Once `b` is known to fail as column, it is not tried again after `a` changed. The first try then has an ordinal
   /// above 0.
-  void tellsWhatIsSkippedBecauseItWasShownToFail() {
+  void reportsCandidatesThatAreSkipped() {
     const auto graph = test::parsedGraph(
         "x: f32[2,4,8] = input\n"
         "a.weight: f32[8,8] = parameter @a\nlinear_0: f32[2,4,8] = aten::linear(x, a.weight, None) @a\n"
@@ -172,17 +173,17 @@ class TestDecision : public QObject {
     cursor.seek(trace->size());
     const Decision decision = decisionAt(cursor, b);
     QCOMPARE(decision.candidates[0].name, std::string("column"));
-    QCOMPARE(decision.candidates[0].fate, Fate::Skipped);
-    bool hasChosen = false, isTold = false;
-    for (const CandidateFate& fate : decision.candidates)
-      hasChosen = hasChosen || (fate.fate == Fate::Chosen && fate.name == "replicated");
+    QCOMPARE(decision.candidates[0].state, CandidateState::Skipped);
+    bool hasChosen = false, isReported = false;
+    for (const CandidateEntry& entry : decision.candidates)
+      hasChosen = hasChosen || (entry.state == CandidateState::Chosen && entry.name == "replicated");
     for (const Sentence& sentence : decision.sentences)
-      isTold = isTold || plainText(sentence).find("shown to fail before") != std::string::npos;
-    QVERIFY(hasChosen && isTold);
+      isReported = isReported || plainText(sentence).find("already shown to fail") != std::string::npos;
+    QVERIFY(hasChosen && isReported);
   }
 
-  /// A recording of `optimal` shows one plan; what others cost, the optimum answers beside it.
-  void saysThatThePlanShownDoesWithoutAChoice() {
+  /// A trace of `optimal` has one plan. The costs of other plans come from the optimum.
+  void saysThatThePlanShownDoesNotUseAChoice() {
     auto problem = *test::problemOf(test::llamaGraph({.layers = 1}), 2);
     problem.context.candidateSet = rules::CandidateSet::Full;
     const auto recorded = test::record(std::make_shared<const Problem>(problem), {}, {}, Engine::Optimal);
@@ -194,19 +195,19 @@ class TestDecision : public QObject {
       if (!graph::layerShape(*problem.graph, node)) continue;
       const auto regrets = test::need(recorded.result.optimum->regrets(problem.graph->node(node).results.front()));
       const Decision decision = decisionAt(cursor, node);
-      for (const CandidateFate& fate : decision.candidates) {
-        if (fate.fate != Fate::Outweighed) continue;
+      for (const CandidateEntry& entry : decision.candidates) {
+        if (entry.state != CandidateState::Outweighed) continue;
         ++outweighed;
         const auto isSaid = [&](const Sentence& sentence) {
-          return plainText(sentence) == fate.name +
-                                            " fits here too. The engine compares entire plans, and the one that "
-                                            "this shows does without it.";
+          return plainText(sentence) == entry.name +
+                                            " fits here too. The engine compares complete plans, and the plan "
+                                            "shown does not use it.";
         };
         QVERIFY(std::any_of(decision.sentences.begin(), decision.sentences.end(), isSaid));
-        QVERIFY(recorded.result.solution->strategies[node.index()]->strategy != fate.choice->strategy->strategy ||
-                recorded.result.solution->strategies[node.index()]->weight != fate.choice->strategy->weight);
+        QVERIFY(recorded.result.solution->strategies[node.index()]->strategy != entry.choice->strategy->strategy ||
+                recorded.result.solution->strategies[node.index()]->weight != entry.choice->strategy->weight);
         const auto isPriced = [&](const Regret& regret) {
-          return !regret.isChosen && regret.placement == fate.choice->results.front();
+          return !regret.isChosen && regret.placement == entry.choice->results.front();
         };
         priced += std::any_of(regrets.begin(), regrets.end(), isPriced);
       }
@@ -214,7 +215,8 @@ class TestDecision : public QObject {
     QVERIFY(outweighed > 5 && priced > 5);
   }
 
-  /// `learning` passes over decisions that have candidates left: it must not claim to go back to the latest of them.
+  /// `learning` skips decisions that have candidates left, so the text must not claim that it goes back to the latest
+  /// of them.
   void saysHowEachEngineGoesBack_data() {
     QTest::addColumn<Engine>("engine");
     QTest::addColumn<QString>("words");
@@ -223,7 +225,7 @@ class TestDecision : public QObject {
                                << "c";
     QTest::newRow("learning")
         << Engine::Learning
-        << ", the latest decision behind this failure with a candidate that is not known to fail, and"
+        << ", the latest decision that affects this conflict and has a candidate not known to fail, and"
         << "a";
   }
   void saysHowEachEngineGoesBack() {
@@ -239,7 +241,7 @@ class TestDecision : public QObject {
     Cursor cursor(trace);
     cursor.seek(*cursor.next(EventType::Conflict));
     const std::string goesBack = plainText(conflictAt(cursor)->goesBack);
-    const QString wanted = QStringLiteral("The search goes back to `%1`%2 takes back ").arg(target, words);
+    const QString wanted = QStringLiteral("The search goes back to `%1`%2 undoes ").arg(target, words);
     QVERIFY2(goesBack.starts_with(wanted.toStdString()), goesBack.c_str());
   }
 
@@ -247,10 +249,10 @@ class TestDecision : public QObject {
     const auto trace = test::record(test::problemOf(test::llamaGraph(), 2)).trace;
     const NodeId input = trace->problem()->graph->value(trace->problem()->graph->findValue("input_ids")).producer;
     Cursor cursor(trace);
-    QCOMPARE(decisionAt(cursor, input).title, std::string("The search has not decided about `input_ids` yet."));
+    QCOMPARE(decisionAt(cursor, input).title, std::string("The search has not decided `input_ids` yet."));
   }
 
-  void saysWhatIsNotReachedYet() {
+  void saysWhichNodesAreNotReachedYet() {
     const auto trace = test::record(test::problemOf(test::llamaGraph(), 2)).trace;
     Cursor cursor(trace);
     const Decision decision = decisionAt(cursor, NodeId(trace->problem()->graph->nodes.size() - 1));

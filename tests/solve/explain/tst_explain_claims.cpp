@@ -24,8 +24,7 @@ Problem demanding(const Problem& problem, std::vector<Pin> pins, std::vector<std
   return other;
 }
 
-/// All that is told about one random problem, applied. The first claim that does not hold is the answer; empty: all
-/// hold.
+/// Checks all claims about one random problem by applying them. The result is the first wrong claim; empty if all hold.
 class Claims {
  public:
   explicit Claims(std::uint64_t seed)
@@ -71,7 +70,7 @@ class Claims {
     return text + "\n" + graph::toText(*m_problem->graph);
   }
 
-  /// A problem and every plan of it, or as many as may be listed.
+  /// A problem and all its plans, or as many as may be listed.
   struct Listed {
     explicit Listed(const Problem& asked) : problem(asked), plans(problem), isAll(plans.run(kMostPlans)) {}
     const Problem problem;
@@ -79,7 +78,7 @@ class Claims {
     const bool isAll;
   };
 
-  /// Once for the same demands and settings; a budget leaves out none.
+  /// The plans, listed once for equal demands and settings, regardless of the budget.
   const BruteForce& plansOf(const Problem& problem) {
     std::string key = fmt::format("{} {} {}", problem.context.worldSize, rules::toText(problem.context.candidateSet),
                                   rules::toText(problem.context.sequenceParallel));
@@ -124,10 +123,10 @@ class Claims {
       const auto& taken = plan.strategies[node.index()];
       return taken && effectiveStrategy(*taken, m_problem->context.worldSize) == *strategy;
     };
-    std::string told = asked;
-    for (const Sentence& sentence : answer->sentences) told += "\n  " + plainText(sentence);
+    std::string text = asked;
+    for (const Sentence& sentence : answer->sentences) text += "\n  " + plainText(sentence);
     const std::string wrong = checkAnswer(*answer, has);
-    return wrong.empty() ? wrong : told + "\n" + wrong;
+    return wrong.empty() ? wrong : text + "\n" + wrong;
   }
 
   std::string checkAnswer(const WhyNot& answer, const auto& has) {
@@ -151,12 +150,12 @@ class Claims {
     return "no answer";
   }
 
-  /// Other settings that are said to bring it do; where it is said that no plan has it, none has with any setting.
+  /// The named settings must have a plan with it. If the text denies any plan, no settings may have one.
   std::string checkElsewhere(const WhyNot& answer, const auto& has) {
-    std::string told;
-    for (const Sentence& sentence : answer.sentences) told += plainText(sentence);
+    std::string text;
+    for (const Sentence& sentence : answer.sentences) text += plainText(sentence);
     if (answer.elsewhere.empty()) {
-      if (told.find("in any plan") == std::string::npos && told.find("No plan on") == std::string::npos) return {};
+      if (text.find("in any plan") == std::string::npos && text.find("No plan on") == std::string::npos) return {};
       ++nowhere;
       Problem wide = demanding(*m_problem, {}, {});
       wide.context.candidateSet = rules::CandidateSet::Full;
@@ -173,11 +172,11 @@ class Claims {
       changed = *std::move(next);
     }
     const SolveResult result = test::solvedBy(m_engine, changed);
-    if (!result.solution) return "with what is said to bring it there is no plan";
-    return has(*result.solution) ? "" : "the plan with what is said to bring it does not have it";
+    if (!result.solution) return "the named settings have no plan";
+    return has(*result.solution) ? "" : "the plan with the named settings does not have it";
   }
 
-  /// By brute force; false as well where the plans are too many to list.
+  /// Searches by brute force; also false if there are too many plans to list.
   bool anyPlan(const Problem& problem, const auto& has, std::optional<std::int64_t> budget) {
     const BruteForce& all = plansOf(problem);
     return m_isListed && std::any_of(all.plans().begin(), all.plans().end(), [&](const test::BrutePlan& plan) {
@@ -199,12 +198,11 @@ class Claims {
     if (*answer.extraFs != then.femtoseconds() - now.femtoseconds())
       return fmt::format("it takes {} fs more", then.femtoseconds() - now.femtoseconds());
     if (*answer.extraBytes != then.bytes() - now.bytes())
-      return fmt::format("it holds {} B more", then.bytes() - now.bytes());
+      return fmt::format("it needs {} B more", then.bytes() - now.bytes());
     return {};
   }
 
-  /// A change that a constraint offers brings what was asked for together with its pin; here, that a plan has it at
-  /// all.
+  /// A change that a constraint offers must make the placement possible: this checks that a plan with it exists.
   std::string checkOffers(const Core& core, const auto& has) {
     for (const Constraint& constraint : core.constraints) {
       if (!constraint.offer) continue;
@@ -224,7 +222,7 @@ class Claims {
     const auto found = irreducibleCore(*m_problem, m_engine);
     if (!found) return found.error().message;
     if (found->outcome == CoreOutcome::NotKnown) return ++unknown, "";
-    if (found->outcome == CoreOutcome::HasSolution) return "a core search finds a solution where there is none";
+    if (found->outcome == CoreOutcome::HasSolution) return "a core search finds a solution of an unsolvable problem";
     ++cores;
     const Core& core = found->core;
     if (core.constraints.empty()) return "an empty core";
@@ -266,7 +264,7 @@ class Claims {
 
   // ---- remedies
 
-  /// "91.7 µs (now 91.7 µs)", or "5.37 ns more than now" before the same price.
+  /// True for "91.7 µs (now 91.7 µs)", or "5.37 ns more than now" before the same cost.
   static bool saysTheSameTwice(const std::string& text) {
     if (text.find("more than now") != std::string::npos) return true;
     for (auto at = text.find(" (now "); at != std::string::npos; at = text.find(" (now ", at + 1)) {
@@ -295,7 +293,7 @@ class Claims {
       }
       if (remedy.before.hasPlan && then.femtoseconds >= remedy.before.femtoseconds &&
           then.rankBytes >= remedy.before.rankBytes) {
-        return remedy.text + "\nit is no better in time or memory";
+        return remedy.text + "\nit is not better in time or memory";
       }
       for (const Remedy& other : *offered) {
         const bool isOtherRanks = other.change.kind == ChangeKind::Ranks || remedy.change.kind == ChangeKind::Ranks;
@@ -314,12 +312,12 @@ class Claims {
   const Engine m_engine;
   SolveResult m_result;
   bool m_isListed = false;                                  ///< of the last brute force
-  std::map<std::string, std::unique_ptr<Listed>> m_listed;  ///< by what was asked
+  std::map<std::string, std::unique_ptr<Listed>> m_listed;  ///< by the demands and settings
 };
 
 }  // namespace
 
-/// Every sentence of explanations is a claim: each is applied to random models. Which models:
+/// Every sentence of an explanation is a claim, which is checked on random models. For the models see
 /// tests/support/seeds.h.
 class TestExplainClaims : public QObject {
   Q_OBJECT

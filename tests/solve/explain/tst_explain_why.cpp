@@ -1,3 +1,4 @@
+#include "solve/explain/decision.h"
 #include "solve/explain/explain.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
@@ -100,17 +101,18 @@ class TestExplainWhy : public QObject {
         test::problemOf(test::llamaGraph(), 2, {"*q_proj=replicated", "*k_proj=replicated", "*v_proj=replicated"});
     const auto links = why(*problem, solved(*problem), Engine::Reference,
                            resultOf(*problem->graph, "model.layers.0.self_attn.q_proj"));
-    QVERIFY2(textOf(links).find("Your pin `*q_proj=replicated` leaves no other that fits.") != std::string::npos,
-             textOf(links).c_str());
+    QVERIFY2(
+        textOf(links).find("Your pin `*q_proj=replicated` leaves no other strategy that fits.") != std::string::npos,
+        textOf(links).c_str());
   }
 
-  /// What the sentence says of strategies that fit is what the search did with them, as it was recorded.
-  void saysWhatTheSearchMadeOfWhatFits_data() {
+  /// The text about strategies that fit must agree with the trace of the search.
+  void reportsTheSearchResultOfFittingStrategies_data() {
     QTest::addColumn<Engine>("engine");
     QTest::newRow("reference") << Engine::Reference;
     QTest::newRow("learning") << Engine::Learning;
   }
-  void saysWhatTheSearchMadeOfWhatFits() {
+  void reportsTheSearchResultOfFittingStrategies() {
     QFETCH(Engine, engine);
     std::size_t refuted = 0, onlyOnes = 0, later = 0;
     for (const std::uint64_t seed : test::Seeds(300)) {
@@ -122,9 +124,10 @@ class TestExplainWhy : public QObject {
       for (const NodeId node : idRange<NodeId>(problem->graph->nodes.size())) {
         if (!graph::layerShape(*problem->graph, node)) continue;
         std::vector<std::string> failed, open;
-        for (const CandidateFate& fate : decisionAt(cursor, node).candidates) {
-          if (fate.fate == Fate::Failed || fate.fate == Fate::Skipped) failed.push_back(fate.name);
-          if (fate.fate == Fate::Open) open.push_back(fate.name);
+        for (const CandidateEntry& entry : decisionAt(cursor, node).candidates) {
+          if (entry.state == CandidateState::Failed || entry.state == CandidateState::Skipped)
+            failed.push_back(entry.name);
+          if (entry.state == CandidateState::Open) open.push_back(entry.name);
         }
         const auto links = why(*problem, *recorded.result.solution, engine, problem->graph->node(node).results.front());
         const auto own = std::find_if(links.begin(), links.end(), [&](const WhyLink& link) {
@@ -132,19 +135,19 @@ class TestExplainWhy : public QObject {
         });
         const std::string text = fmt::format("seed {}\n{}", seed, textOf(links));
         QVERIFY2(own != links.end(), text.c_str());
-        const auto told = [&](std::string_view end) {
+        const auto namesEndingIn = [&](std::string_view end) {
           std::vector<std::string> names;
           for (const std::string& alternative : own->alternatives) {
-            if (alternative.ends_with(end)) names.push_back(alternative.substr(0, alternative.find(": fits what")));
+            if (alternative.ends_with(end)) names.push_back(alternative.substr(0, alternative.find(": also fits")));
           }
           return names;
         };
-        QVERIFY2(told("but led to no plan") == failed, text.c_str());
-        QVERIFY2(told("but comes later in candidate order") == open, text.c_str());
+        QVERIFY2(namesEndingIn("but led to no plan") == failed, text.c_str());
+        QVERIFY2(namesEndingIn("but comes later in candidate order") == open, text.c_str());
         const std::string count = fmt::format("{} of them led to no plan.", failed.size());
         const bool isOnlyOne = !failed.empty() && open.empty();
         const std::string sentence = plainText(own->sentence);
-        QVERIFY2(sentence.ends_with("and only this one led to a plan.") == isOnlyOne, text.c_str());
+        QVERIFY2(sentence.ends_with("but only this one led to a plan.") == isOnlyOne, text.c_str());
         QVERIFY2(sentence.ends_with(count) == (!failed.empty() && !isOnlyOne), text.c_str());
         refuted += failed.size(), onlyOnes += isOnlyOne, later += open.size();
       }
@@ -158,7 +161,7 @@ class TestExplainWhy : public QObject {
     const auto links = why(*problem, solved(*problem), Engine::Reference, problem->graph->findValue("input_ids"));
     QCOMPARE(links.size(), std::size_t{1});
     QCOMPARE(QString::fromStdString(plainText(links[0].sentence)),
-             QStringLiteral("`input_ids` is replicated (R): every rank gets all of an input."));
+             QStringLiteral("`input_ids` is replicated (R): every rank gets the full input."));
   }
 
   void givesNumbersForFormsThatTheSizesForbid() {

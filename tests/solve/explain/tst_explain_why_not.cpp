@@ -128,14 +128,15 @@ class TestExplainWhyNot : public QObject {
     QVERIFY(isSolvable(wider));
   }
 
-  /// Another setting has the strategy, and still no plan takes it: what else brings it is said, and does.
-  void saysWhatBringsWhatAnotherSettingDoesNot() {
+  /// Another setting has the strategy, but no plan with that setting alone uses it. The text names settings that have a
+  /// plan, and they do.
+  void reportsTheSettingsThatHaveAPlan() {
     const auto problem =
         test::problemOf(test::llamaGraph({.hidden = 48, .heads = 6, .kvHeads = 6, .intermediate = 64}), 4);
     const WhyNot answer = ask(*problem, resultOf(*problem->graph, "model.layers.0.mlp.down_proj"), "S(1)");
     COMPARE_ANSWER(answer, WhyNotAnswer::Impossible);
     VERIFY_SAYS(textOf(answer), "sequence parallelism");
-    VERIFY_SAYS(textOf(answer), "Then something else cannot hold.");
+    VERIFY_SAYS(textOf(answer), "With that setting, it conflicts with other constraints.");
     VERIFY_SAYS(textOf(answer), "With redistribution of all values (`*`) and the pin");
     Problem wider = *problem;
     wider.context.sequenceParallel = rules::SequenceParallel::Auto;
@@ -147,8 +148,9 @@ class TestExplainWhyNot : public QObject {
     QVERIFY(isSolvable(wider));
   }
 
-  /// `=column` admits all of its axis, so that whoever asks for column hears of the strategy that the pin would bring.
-  void tellsOfTheFormThatThePinMayMean() {
+  /// The pin `=column` admits every strategy of its axis, so the answer for column names the strategy that the pin
+  /// gives.
+  void reportsTheStrategyThatThePinMayMean() {
     const std::string layer = "model.layers.0.self_attn.q_proj";
     Problem problem =
         *test::problemOf(test::llamaGraph({.hidden = 112, .heads = 7, .kvHeads = 7, .intermediate = 128}), 2);
@@ -157,7 +159,7 @@ class TestExplainWhyNot : public QObject {
     problem.context.candidateSet = rules::CandidateSet::Full;
     const WhyNot answer = ask(problem, layer, rules::Strategy::Column);
     QCOMPARE(answer.answer, WhyNotAnswer::Forbidden);
-    VERIFY_SAYS(textOf(answer), "can be column+gather: there is a plan with it");
+    VERIFY_SAYS(textOf(answer), "can be column+gather: a plan with it exists");
     Problem pinned = problem;
     pinned.pins.push_back(*Pin::parse(layer + "=column"));
     QCOMPARE(solved(pinned).strategies[layerOf(*problem.graph, layer).index()]->strategy,
@@ -187,7 +189,7 @@ class TestExplainWhyNot : public QObject {
     VERIFY_SAYS(textOf(mean), "`mul_2` cannot be");
     const WhyNot input = ask(*problem, valueOf(*problem, "input_ids"), "S(1)");
     COMPARE_ANSWER(input, WhyNotAnswer::Impossible);
-    VERIFY_SAYS(textOf(input), "every rank gets all of an input");
+    VERIFY_SAYS(textOf(input), "every rank gets the full input");
   }
 
   void offersThePinWhereThereIsAPlan() {
@@ -216,7 +218,7 @@ class TestExplainWhyNot : public QObject {
     const WhyNot answer = ask(*problem, "model.layers.1.mlp.down_proj", rules::Strategy::Row);
     COMPARE_ANSWER(answer, WhyNotAnswer::Forbidden);
     QCOMPARE(liftsOf(answer.core), std::vector<std::string>{"*mlp.gate_proj=replicated"});
-    VERIFY_SAYS(textOf(answer), "Lift `*mlp.gate_proj=replicated`");
+    VERIFY_SAYS(textOf(answer), "lift `*mlp.gate_proj=replicated`");
     QVERIFY2(answer.core.isIrreducible, textOf(answer).c_str());
   }
 
@@ -329,8 +331,8 @@ class TestExplainWhyNot : public QObject {
              fmt::format("{} {} {}", impossible, forbidden, possible).c_str());
   }
 
-  /// Replicas of key and value heads and joint splits come from layers far away: 4 heads on 8 ranks have both.
-  void deniesNothingThatAPinBrings() {
+  /// Replicas of key and value heads and joint splits come from distant layers. 4 heads on 8 ranks have both.
+  void deniesNothingThatAPinMakesPossible() {
     const auto problem =
         std::make_shared<Problem>(*test::problemOf(test::llamaGraph({.layers = 1, .hasLoss = false}), 8));
     problem->context.candidateSet = rules::CandidateSet::Full;
@@ -363,7 +365,7 @@ class TestExplainWhyNot : public QObject {
     QVERIFY2(!sample.isFull() || (impossible > 0 && possible > 0), fmt::format("{} {}", impossible, possible).c_str());
   }
 
-  /// `column` means `gather+column` too: the pin that is offered means the one strategy that was asked for.
+  /// `column` also means `gather+column`, but the offered pin means only the requested strategy.
   void offersThePinOfTheFormThatWasAskedFor() {
     Problem problem = *test::problemOf(test::llamaGraph(), 2, {}, rules::SequenceParallel::Auto);
     problem.context.candidateSet = rules::CandidateSet::Full;
@@ -407,7 +409,7 @@ class TestExplainWhyNot : public QObject {
   void saysWhatTheBestPlanWithItCosts() {
     Problem problem = *test::problemOf(test::llamaGraph(), 2);
     problem.context.candidateSet = rules::CandidateSet::Full;
-    problem.cost.slackPercent = 0;  // with slack another strategy may be faster, and hold more
+    problem.cost.slackPercent = 0;  // with slack another strategy may be faster and need more memory
     const auto result = solve::solve(problem, Engine::Optimal, *makeCountingSink());
     QVERIFY(result && result->solution && result->optimum);
     int costs = 0;
@@ -424,8 +426,8 @@ class TestExplainWhyNot : public QObject {
     QVERIFY(costs > 0);
   }
 
-  /// Each row of the choices, demanded by what it names itself, is possible and costs what the row says.
-  void whatARowOfTheChoicesNamesIsWhatItCosts_data() {
+  /// Each row of the choices, pinned by its own text, is possible and costs what the row says.
+  void eachRowOfTheChoicesCostsWhatItSays_data() {
     QTest::addColumn<int>("heads");
     QTest::addColumn<int>("kvHeads");
     QTest::addColumn<int>("ranks");
@@ -433,7 +435,7 @@ class TestExplainWhyNot : public QObject {
     QTest::newRow("7 heads on 2 ranks") << 7 << 1 << 2;
     QTest::newRow("4 KV heads on 8 ranks") << 8 << 4 << 8;
   }
-  void whatARowOfTheChoicesNamesIsWhatItCosts() {
+  void eachRowOfTheChoicesCostsWhatItSays() {
     QFETCH(int, heads);
     QFETCH(int, kvHeads);
     QFETCH(int, ranks);
@@ -455,7 +457,7 @@ class TestExplainWhyNot : public QObject {
         const std::string where = fmt::format("{} {} as {}", layer, regret.name(), regret.demand());
         Problem pinned = problem;
         const bool isPlacement = regret.demand() == regret.placement.text();
-        // A strategy may leave its result in more than one way, of which a row is one.
+        // A strategy may give several placements of its result, and a row is one of them.
         pinned.pins.push_back(
             *Pin::parse(fmt::format("{}={}", problem.graph->value(value).name, regret.placement.text())));
         if (!isPlacement) pinned.pins.push_back(*Pin::parse(demandFor(layer, *regret.strategy)));

@@ -15,14 +15,14 @@ namespace {
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-/// The settings that a sentence names, beside those that are there.
+/// The context with the settings that a sentence names in addition.
 rules::StrategyContext under(rules::StrategyContext context, std::string_view text) {
   if (has(text, "the full candidate set")) context.candidateSet = rules::CandidateSet::Full;
   if (has(text, "sequence parallelism")) context.sequenceParallel = rules::SequenceParallel::Auto;
   return context;
 }
 
-/// One strategy of one layer, as the rules have it: nothing of what is tested here.
+/// One strategy of one layer from the rules alone, without the tested code.
 class Asked {
  public:
   Asked(const Problem& problem, NodeId layer, rules::Strategy strategy)
@@ -63,14 +63,14 @@ class Asked {
   rules::Strategy m_strategy;
 };
 
-/// What does not hold of the sentence; empty: all does. `seen` counts the kinds of sentences.
+/// The error in the sentence; empty if it is right. `seen` counts the kinds of sentences.
 std::string wrongIn(const Problem& problem, NodeId layer, rules::Strategy strategy, std::map<std::string, int>& seen) {
   const Asked asked(problem, layer, strategy);
   const auto answer = whyImpossible(problem, Variables(problem), layer, strategy);
   const auto wrong = [&](const char* what) {
     return fmt::format("{}: {} ({})", asked.name(), answer ? answer->text : "it can", what);
   };
-  if (answer.has_value() == asked.isOffered(problem.context)) return wrong("it is the other way round");
+  if (answer.has_value() == asked.isOffered(problem.context)) return wrong("it contradicts the rules");
   if (!answer) return {};
   const std::string& text = answer->text;
   const auto offered = [&](const rules::StrategyContext& context) { return asked.isOffered(context); };
@@ -79,11 +79,12 @@ std::string wrongIn(const Problem& problem, NodeId layer, rules::Strategy strate
   };
   const std::string here = asked.refusal(problem.context), there = asked.refusal(under(problem.context, text));
   const bool namesSettings = has(text, "the full candidate set") || has(text, "sequence parallelism");
-  if (namesSettings != (answer->wider || has(text, "and even then"))) return wrong("what the settings are named for");
+  if (namesSettings != (answer->wider || has(text, "and even then")))
+    return wrong("the settings are named without need");
   if (answer->wider) {
     ++seen[here.empty() ? "settings" : "sizes, but for the settings"];
     if (!offered(under(problem.context, text))) return wrong("not with these settings");
-    if (here.empty() != has(text, "only.") || !has(text, here)) return wrong("not that refusal");
+    if (here.empty() != has(text, "that strategy needs") || !has(text, here)) return wrong("not that refusal");
   } else if (namesSettings) {
     ++seen["settings and sizes"];
     if (!here.empty() || there.empty() || !has(text, "and even then " + there + ".")) return wrong("not that refusal");
@@ -100,7 +101,8 @@ std::string wrongIn(const Problem& problem, NodeId layer, rules::Strategy strate
 
 }  // namespace
 
-/// Why a layer cannot take a strategy: each sentence is applied, its settings by the rules that have them.
+/// Reasons why a layer cannot have a strategy. Each sentence is checked with the rules under the settings that it
+/// names.
 class TestImpossible : public QObject {
   Q_OBJECT
  private slots:
@@ -134,7 +136,7 @@ class TestImpossible : public QObject {
       QVERIFY2(seen[kind] > 0, kind);
   }
 
-  void namesSettingsAndSizesWhereBothStandInTheWay() {
+  void namesSettingsAndSizesIfBothForbid() {
     const auto graph = test::llamaGraph({.layers = 1});
     const auto problem = test::problemOf(graph, 3);
     const NodeId down = graph->value(graph->findValue("model.layers.0.mlp.down_proj.weight")).users.front();
@@ -142,8 +144,8 @@ class TestImpossible : public QObject {
     QVERIFY(answer);
     QCOMPARE(answer->kind, ConstraintKind::Sizes);
     QCOMPARE(QString::fromStdString(answer->text),
-             QStringLiteral("`model.layers.0.mlp.down_proj` cannot be row+scatter: that strategy comes with sequence "
-                            "parallelism only, and even then 112 input features do not divide by 3 ranks."));
+             QStringLiteral("`model.layers.0.mlp.down_proj` cannot be row+scatter: that strategy needs sequence "
+                            "parallelism, and even then 112 input features do not divide by 3 ranks."));
   }
 };
 

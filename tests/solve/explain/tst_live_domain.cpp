@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t kMostPlans = 20'000;
 
-/// Every placement that a value has in some plan that agrees with what the cursor has assigned.
+/// Every placement of a value in a plan that agrees with the assignments at the cursor.
 std::set<std::string> placementsAhead(const Cursor& cursor, const std::vector<test::BrutePlan>& plans, ValueId value) {
   const Trace& trace = cursor.trace();
   std::set<std::string> found;
@@ -50,11 +50,11 @@ std::string toText(const LiveDomain& domain) {
 class TestLiveDomain : public QObject {
   Q_OBJECT
  private slots:
-  /// Nothing that a plan ahead has is told to be gone, at any moment of any search; and every step that is named is the
-  /// first that takes the placement away.
-  void leavesNothingOutThatAPlanAheadHas() {
+  /// At every moment of a search, no placement of a later plan is reported as gone. Every step that is named is the
+  /// first that removes the placement.
+  void keepsEveryPlacementOfLaterPlans() {
     const auto seeds = test::Seeds(60);
-    std::uint64_t plansSeen = 0, byStep = 0, byNature = 0, byDemand = 0, byConflict = 0;
+    std::uint64_t plansSeen = 0, byStep = 0, byRules = 0, byDemand = 0, byConflict = 0;
     for (const std::uint64_t seed : seeds) {
       test::RandomGraph generator(seed);
       const auto graph = generator.build(static_cast<int>(generator.pick({3, 4, 5})));
@@ -84,12 +84,12 @@ class TestLiveDomain : public QObject {
           for (const GonePlacement& gone : domain.gone) {
             QVERIFY2(!gone.why.empty(), where.c_str());
             QVERIFY2(!textsOf(domain.open).contains(gone.placement.text()), where.c_str());
-            byNature += gone.by == RemovedBy::Nature;
+            byRules += gone.by == RemovedBy::Rules;
             byDemand += gone.by == RemovedBy::Demand;
             byConflict += gone.by == RemovedBy::Conflict;
             if (gone.by != RemovedBy::Step) continue;
             ++byStep;
-            // Just before that Try it was open, just after it is gone.
+            // Before that Try the placement was open; after it the placement is gone.
             QVERIFY2(gone.at.has_value() && *gone.at <= step, where.c_str());
             Cursor other(trace);
             other.seek(*gone.at - 1);
@@ -102,11 +102,12 @@ class TestLiveDomain : public QObject {
         }
       }
     }
-    QVERIFY2(!seeds.isFull() || (plansSeen > 100 && byStep > 100 && byNature > 100 && byDemand > 0 && byConflict > 0),
-             fmt::format("{} plans, {} {} {} {}", plansSeen, byStep, byNature, byDemand, byConflict).c_str());
+    QVERIFY2(!seeds.isFull() || (plansSeen > 100 && byStep > 100 && byRules > 100 && byDemand > 0 && byConflict > 0),
+             fmt::format("{} plans, {} {} {} {}", plansSeen, byStep, byRules, byDemand, byConflict).c_str());
   }
 
-  /// What is gone by nature is had by no plan under no demands; what a demand removed comes back when it is lifted.
+  /// A placement that the rules forbid is in no plan without demands. A placement that a demand removed returns when
+  /// the demand is lifted.
   void namesTheDemandThatHasToGo() {
     const auto problem = test::problemOf(test::llamaGraph(), 2, {"model.layers.0.mlp.up_proj!=column"});
     const auto trace = test::record(problem).trace;
@@ -130,7 +131,7 @@ class TestLiveDomain : public QObject {
     QVERIFY(textsOf(freely.at(start, up).open).contains("S(2)"));
   }
 
-  /// The pinned strategy would give the placement: what is missing is the input that it needs.
+  /// The pinned strategy gives the placement, but its input cannot have the placement that it needs.
   void namesTheInputThatAPinnedStrategyLacks() {
     const auto trace = test::record(test::problemOf(test::llamaGraph({.hasLoss = false}), 2, {"lm_head=row"})).trace;
     const Graph& graph = *trace->problem()->graph;
@@ -145,13 +146,13 @@ class TestLiveDomain : public QObject {
              why.c_str());
   }
 
-  void saysWhichStepTookAPlacementAway() {
+  void saysWhichStepRemovedAPlacement() {
     const auto trace = test::record(test::problemOf(test::llamaGraph({.layers = 1}), 2)).trace;
     LiveDomains domains(trace);
     Cursor cursor(trace);
     const Graph& graph = *trace->problem()->graph;
     cursor.seek(trace->size());
-    std::size_t told = 0;
+    std::size_t reported = 0;
     for (ValueId v : idRange<ValueId>(graph.values.size())) {
       const LiveDomain domain = domains.at(cursor, v);
       QCOMPARE(domain.open.size(), std::size_t{1});
@@ -159,12 +160,12 @@ class TestLiveDomain : public QObject {
       QCOMPARE(domain.open.front(), *cursor.placementOf(v));
       for (const GonePlacement& gone : domain.gone) {
         if (gone.by != RemovedBy::Step) continue;
-        ++told;
-        QVERIFY2(plainText(gone.why).find(" took ") != std::string::npos, plainText(gone.why).c_str());
+        ++reported;
+        QVERIFY2(plainText(gone.why).find(" chose ") != std::string::npos, plainText(gone.why).c_str());
         QVERIFY(gone.at && cursor.choiceOf(gone.node));
       }
     }
-    QVERIFY2(told > 20, fmt::format("{}", told).c_str());
+    QVERIFY2(reported > 20, fmt::format("{}", reported).c_str());
   }
 
   void isDoneAtOnceWhenTheUserStops() {
@@ -175,7 +176,7 @@ class TestLiveDomain : public QObject {
     stop.request_stop();
     const ValueId last = ValueId(trace->problem()->graph->values.size() - 1);
     QVERIFY(!domains.at(cursor, last, Progress(stop.get_token())).isComplete);
-    QVERIFY(domains.at(cursor, last).isComplete);  // and nothing half-done stays
+    QVERIFY(domains.at(cursor, last).isComplete);  // and no incomplete data remain
   }
 };
 

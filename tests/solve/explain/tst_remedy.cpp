@@ -26,7 +26,7 @@ bool offers(const std::vector<Remedy>& remedies, const Change& change) {
   return std::any_of(remedies.begin(), remedies.end(), [&](const Remedy& r) { return r.change == change; });
 }
 
-/// Every remedy does what it says when it is applied.
+/// Every remedy has the stated effect when it is applied.
 void verifyEach(const Problem& problem, const std::vector<Remedy>& remedies) {
   const SolveResult before = solved(problem);
   const Figures figuresBefore = figuresOf(problem, before.solution ? &*before.solution : nullptr);
@@ -88,16 +88,14 @@ class TestRemedy : public QObject {
     QVERIFY2(offers(remedies, {ChangeKind::LiftPin, "model.embed_tokens=vocab+scatter"}), textOf(remedies).c_str());
   }
 
-  void bringsAPlanWhereAPinExplodes() {
+  void findsAPlanWhereAPinExplodes() {
     const auto problem = test::problemOf(test::llamaGraph({.layers = 7}), 2, {"lm_head=row"});
     const auto remedies = remediesOf(*problem);
     verifyEach(*problem, remedies);
     QVERIFY2(!remedies.empty() && remedies.front().after.hasPlan && !remedies.front().before.hasPlan,
              textOf(remedies).c_str());
-    QVERIFY2(remedies.front().text.find("then there is a plan, which splits") != std::string::npos,
-             textOf(remedies).c_str());
-    // A plan without the pin takes longer and holds more than one in which a value is gathered, so it is not among
-    // them.
+    QVERIFY2(remedies.front().text.find("a plan exists that splits") != std::string::npos, textOf(remedies).c_str());
+    // A plan without the pin is slower and needs more memory than one that gathers a value, so it is not listed.
     const SolveResult lifted = solved(*test::problemOf(problem->graph, 2));
     const Figures figures = figuresOf(*problem, &*lifted.solution);
     const auto beatsLifting = [&](const Remedy& r) {
@@ -109,7 +107,7 @@ class TestRemedy : public QObject {
              textOf(remedies).c_str());
   }
 
-  /// `learning` answers plans of any size, with the change as without.
+  /// `learning` returns plans of any size, with or without the change.
   void saysWhatStaysOverTheBudget() {
     Problem problem = *test::problemOf(test::llamaGraph({.layers = 7}), 2, {"lm_head=row"});
     verifyEach(problem, remediesOf(problem));
@@ -118,10 +116,10 @@ class TestRemedy : public QObject {
     QVERIFY(!remedies.empty());
     verifyEach(problem, remedies);
     for (const Remedy& remedy : remedies)
-      QVERIFY2(remedy.text.find("optimal does") != std::string::npos, remedy.text.c_str());
+      QVERIFY2(remedy.text.find("optimal keeps to it") != std::string::npos, remedy.text.c_str());
   }
 
-  /// Of any two, each is better in something: time, memory or ranks.
+  /// No remedy is worse than another in time, memory and ranks together.
   void showsNoneThatAnotherBeats_data() {
     QTest::addColumn<int>("heads");
     QTest::addColumn<int>("kvHeads");
@@ -159,7 +157,7 @@ class TestRemedy : public QObject {
     QVERIFY(shown > 0);
   }
 
-  /// What a remedy takes is said, and only that.
+  /// The text names a cost if and only if there is one.
   void saysThePrice() {
     const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3}), 2);
     const auto remedies = remediesOf(*problem, 100);
@@ -167,7 +165,7 @@ class TestRemedy : public QObject {
     for (const Remedy& remedy : remedies) {
       const Femtoseconds longer = remedy.after.femtoseconds - remedy.before.femtoseconds;
       const bool isSaid =
-          remedy.text.find(fmt::format("The price: {} more per step.", timeText(longer))) != std::string::npos;
+          remedy.text.find(fmt::format("It takes {} longer per step.", timeText(longer))) != std::string::npos;
       QVERIFY2(isSaid == (longer > Femtoseconds()), remedy.text.c_str());
       QVERIFY2((remedy.text.find(" more.") != std::string::npos) == (remedy.after.rankBytes > remedy.before.rankBytes),
                remedy.text.c_str());
@@ -176,7 +174,7 @@ class TestRemedy : public QObject {
     QVERIFY2(prices > 0, textOf(remedies).c_str());
   }
 
-  /// Ranks, settings and budgets are told of by what fits; here stand the demands alone.
+  /// what_fits reports ranks, settings and budgets, so only demands are offered here.
   void whereNoPlanFitsDemandsAreLifted() {
     Problem problem = *test::problemOf(test::llamaGraph({.layers = 2}), 2, {"*_proj=replicated"});
     problem.context.candidateSet = rules::CandidateSet::Full;
@@ -238,7 +236,7 @@ class TestRemedy : public QObject {
       QVERIFY2(remedy.after.splitLayers >= remedy.before.splitLayers, remedy.text.c_str());
   }
 
-  void hasNothingToSayWhereAllIsSplit() {
+  void isEmptyWhereAllIsSplit() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
     const SolveResult result = solved(*problem);
     const Figures figures = figuresOf(*problem, &*result.solution);
@@ -250,7 +248,8 @@ class TestRemedy : public QObject {
     const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3}), 2);
     const auto first = remediesOf(*problem), second = remediesOf(*problem);
     QCOMPARE(textOf(first), textOf(second));
-    // What is lacking is time on split work; what costs more than it brings comes behind, other numbers of ranks last.
+    // The order is by time of split work. Changes that cost more than they save come later, and other numbers of ranks
+    // come last.
     const auto isDear = [](const Remedy& r) {
       const auto ratio = [](auto after, auto before) {
         return static_cast<double>(after) / static_cast<double>(before);

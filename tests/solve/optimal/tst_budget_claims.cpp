@@ -1,5 +1,5 @@
-// What is said where no plan fits a budget, against all plans of random small models: that there is none, what the
-// smallest needs, and which demands are in the way. Which models: tests/support/seeds.h.
+// Compares the text about a budget that no plan fits with all plans of small random models. The text claims that no
+// plan fits, what the smallest plan needs, and which demands conflict. tests/support/seeds.h explains the models.
 #include "base/quantities.h"
 #include "solve/explain/explain.h"
 #include "tests/support/brute_force.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kMostPlans = 5'000;
 
-/// The bytes of all plans, ascending; nullopt: too many to list.
+/// The bytes of all plans, ascending; nullopt if there are too many to list.
 std::optional<std::vector<std::int64_t>> bytesOfAll(const Problem& problem) {
   BruteForce all(problem);
   if (!all.run(kMostPlans)) return std::nullopt;
@@ -38,15 +38,15 @@ class Claims {
   explicit Claims(const Problem& problem) : m_problem(problem) {}
   std::size_t refused = 0, granted = 0, demanded = 0, unproved = 0;
 
-  /// Empty: all hold.
+  /// The first wrong claim; empty if all are right.
   std::string wrongAt(std::int64_t budget, const std::vector<std::int64_t>& all) {
     const Problem bound = within(m_problem, budget);
     const SolveResult result = solved(bound);
     const bool isFeasible = all.front() <= budget;
     if (result.solution) {
       ++granted;
-      if (!isFeasible) return "no plan is as small";
-      return result.optimum->cost().bytes() <= budget ? "" : "its plan is over the budget";
+      if (!isFeasible) return "a plan was found, but no plan fits";
+      return result.optimum->cost().bytes() <= budget ? "" : "the plan exceeds the budget";
     }
     if (!result.isProved) return ++unproved, std::string();
     if (isFeasible) return fmt::format("a plan of {} B fits", all.front());
@@ -56,20 +56,21 @@ class Claims {
   }
 
  private:
-  /// The smallest plan that is named is there, and none is smaller.
+  /// The named smallest plan must exist, and no plan may be smaller.
   std::string wrongBytes(const SolveResult& result, std::int64_t budget, const std::vector<std::int64_t>& all) const {
     const std::string& text = result.causes.front().reason;
     if (result.leastBytes != all.front())
       return fmt::format("the smallest plan needs {} B, not {}", all.front(), result.leastBytes);
-    if (!solved(within(m_problem, result.leastBytes)).solution) return "the budget that is said to be enough is not";
-    if (solved(within(m_problem, result.leastBytes - 1)).solution) return "a byte less is enough as well";
+    if (!solved(within(m_problem, result.leastBytes)).solution) return "no plan was found for the reported least bytes";
+    if (solved(within(m_problem, result.leastBytes - 1)).solution)
+      return "a plan was found for one byte less than the reported least bytes";
     for (const std::int64_t bytes : {budget, result.leastBytes - budget, result.leastBytes}) {
-      if (!has(text, bytesText(bytes))) return fmt::format("{} is not in: {}", bytesText(bytes), text);
+      if (!has(text, bytesText(bytes))) return fmt::format("{} is missing in: {}", bytesText(bytes), text);
     }
-    return has(text, "Every plan needs more") ? "" : "not said of every plan: " + text;
+    return has(text, "Every plan needs more") ? "" : "\"Every plan needs more\" is missing in: " + text;
   }
 
-  /// Demands are named where without them a plan fits, and only there.
+  /// Demands must be named if and only if a plan fits without them.
   std::string wrongCore(const Problem& bound) {
     const auto core = irreducibleCore(bound, Engine::Optimal);
     if (!core) return core.error().message;
@@ -84,10 +85,10 @@ class Claims {
     demanded += isDemanded;
     const bool fitsFree = all->front() <= *bound.cost.memoryBudget;
     if (isDemanded != fitsFree)
-      return fmt::format("without demands the smallest needs {} B, but: {}", all->front(), text);
-    if (has(text, "under these demands") != isDemanded) return "demands are told of wrongly: " + text;
+      return fmt::format("without demands the smallest plan needs {} B, but the text is: {}", all->front(), text);
+    if (has(text, "under these demands") != isDemanded) return "the demands are wrong: " + text;
     const std::string where = fmt::format("{} per rank", bytesText(*bound.cost.memoryBudget));
-    return has(text, where) ? "" : where + " is not in: " + text;
+    return has(text, where) ? "" : where + " is missing in: " + text;
   }
 
   const Problem& m_problem;
@@ -98,7 +99,7 @@ class Claims {
 class TestBudgetClaims : public QObject {
   Q_OBJECT
  private slots:
-  void holdOnRandomModels() {
+  void claimsHoldForRandomModels() {
     const test::Seeds seeds(300);
     std::size_t refused = 0, granted = 0, demanded = 0, unproved = 0;
     for (const std::uint64_t seed : seeds) {

@@ -1,4 +1,4 @@
-// Whatever plan is known to fit a budget, the optimal engine finds one that fits it and is no slower.
+// If a plan is known to fit a budget, the optimal engine finds one that fits it and is not slower.
 #include "tests/support/optimal_support.h"
 #include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
@@ -12,7 +12,8 @@ Q_DECLARE_METATYPE(SequenceParallel)
 
 namespace {
 
-/// Whether one byte less than the smallest point needs has no plan, and is known to have none where the front says so.
+/// True if the engine finds no plan for one byte less than the smallest point. If the end of the front is known, it
+/// must also prove this.
 bool endsAsItSays(Problem problem, const Optimum::Front& front) {
   problem.cost.memoryBudget = front.points.back().bytes - 1;
   const Recorded below = record(std::make_shared<Problem>(problem), {}, {}, Engine::Optimal);
@@ -28,14 +29,14 @@ class TestBudgetKept : public QObject {
   Q_OBJECT
 
  private slots:
-  void aPlanThatFitsIsAnswered_data() {
+  void findsAPlanThatIsKnownToFit_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<int>("sequence");
     for (const int ranks : {2, 4, 8}) {
       for (const int sequence : {16, 128}) QTest::addRow("%d ranks, %d tokens", ranks, sequence) << ranks << sequence;
     }
   }
-  void aPlanThatFitsIsAnswered() {
+  void findsAPlanThatIsKnownToFit() {
     QFETCH(int, ranks);
     QFETCH(int, sequence);
     auto problem = llama(
@@ -59,8 +60,8 @@ class TestBudgetKept : public QObject {
     }
   }
 
-  /// Its bytes given back as the budget bring its plan, proved.
-  void aPointOfTheFrontAnswersItsBudget_data() {
+  /// With its bytes as the budget, the engine finds the plan of the point and proves it.
+  void findsThePlanOfEachPointOfTheFront_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<SequenceParallel>("sequence");
     for (const int ranks : {2, 4, 8}) {
@@ -68,7 +69,7 @@ class TestBudgetKept : public QObject {
       QTest::addRow("%d ranks, on the sequence", ranks) << ranks << SequenceParallel::Auto;
     }
   }
-  void aPointOfTheFrontAnswersItsBudget() {
+  void findsThePlanOfEachPointOfTheFront() {
     QFETCH(int, ranks);
     QFETCH(SequenceParallel, sequence);
     const auto problem =
@@ -94,8 +95,9 @@ class TestBudgetKept : public QObject {
     QVERIFY(front->isEndKnown);
   }
 
-  /// A plan that keeps more may have a lower transient peak: a front says whether it knows that none is smaller.
-  void theEndOfAFrontIsKnownOrNot() {
+  /// A plan with more additive bytes may have a lower transient peak. The front reports whether it is proved that no
+  /// plan is smaller.
+  void reportsWhetherTheEndOfAFrontIsKnown() {
     int known = 0, unknown = 0;
     Sample sample;
     for (const int ranks : {2, 3, 4}) {
@@ -117,12 +119,12 @@ class TestBudgetKept : public QObject {
         ++(front->isEndKnown ? known : unknown);
       }
     }
-    QVERIFY2(!sample.isFull() || (known > 0 && unknown > 0), fmt::format("{} known, {} not", known, unknown).c_str());
+    QVERIFY2(!sample.isFull() || (known > 0 && unknown > 0),
+             fmt::format("{} known, {} unknown", known, unknown).c_str());
   }
 
-  /// Heads that do not divide leave plans whose pieces of heads are whole on a rank, and a search that knows what these
-  /// hold.
-  void whetherASmallModelFitsIsKnown_data() {
+  /// If heads do not divide, some plans have full heads on one rank. The search must know their memory.
+  void provesWhetherASmallModelFits_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<SequenceParallel>("sequence");
     for (const int ranks : {2, 3, 4, 8}) {
@@ -130,7 +132,7 @@ class TestBudgetKept : public QObject {
       QTest::addRow("%d ranks, on the sequence", ranks) << ranks << SequenceParallel::Auto;
     }
   }
-  void whetherASmallModelFitsIsKnown() {
+  void provesWhetherASmallModelFits() {
     QFETCH(int, ranks);
     QFETCH(SequenceParallel, sequence);
     int fits = 0, tooLarge = 0;

@@ -1,3 +1,4 @@
+#include "graph/graph_builder.h"
 #include "solve/candidates/candidates.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/optimal_support.h"
@@ -22,12 +23,12 @@ std::string placementsText(const Problem& problem, const Solution& solution) {
   return text;
 }
 
-/// Compares one random problem with all its plans. Empty: equal; else what differs.
+/// Compares one random problem with all its plans. The result is the first difference; empty if equal.
 class Comparison {
  public:
   explicit Comparison(std::uint64_t seed) : m_seed(seed), m_random(seed) {}
 
-  /// What was compared, for the counts at the end.
+  /// Counts of comparisons.
   bool hasBudget = false, isSkipped = false, hasPlan = false, isUnproved = false, hasSlack = false,
        isFrontThinned = false, isRegretUnknown = false;
 
@@ -70,8 +71,9 @@ class Comparison {
   }
   bool fits(const BrutePlan& plan) const { return plan.bytes <= m_problem->cost.budgetBytes(); }
 
-  /// Time and additive bytes of what may be answered when only some plans are allowed: of each of the fastest, which
-  /// differ in what they need in all, the leanest plan that the slack admits beside it.
+  /// Time and additive bytes of the possible results if only some plans are allowed. Several plans may be the fastest
+  /// and differ in their total bytes. Each of them gives a result: the plan with the fewest bytes that the slack
+  /// allows.
   template <class Allows>
   std::set<std::pair<Femtoseconds, std::int64_t>> answers(const Allows& allows) const {
     std::set<std::pair<Femtoseconds, std::int64_t>> figures;
@@ -96,19 +98,21 @@ class Comparison {
     const BrutePlan* best = cheapest([&](const BrutePlan& p) { return fits(p); });
     if (!best) {
       if (result.outcome != Outcome::NoSolution)
-        return "a plan where there is none: " + placementsText(*m_problem, *result.solution);
+        return "a plan for a problem without a solution: " + placementsText(*m_problem, *result.solution);
       const bool isBudget =
           result.core.constraints.size() == 1 && result.core.constraints[0].kind == ConstraintKind::Budget;
-      if (isBudget != !m_brute->plans().empty()) return "the wrong reason for having no plan";
+      if (isBudget != !m_brute->plans().empty()) return "a wrong reason why there is no plan";
       return {};
     }
     hasPlan = true;
-    if (result.outcome != Outcome::Solved) return fmt::format("no plan, but one costs {}", best->femtoseconds);
+    if (result.outcome != Outcome::Solved)
+      return fmt::format("no plan was found, but one costs {}", best->femtoseconds);
     const Optimum& optimum = *result.optimum;
     const auto violations = check(*m_problem, *result.solution);
-    if (!violations.empty()) return "the checker refuses: " + violations[0];
-    if (!(solve::costOf(*m_problem, *result.solution) == optimum.cost())) return "the plan does not cost what it says";
-    if (optimum.cost().bytes() > m_problem->cost.budgetBytes()) return "over the budget";
+    if (!violations.empty()) return "the checker rejects the plan: " + violations[0];
+    if (!(solve::costOf(*m_problem, *result.solution) == optimum.cost()))
+      return "the reported cost is not the cost of the plan";
+    if (optimum.cost().bytes() > m_problem->cost.budgetBytes()) return "the plan exceeds the budget";
     if (optimum.lowerBoundFs() > best->femtoseconds)
       return fmt::format("bound {} above {}", optimum.lowerBoundFs(), best->femtoseconds);
     if (!optimum.isProved()) {
@@ -123,8 +127,8 @@ class Comparison {
     if (!answers([](const BrutePlan&) {
            return true;
          }).contains({optimum.cost().femtoseconds(), optimum.cost().additiveBytes()})) {
-      return fmt::format("{} fs and {} bytes are not the leanest that the slack admits", optimum.cost().femtoseconds(),
-                         optimum.cost().additiveBytes());
+      return fmt::format("{} fs and {} bytes are not the least memory that the slack allows",
+                         optimum.cost().femtoseconds(), optimum.cost().additiveBytes());
     }
     hasSlack = optimum.cost().femtoseconds() > optimum.fastest().femtoseconds();
     for (graph::ValueId v : idRange<graph::ValueId>(m_problem->graph->values.size())) {
@@ -151,7 +155,7 @@ class Comparison {
       };
       if (regret.isChosen) {
         if (regret.extraFs != Femtoseconds() || regret.extraBytes != 0)
-          return fmt::format("what is chosen of {} costs more than itself", name);
+          return fmt::format("the chosen option of {} has an extra cost", name);
         continue;
       }
       const auto expected = answers(takes);
@@ -172,13 +176,12 @@ class Comparison {
       }
       if (!regret.extraBytes) return fmt::format("bytes of {} {}", name, regret.placement.text());
     }
-    if (chosen != 1) return fmt::format("{} chosen possibilities of {}", chosen, name);
+    if (chosen != 1) return fmt::format("{} chosen options of {}", chosen, name);
     for (const BrutePlan& plan : m_brute->plans()) {
       const bool isListed = std::any_of(regrets->begin(), regrets->end(), [&](const Regret& r) {
         return r.placement == plan.placements[v.index()] && (!r.strategy || r.strategy == strategyOf(plan, v));
       });
-      if (!isListed)
-        return fmt::format("{} can be {}, which its regrets leave out", name, plan.placements[v.index()].text());
+      if (!isListed) return fmt::format("the regrets of {} lack {}", name, plan.placements[v.index()].text());
     }
     return {};
   }
@@ -228,7 +231,7 @@ class Comparison {
     return {};
   }
 
-  /// Each point of the front, given back as a budget without slack, is the plan that is answered.
+  /// With a point's bytes as the budget and without slack, the engine returns the plan of the point.
   std::string compareFront(const Optimum& optimum) {
     std::vector<std::pair<Femtoseconds, std::int64_t>> expected;
     for (const BrutePlan& plan : m_brute->plans()) expected.emplace_back(plan.femtoseconds, plan.bytes);
@@ -256,13 +259,12 @@ class Comparison {
     again.cost.memoryBudget = some.bytes;
     again.cost.slackPercent = 0;
     const SolveResult budgeted = solved(again);
-    if (!budgeted.solution) return "a point of the front that, given back as a budget, has no plan";
-    if (!sameSolution(*budgeted.solution, *plan))
-      return "a point of the front that, given back as a budget, is another plan";
+    if (!budgeted.solution) return "no plan was found for the bytes of a point of the front";
+    if (!sameSolution(*budgeted.solution, *plan)) return "another plan was found for the bytes of a point of the front";
     const PlanCost cost = solve::costOf(*m_problem, *plan);
     if (cost.femtoseconds() != some.femtoseconds || cost.bytes() != some.bytes ||
         cost.transientPeak != some.transientPeak) {
-      return "a plan that is not at its point of the front";
+      return "the plan of a point of the front has another cost";
     }
     return {};
   }
@@ -362,8 +364,8 @@ class TestOptimal : public QObject {
     QVERIFY(check(problem, *result.solution).empty());
   }
 
-  /// All branches are needed at once, so no order keeps the frontier narrow.
-  void tooWideAGraphIsNotCalledProved() {
+  /// All branches are live together, so no order keeps the frontier narrow.
+  void aGraphThatIsTooWideIsNotProved() {
     const Problem problem = concatenation(16);
     const SolveResult result = solved(problem);
     QVERIFY(result.outcome == Outcome::Solved);
@@ -373,7 +375,7 @@ class TestOptimal : public QObject {
     QVERIFY(check(problem, *result.solution).empty());
   }
 
-  void anImpossibleBudgetSaysWhatIsNeeded() {
+  void reportsTheLeastMemoryForAnImpossibleBudget() {
     auto problem = llama({}, 2);
     problem->cost.memoryBudget = 1000;
     TraceRecorder recorder(problem);
@@ -383,18 +385,17 @@ class TestOptimal : public QObject {
     QCOMPARE(result->core.constraints.size(), std::size_t(1));
     const Constraint& constraint = result->core.constraints[0];
     QVERIFY(constraint.kind == ConstraintKind::Budget);
-    QCOMPARE(constraint.text,
-             std::string("The memory budget is 1000 B per rank, and no plan for 2 ranks needs as little."));
+    QCOMPARE(constraint.text, std::string("No plan for 2 ranks fits the memory budget of 1000 B per rank."));
     const std::string& cause = result->causes.front().reason;
     QVERIFY2(cause.starts_with(
-                 "Every plan needs more than the budget of 1000 B on each of 2 ranks; the smallest that was found is"),
+                 "Every plan needs more than the budget of 1000 B per rank on 2 ranks. The smallest plan found is"),
              cause.c_str());
     const auto events = eventsOf(*recorder.trace());
     QVERIFY(events.back().type == EventType::Exhausted);
     QCOMPARE(result->stats.events, std::uint64_t(events.size()));
   }
 
-  void demandsThatCannotHoldAreExplainedBySearch() {
+  void conflictingDemandsAreExplainedBySearch() {
     auto problem = llama({}, 2, rules::SequenceParallel::Off);
     problem->pins.push_back(*Pin::parse("lm_head=row"));
     const SolveResult result = solved(*problem);
@@ -403,7 +404,7 @@ class TestOptimal : public QObject {
     QVERIFY(result.stats.conflicts > 0);
   }
 
-  void theTraceTakesEveryStepOnce() {
+  void theTraceHasEveryStepOnce() {
     const auto problem = llama({}, 2);
     TraceRecorder recorder(problem);
     const auto result = solve::solve(*problem, Engine::Optimal, recorder);

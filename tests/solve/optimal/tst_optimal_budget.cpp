@@ -1,4 +1,4 @@
-// What binds the optimal engine: budgets, slack, and sums that 64 bits do not hold.
+// Limits of the optimal engine: budgets, slack, and sums beyond 64 bits.
 #include "solve/optimal/eliminated.h"
 #include "tests/support/brute_force.h"
 #include "tests/support/optimal_support.h"
@@ -11,7 +11,7 @@ using namespace cleave::test;
 
 namespace {
 
-/// The order in which the engine takes the steps of a problem.
+/// The order of the steps of a problem in the engine.
 std::vector<NodeId> orderOf(const Problem& problem) {
   const optimal::Context context(problem);
   optimal::PricedTable table(std::make_shared<CandidateTable>());
@@ -30,7 +30,7 @@ bool sameChoice(const Choice& a, const Choice& b) {
          x.before == y.before && x.after == y.after;
 }
 
-/// Which candidate a plan takes at each step of that order.
+/// The candidate of a plan at each step of that order.
 std::vector<std::size_t> ordinalsOf(const Problem& problem, const Variables& variables,
                                     const std::vector<NodeId>& order, const Solution& solution) {
   std::vector<std::size_t> ordinals;
@@ -46,7 +46,7 @@ std::vector<std::size_t> ordinalsOf(const Problem& problem, const Variables& var
   return ordinals;
 }
 
-/// A device so slow that a step takes this much longer than on the generic one.
+/// The generic device, slowed down by a factor.
 DeviceProfile slower(double times) {
   DeviceProfile profile;
   profile.floatFlopsPerSecond /= times;
@@ -62,8 +62,8 @@ class TestOptimalBudget : public QObject {
   Q_OBJECT
 
  private slots:
-  /// Of plans that are equally fast, and within the budget, the one whose first step comes first in its candidate set.
-  void tiesFallToCandidateOrder() {
+  /// Among equally fast plans within the budget, the one whose first step comes first in its candidate set.
+  void breaksTiesByCandidateOrder() {
     const test::Seeds seeds(1500, 70'000);
     int ties = 0, budgets = 0;
     for (const std::uint64_t seed : seeds) {
@@ -93,9 +93,9 @@ class TestOptimalBudget : public QObject {
     QVERIFY(!seeds.isFull() || budgets > 20);
   }
 
-  /// What a step is said to hold at least is never more than the transient peak of a plan that takes it; mostly one of
-  /// them is all of it.
-  void noStepHoldsMoreThanItsPlan() {
+  /// The lower bound of a step never exceeds the transient peak of a plan with it. Usually the bound of one step equals
+  /// the peak.
+  void theBoundOfAStepNeverExceedsThePeak() {
     const test::Seeds seeds(500, 90'000);
     int plans = 0, reached = 0;
     for (const std::uint64_t seed : seeds) {
@@ -112,9 +112,9 @@ class TestOptimalBudget : public QObject {
           std::vector<Placement> reads;
           for (const Read& read : variables.reads(node)) reads.push_back(solution.of(read.value));
           const std::int64_t least =
-              model.leastTransient(node, choiceOf(variables, *problem, solution, node), reads).beside(0);
+              model.leastTransient(node, choiceOf(variables, *problem, solution, node), reads).totalWith(0);
           QVERIFY2(least <= plan.bytes - plan.additiveBytes,
-                   fmt::format("seed {}: node {} holds {} of {}\n{}", seed, node.raw(), least,
+                   fmt::format("seed {}: the bound of node {} is {}, above {}\n{}", seed, node.raw(), least,
                                plan.bytes - plan.additiveBytes, graph::toText(*problem->graph))
                        .c_str());
           most = std::max(most, least);
@@ -123,12 +123,13 @@ class TestOptimalBudget : public QObject {
         reached += most == plan.bytes - plan.additiveBytes;
       }
     }
-    qInfo("%d plans, the peak of %d is that of one step", plans, reached);
+    qInfo("%d plans; the bound of one step equals the peak of %d", plans, reached);
     QVERIFY(!seeds.isFull() || (plans > 1000 && reached * 5 > plans));
   }
 
-  /// Under a budget that binds, what it costs to treat a layer otherwise is what the plan costs that must do so.
-  void regretsAreThoseOfPlansThatMust_data() {
+  /// Under a budget that binds, the smallest regret of a layer equals the extra cost of a plan that must use another
+  /// strategy.
+  void regretsEqualTheCostOfPinnedPlans_data() {
     QTest::addColumn<int>("sequence");
     QTest::addColumn<bool>("isTraining");
     test::Sample sample;
@@ -139,7 +140,7 @@ class TestOptimalBudget : public QObject {
       }
     }
   }
-  void regretsAreThoseOfPlansThatMust() {
+  void regretsEqualTheCostOfPinnedPlans() {
     QFETCH(int, sequence);
     QFETCH(bool, isTraining);
     auto problem = llama({.layers = 4}, 2, static_cast<rules::SequenceParallel>(sequence));
@@ -164,8 +165,8 @@ class TestOptimalBudget : public QObject {
       for (std::size_t i = 0; i < layers.size(); ++i) {
         const auto taken = *result.solution->strategies[layers[i].index()];
         Problem other = *problem;
-        // Strategies that differ in their input alone share a name, so only layers whose form stands alone can be told
-        // to take another.
+        // Strategies that differ only in their input share a name. So a pin can exclude the strategy only if its name
+        // is unique.
         const auto offered = rules::layerStrategies(*problem->graph, layers[i],
                                                     *graph::layerShape(*problem->graph, layers[i]), problem->context)
                                  .offered;
@@ -187,7 +188,7 @@ class TestOptimalBudget : public QObject {
     QVERIFY(!sample.isFull() || compared > 20);
   }
 
-  void noDeviceIsTooSlow_data() {
+  void handlesVerySlowDevices_data() {
     QTest::addColumn<double>("times");
     QTest::addColumn<bool>("isTraining");
     test::Sample sample;
@@ -198,7 +199,7 @@ class TestOptimalBudget : public QObject {
       }
     }
   }
-  void noDeviceIsTooSlow() {
+  void handlesVerySlowDevices() {
     QFETCH(double, times);
     QFETCH(bool, isTraining);
     auto problem = llama({.layers = 5}, 2);
@@ -215,7 +216,7 @@ class TestOptimalBudget : public QObject {
     QCOMPARE(listed(*result.optimum, 3).size(), std::size_t(3));
     const auto front = result.optimum->front();
     QVERIFY(front.has_value() && !front->points.empty());
-    // A budget that binds is kept, one below the least is not, and nobody else answers in the engine's name.
+    // A budget that binds is kept, one below the minimum has no plan, and the result comes from this engine.
     problem->cost.memoryBudget = front->points.back().bytes;
     const SolveResult tight = solved(*problem);
     QVERIFY(tight.solution && tight.engine == Engine::Optimal);
@@ -226,8 +227,8 @@ class TestOptimalBudget : public QObject {
     QVERIFY(none.core.constraints.size() == 1 && none.core.constraints[0].kind == ConstraintKind::Budget);
   }
 
-  /// Of equal blocks with a slow link, the slack buys memory block by block, and never more time than it has.
-  void slackBuysMemory() {
+  /// With equal blocks and a slow link, the slack saves memory block by block and never exceeds its time.
+  void slackSavesMemory() {
     auto problem = llama({.layers = 8}, 2);
     problem->cost.profile = slowLink();
     problem->cost.slackPercent = 0;
@@ -244,7 +245,7 @@ class TestOptimalBudget : public QObject {
       QVERIFY(cost.additiveBytes() <= before.additiveBytes() && cost.bytes() <= fastest.bytes());
       steps += cost.additiveBytes() < before.additiveBytes();
       before = cost;
-      // Within the same budget: the plan that is answered fits its own bytes.
+      // The plan fits its own bytes as the budget.
       problem->cost.memoryBudget = cost.bytes();
       QVERIFY(solved(*problem).optimum->cost().bytes() <= cost.bytes());
       problem->cost.memoryBudget.reset();
@@ -252,7 +253,7 @@ class TestOptimalBudget : public QObject {
     QVERIFY(steps >= 2);
   }
 
-  void slackIsReadAsItIsWritten() {
+  void readsAndWritesSlack() {
     QCOMPARE(parseSlack("1"), std::optional(1.0));
     QCOMPARE(parseSlack("0"), std::optional(0.0));
     QCOMPARE(parseSlack("0.5 %"), std::optional(0.5));

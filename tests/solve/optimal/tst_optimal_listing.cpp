@@ -1,4 +1,4 @@
-// The plan and the next best ones against all plans of small problems: one of each signature, the fastest.
+// Compares the plan and the next best plans with all plans of small problems: the fastest of each signature is listed.
 #include "tests/support/brute_force.h"
 #include "tests/support/optimal_support.h"
 #include "tests/support/random_plans.h"
@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::size_t kMostPlans = 20'000;
 
-/// What the strategies of layers come to, and what is redistributed.
+/// The effective strategies of layers, and the redistributed values.
 template <class AnyPlan>
 std::string signatureOf(const Problem& problem, const AnyPlan& plan) {
   std::string text;
-  for (const rules::TakenStrategy& taken : plan.strategies) {
+  for (const rules::ChosenStrategy& taken : plan.strategies) {
     if (taken) text += rules::toText(effectiveStrategy(*taken, problem.context.worldSize));
     text += ';';
   }
@@ -25,7 +25,7 @@ std::string signatureOf(const Problem& problem, const AnyPlan& plan) {
   return text;
 }
 
-/// One random problem and its listing. Empty: as it should be; else what is wrong.
+/// One random problem and its listing. The result is the first error, or empty.
 class Comparison {
  public:
   explicit Comparison(std::uint64_t seed) : m_seed(seed), m_random(seed) {}
@@ -91,9 +91,9 @@ class Comparison {
   std::string compareOthers(const std::vector<Solution>& plans) const {
     std::set<std::string> signatures;
     for (const Solution& plan : plans) {
-      if (!signatures.insert(signatureOf(*m_problem, plan)).second) return "two plans of one signature";
-      if (solve::costOf(*m_problem, plan).bytes() > m_problem->cost.budgetBytes()) return "a plan over the budget";
-      if (!check(*m_problem, plan).empty()) return "a plan that the checker refuses";
+      if (!signatures.insert(signatureOf(*m_problem, plan)).second) return "two plans have one signature";
+      if (solve::costOf(*m_problem, plan).bytes() > m_problem->cost.budgetBytes()) return "a plan exceeds the budget";
+      if (!check(*m_problem, plan).empty()) return "the checker rejects a plan";
     }
     return {};
   }

@@ -1,4 +1,4 @@
-/// What the optimal engine shares, between equal places and between solves, changes no answer.
+/// The optimal engine shares data between equal places and between solves. This changes no result.
 #include "solve/checker.h"
 #include "solve/optimal/eliminated.h"
 #include "solve/optimal/tables.h"
@@ -42,7 +42,7 @@ class TestOptimalSharing : public QObject {
   Q_OBJECT
 
  private slots:
-  void foldingChangesNothing_data() {
+  void foldingDoesNotChangeResults_data() {
     QTest::addColumn<int>("sequence");
     QTest::addColumn<bool>("isTraining");
     QTest::addColumn<bool>("isTied");
@@ -57,7 +57,7 @@ class TestOptimalSharing : public QObject {
       }
     }
   }
-  void foldingChangesNothing() {
+  void foldingDoesNotChangeResults() {
     QFETCH(int, sequence);
     QFETCH(bool, isTraining);
     QFETCH(bool, isTied);
@@ -82,7 +82,7 @@ class TestOptimalSharing : public QObject {
     }
   }
 
-  void foldingChangesNothingUnderABudget() {
+  void foldingDoesNotChangeResultsUnderABudget() {
     auto problem = llama({.layers = 6}, 2);
     problem->cost.profile = slowLink();
     problem->cost.memoryBudget = 1ll << 50;
@@ -111,7 +111,7 @@ class TestOptimalSharing : public QObject {
     }
   }
 
-  void aCacheChangesNothing() {
+  void aCacheDoesNotChangeResults() {
     auto problem = llama({.layers = 2}, 2);
     problem->cost.profile = slowLink();
     SolveCache cache;
@@ -142,7 +142,7 @@ class TestOptimalSharing : public QObject {
     QVERIFY(sameSolution(*warm.solution, *cold.solution));
   }
 
-  void anAnswerOutlivesItsCache() {
+  void aResultOutlivesItsCache() {
     std::shared_ptr<const Optimum> optimum;
     auto problem = llama({}, 2);
     {

@@ -1,4 +1,4 @@
-/// Device profiles: the shipped ones, and every way a foreign one can be wrong.
+/// Device profiles: the shipped ones, and invalid ones with each possible error.
 #include "base/files.h"
 #include "solve/problem/device_profile.h"
 
@@ -47,7 +47,7 @@ class TestDeviceProfile : public QObject {
     QCOMPARE(profile->sources.size(), std::size_t{1});
   }
 
-  void readsWhatItWrote() {
+  void readsWrittenProfiles() {
     const auto profile = parseDeviceProfile(kValid);
     QVERIFY(profile.has_value());
     for (const DeviceProfile& written : {*profile, DeviceProfile()}) {
@@ -72,7 +72,7 @@ class TestDeviceProfile : public QObject {
     row("a negative rate", with("1e14", "-1e14"), "profile.flops_per_second.half is -1");
     row("a zero bandwidth", with("\"bytes_per_second\": 1e11", "\"bytes_per_second\": 0"),
         "profile.link.bytes_per_second is 0");
-    row("an endless latency", with("1e-5", "1e9"), "profile.link.latency_seconds");
+    row("an infinite latency", with("1e-5", "1e9"), "profile.link.latency_seconds");
     row("no link", with("\"link\": {\"bytes_per_second\": 1e11, \"latency_seconds\": 1e-5},", ""),
         "profile.link is missing");
     row("a path as name", with("mine", "../mine"), "profile.name");
@@ -80,7 +80,7 @@ class TestDeviceProfile : public QObject {
     row("a line break", with("My device", "My\\ndevice"), "control characters");
     row("a source without address", with(", \"address\": \"https://example.org\"", ""),
         "profile.sources[0].address is missing");
-    row("too long", kValid + std::string(1 << 20, ' '), "at most 1048576");
+    row("too long", kValid + std::string(1 << 20, ' '), "the limit is 1048576");
   }
   void refusesBadProfiles() {
     QFETCH(QString, text);

@@ -10,9 +10,9 @@ using namespace cleave::solve;
 class TestProblem : public QObject {
   Q_OBJECT
  private slots:
-  /// As many copies as ranks are no way around a pin that forbids whole values, and no way to meet one that demands
-  /// them.
-  void copiesOnEveryRankAreWhole() {
+  /// A value with as many copies as ranks violates a pin that forbids replicated values. It does not satisfy a pin that
+  /// demands them.
+  void copiesOnEveryRankCountAsReplicated() {
     const auto pin = [](const char* text) { return *Pin::parse(text); };
     const auto placed = [](const char* text) { return *Placement::parse(text); };
     QVERIFY(!pin("a!=R").admits(placed("R"), 4));
@@ -23,16 +23,16 @@ class TestProblem : public QObject {
     QVERIFY(!pin("a=R").admits(placed("S(1,x4)"), 4));
   }
 
-  void findsWhatPinsSpeakOf() {
+  void findsTheTargetsOfPins() {
     const auto graph = test::llamaGraph();
     QCOMPARE(targetsOf(*Pin::parse("model.layers.*.q_proj=column"), *graph).layers.size(), std::size_t{2});
     QCOMPARE(targetsOf(*Pin::parse("linear_0=row"), *graph).layers.size(), std::size_t{1});
     QCOMPARE(targetsOf(*Pin::parse("linear_*=R"), *graph).values.size(), std::size_t{15});
-    // A layer's name stands for its result where no value has it.
+    // A layer's name means its result if no value has that name.
     QCOMPARE(targetsOf(*Pin::parse("lm_head=R"), *graph).values.size(), std::size_t{1});
   }
 
-  void honoursPinsInTheSolution_data() {
+  void appliesPins_data() {
     QTest::addColumn<QString>("pin");
     for (const char* pin :
          {"lm_head=replicated", "model.layers.*.mlp.*=replicated", "model.layers.1.self_attn.q_proj!=column", "add_3=R",
@@ -40,7 +40,7 @@ class TestProblem : public QObject {
       QTest::newRow(pin) << pin;
     }
   }
-  void honoursPinsInTheSolution() {
+  void appliesPins() {
     QFETCH(QString, pin);
     const auto problem = test::problemOf(test::llamaGraph(), 2, {pin.toStdString()});
     const auto recorded = test::record(problem);

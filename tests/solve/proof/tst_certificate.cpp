@@ -1,5 +1,5 @@
-// A certificate holds exactly where its claims do: of random models, with demands, training and budgets; altered ones
-// are refused, or still bound every plan.
+// Certificates of random models, with demands, training and budgets, are valid. Altered ones are refused, or still
+// bound every plan.
 #include "solve/cost/cost_model.h"
 #include "solve/proof/certificate.h"
 #include "tests/support/brute_force.h"
@@ -29,37 +29,39 @@ std::optional<Case> caseOf(std::shared_ptr<const Problem> problem) {
   return made;
 }
 
-/// Ways to alter one claim of a certificate; empty: this one has no such part.
+/// Alters one claim of a certificate and names the change; empty if the certificate has no such part.
 std::string altered(Certificate& certificate, std::mt19937_64& random) {
   const auto below = [&](std::size_t n) { return random() % n; };
   auto& claims = certificate.claims[below(certificate.claims.size())];
   auto& table = certificate.states[below(certificate.states.size())];
   auto& boundary = certificate.boundaries[below(certificate.boundaries.size())];
   switch (below(9)) {
-    case 0: return claims[below(claims.size())] = Wide(0), "a claim of nothing";
+    case 0: return claims[below(claims.size())] = Wide(0), "a claim is 0";
     case 1:
-      if (auto& claim = claims[below(claims.size())]) return *claim += 1 + Wide(below(1'000'000)), "a claim raised";
+      if (auto& claim = claims[below(claims.size())]) return *claim += 1 + Wide(below(1'000'000)), "a claim is raised";
       return {};
-    case 2: return claims[below(claims.size())].reset(), "a dead end claimed";
-    case 3: return boundary.base += 1 + Wide(below(1'000'000)), "a base raised";
-    case 4: return boundary.claims = static_cast<std::uint32_t>(below(certificate.claims.size() + 1)), "another table";
+    case 2: return claims[below(claims.size())].reset(), "a claim is removed";
+    case 3: return boundary.base += 1 + Wide(below(1'000'000)), "a base is raised";
+    case 4:
+      return boundary.claims = static_cast<std::uint32_t>(below(certificate.claims.size() + 1)),
+             "a boundary has another table";
     case 5:
       if (table.tokens.empty()) return {};
-      return table.tokens[below(table.tokens.size())].paid ^= 1 + below(3), "another thing paid for";
+      return table.tokens[below(table.tokens.size())].paid ^= 1 + below(3), "a token has other paid collectives";
     case 6:
       if (table.tokens.empty()) return {};
       table.tokens[below(table.tokens.size())].placement =
           static_cast<std::uint32_t>(below(certificate.placements.size()));
-      return "another placement";
+      return "a token has another placement";
     case 7:
       if (certificate.order.size() < 2) return {};
       std::swap(certificate.order[below(certificate.order.size())], certificate.order[below(certificate.order.size())]);
-      return "steps exchanged";
+      return "two steps are exchanged";
     default:
       if (certificate.order.empty()) return {};
       certificate.order.erase(certificate.order.begin() + static_cast<std::ptrdiff_t>(below(certificate.order.size())));
       certificate.boundaries.pop_back();
-      return "a step left out";
+      return "a step is missing";
   }
 }
 
@@ -67,16 +69,16 @@ std::string altered(Certificate& certificate, std::mt19937_64& random) {
 std::vector<std::pair<const char*, std::function<void(Certificate&)>>> hostile() {
   const Wide huge = (Wide(1) << 126) + ((Wide(1) << 126) - 1);
   return {
-      {"weights of nothing", [](Certificate& c) { c.timeWeight = 0; }},
-      {"a weight below zero", [](Certificate& c) { c.byteWeight = -1; }},
+      {"a time weight of 0", [](Certificate& c) { c.timeWeight = 0; }},
+      {"a negative weight", [](Certificate& c) { c.byteWeight = -1; }},
       {"a huge weight", [huge](Certificate& c) { c.timeWeight = huge; }},
       {"a huge claim", [huge](Certificate& c) { c.claims.front().front() = huge; }},
-      {"a hugely negative claim", [huge](Certificate& c) { c.claims.front().front() = -huge; }},
+      {"a huge negative claim", [huge](Certificate& c) { c.claims.front().front() = -huge; }},
       {"a huge base", [huge](Certificate& c) { c.boundaries.front().base = huge; }},
-      {"a table too many", [](Certificate& c) { c.boundaries.back().states = 1'000'000; }},
+      {"an index of a missing table", [](Certificate& c) { c.boundaries.back().states = 1'000'000; }},
       {"no boundaries", [](Certificate& c) { c.boundaries.clear(); }},
       {"no tables", [](Certificate& c) { c.states.clear(); }},
-      {"a node that is none", [](Certificate& c) { c.order.front() = NodeId(1'000'000); }},
+      {"an invalid node", [](Certificate& c) { c.order.front() = NodeId(1'000'000); }},
       {"a width that does not fit", [](Certificate& c) { c.states.back().width += 1; }},
       {"a placement twice", [](Certificate& c) { c.placements.push_back(c.placements.front()); }},
   };
@@ -87,7 +89,7 @@ std::vector<std::pair<const char*, std::function<void(Certificate&)>>> hostile()
 class TestCertificate : public QObject {
   Q_OBJECT
  private slots:
-  void holdsOfRandomModels() {
+  void verifiesRandomModels() {
     std::uint64_t checked = 0, exact = 0, budgets = 0;
     for (const std::uint64_t seed : Seeds(1'500)) {
       const auto made = caseOf(RandomProblem(seed).build());
@@ -95,26 +97,28 @@ class TestCertificate : public QObject {
       const auto certified = verify(*made->problem, made->certificate);
       QVERIFY2(certified, fmt::format("seed {}: {}", seed, certified ? "" : certified.error().message).c_str());
       const Femtoseconds fastest = made->result.optimum->fastest().femtoseconds();
-      QVERIFY2(certified->lowerBound <= fastest, fmt::format("seed {}: a bound above a plan", seed).c_str());
+      QVERIFY2(certified->lowerBound <= fastest,
+               fmt::format("seed {}: the bound exceeds the cost of a plan", seed).c_str());
       ++checked;
       budgets += made->certificate.byteWeight > 0;
       if (made->certificate.byteWeight > 0) continue;
-      QVERIFY2(certified->lowerBound == fastest, fmt::format("seed {}: not tight", seed).c_str());
+      QVERIFY2(certified->lowerBound == fastest,
+               fmt::format("seed {}: the bound is below the fastest plan", seed).c_str());
       ++exact;
     }
-    qInfo("%llu hold, %llu of them exactly, %llu under a budget", static_cast<unsigned long long>(checked),
+    qInfo("%llu are valid, %llu with the exact bound, %llu under a budget", static_cast<unsigned long long>(checked),
           static_cast<unsigned long long>(exact), static_cast<unsigned long long>(budgets));
     QVERIFY(exact > 0);
   }
 
-  void holdsOfALlama_data() {
+  void verifiesALlama_data() {
     QTest::addColumn<int>("ranks");
     QTest::addColumn<bool>("isTraining");
     QTest::newRow("2 ranks") << 2 << false;
     QTest::newRow("4 ranks") << 4 << false;
     QTest::newRow("2 ranks, training") << 2 << true;
   }
-  void holdsOfALlama() {
+  void verifiesALlama() {
     QFETCH(int, ranks);
     QFETCH(bool, isTraining);
     const auto problem = llama({.layers = 6}, ranks);
@@ -124,12 +128,12 @@ class TestCertificate : public QObject {
     const auto certified = verify(*problem, made->certificate);
     QVERIFY2(certified, certified ? "" : certified.error().message.c_str());
     QVERIFY(certified->lowerBound == made->result.optimum->fastest().femtoseconds());
-    // Blocks that are alike share their states.
+    // Equal blocks share their states.
     QVERIFY(made->certificate.states.size() * 3 < made->certificate.boundaries.size());
   }
 
-  /// What an altered certificate still proves is true: no plan of all plans is faster.
-  void provesNothingFalseWhenAltered() {
+  /// If an altered certificate is still valid, its bound holds: no plan is faster.
+  void alteredCertificatesProveNothingFalse() {
     std::mt19937_64 random(seed());
     std::uint64_t refused = 0, stillTrue = 0;
     for (const std::uint64_t seed : Seeds(400)) {
@@ -144,10 +148,11 @@ class TestCertificate : public QObject {
         refused += !certified;
         stillTrue += certified.has_value();
         if (certified)
-          QVERIFY2(certified->lowerBound <= fastest, fmt::format("seed {}: {} proves too much", seed, how).c_str());
+          QVERIFY2(certified->lowerBound <= fastest,
+                   fmt::format("seed {}: {}, but the certificate proves a bound above a plan", seed, how).c_str());
       }
     }
-    qInfo("%llu refused, %llu still true", static_cast<unsigned long long>(refused),
+    qInfo("%llu refused, %llu still valid", static_cast<unsigned long long>(refused),
           static_cast<unsigned long long>(stillTrue));
     QVERIFY(refused > stillTrue);
   }
@@ -165,12 +170,11 @@ class TestCertificate : public QObject {
     const auto certified = verify(*made->problem, made->certificate);
     QVERIFY(!certified);
     QVERIFY(certified.error().code == ErrorCode::BadInput);
-    QVERIFY2(certified.error().message.starts_with("The certificate does not hold: "),
-             certified.error().message.c_str());
+    QVERIFY2(certified.error().message.starts_with("The certificate is invalid: "), certified.error().message.c_str());
   }
 
-  /// A certificate is one problem's: under a demand less it misses choices, or claims too much.
-  void isOfItsProblemAlone() {
+  /// A certificate is valid for one problem only. With one demand less it lacks choices, or its claims are wrong.
+  void isValidOnlyForItsProblem() {
     const auto pinned = llama({.layers = 2}, 2);
     pinned->pins = {*Pin::parse("*q_proj=replicated")};
     pinned->cost.profile = slowLink();

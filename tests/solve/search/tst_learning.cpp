@@ -1,3 +1,4 @@
+#include "graph/graph_builder.h"
 #include "solve/candidates/candidates.h"
 #include "solve/checker.h"
 #include "tests/support/llama_graph.h"
@@ -11,7 +12,7 @@ using namespace cleave::solve;
 
 namespace {
 
-/// `count` linears of one input side by side, then what joins them.
+/// `count` linear layers with one input, then the operators that join them.
 std::shared_ptr<const graph::Graph> sideBySide(int count, bool isPairwise) {
   graph::GraphBuilder builder("independent");
   const graph::TensorType type{graph::DType::Float32, {2, 4, 8}};
@@ -33,7 +34,7 @@ std::shared_ptr<const graph::Graph> sideBySide(int count, bool isPairwise) {
   return std::make_shared<const graph::Graph>(*std::move(builder).finish());
 }
 
-/// Pins, candidate set, sequence parallelism, switched-off rules and redistributions drawn with the graph.
+/// Random pins, candidate set, sequence parallelism, switched-off rules and redistributions for the graph.
 std::shared_ptr<const Problem> randomProblem(std::uint64_t seed) {
   std::mt19937_64 random(seed * 7919);
   test::RandomGraph graphs(seed);
@@ -58,7 +59,7 @@ std::shared_ptr<const Problem> randomProblem(std::uint64_t seed) {
   if (random() % 5 == 0)
     problem->rulesOff = {"*" + std::vector<std::string>{"add", "relu", "mean", "linear"}[random() % 4] + "*"};
   if (random() % 5 == 0) problem->redistributable = {anyName()};
-  while (!problem->checkPins()) {  // demands that this graph cannot have
+  while (!problem->checkPins()) {  // drops demands that match nothing in this graph
     if (!problem->redistributable.empty()) {
       problem->redistributable.clear();
     } else if (!problem->rulesOff.empty()) {
@@ -90,15 +91,15 @@ bool isImpossible(Problem problem, const Core& core) {
 class TestLearning : public QObject {
   Q_OBJECT
  private slots:
-  void goesBackToWhatCausesTheConflict_data() {
+  void goesBackToTheCauseOfTheConflict_data() {
     QTest::addColumn<bool>("isPairwise");
     QTest::addColumn<QString>("pin");
-    QTest::newRow("an operator that wants all whole") << false << "";
-    QTest::newRow("an operator that wants all whole, and a pin") << false << "relu_0=S(2)";
+    QTest::newRow("an operator that needs replicated operands") << false << "";
+    QTest::newRow("an operator that needs replicated operands, and a pin") << false << "relu_0=S(2)";
     QTest::newRow("pairwise sums, and a pin") << true << "relu_0=R";
     QTest::newRow("pairwise sums, and a pin without solution") << true << "relu_0=S(1)";
   }
-  void goesBackToWhatCausesTheConflict() {
+  void goesBackToTheCauseOfTheConflict() {
     QFETCH(bool, isPairwise);
     QFETCH(QString, pin);
     std::vector<std::string> pins;
@@ -107,7 +108,7 @@ class TestLearning : public QObject {
     const SolveResult learning = test::solvedBy(Engine::Learning, *problem);
     const SolveResult reference = test::solvedBy(Engine::Reference, *problem);
     QCOMPARE(learning.outcome, reference.outcome);
-    // A search undoes something at each conflict and at each step back: 2^15 - 1 times where there is no solution.
+    // A search without a solution backtracks 2^15 - 1 times.
     const auto undos = [](const SolveResult& result) { return result.stats.conflicts + result.stats.backtracks; };
     QCOMPARE(undos(reference),
              reference.outcome == Outcome::NoSolution ? std::uint64_t{32'767} : std::uint64_t{32'766});
@@ -135,14 +136,14 @@ class TestLearning : public QObject {
     QVERIFY(!result.causes.empty());
   }
 
-  void goesStraightThroughAModelWithoutConflicts() {
+  void neverBacktracksInAModelWithoutConflicts() {
     const auto problem = test::problemOf(test::llamaGraph({.layers = 3}), 2);
     const auto learning = test::record(problem, {}, {}, Engine::Learning);
     const auto reference = test::record(problem);
     QVERIFY(test::eventsOf(*learning.trace) == test::eventsOf(*reference.trace));
   }
 
-  void answersAsReferenceInNoMoreTries() {
+  void findsTheSolutionOfReferenceInNoMoreTries() {
     const test::Seeds seeds(10'000);
     std::uint64_t withoutSolution = 0, fewer = 0, withConflicts = 0;
     for (const std::uint64_t seed : seeds) {
@@ -192,8 +193,8 @@ class TestLearning : public QObject {
     }
   }
 
-  /// Only the culprits are placed as in the conflict; everything else is drawn anew.
-  void namesCulpritsThatSuffice() {
+  /// Only the culprits have the placements of the conflict; all other values are random.
+  void namesSufficientCulprits() {
     std::mt19937_64 random(test::seed(7));
     int replayed = 0;
     for (const std::uint64_t seed : test::Seeds(1500)) {
@@ -227,16 +228,16 @@ class TestLearning : public QObject {
     QVERIFY(replayed > static_cast<int>(test::rounds(1000)));
   }
 
-  void saysWhatWasShownToFail() {
+  void reportsLearnedFailures() {
     int said = 0;
     for (const std::uint64_t seed : test::Seeds(2000)) {
       const auto recorded = test::record(randomProblem(seed), {}, {}, Engine::Learning);
       for (std::size_t i = 0; i < recorded.trace->conflictCount(); ++i) {
         const std::string& reason = recorded.trace->conflict(ConflictId(i)).reason;
-        const auto at = reason.find(" shown to fail: ");
+        const auto at = reason.find(" here: ");
         if (at == std::string::npos) continue;
         ++said;
-        QVERIFY2(reason.starts_with('`') && reason.ends_with('.') && reason[at + 16] == '`', reason.c_str());
+        QVERIFY2(reason.starts_with('`') && reason.ends_with('.') && reason[at + 7] == '`', reason.c_str());
       }
     }
     QVERIFY(said > 0);

@@ -11,7 +11,7 @@ using namespace cleave::solve;
 
 namespace {
 
-/// Records, and asks the search to stop at its n-th try.
+/// Records a search and stops it at its n-th try.
 class StopsAtATry final : public TraceSink {
  public:
   StopsAtATry(TraceSink& inner, std::uint64_t at) : m_inner(inner), m_left(at) {}
@@ -83,8 +83,8 @@ class TestReference : public QObject {
     }
   }
 
-  /// Asked in the middle of a search, it looks at the request every 256 tries.
-  void stopsWithin256TriesAndKeepsWhatWasRecorded() {
+  /// A running search checks for a stop request every 256 tries.
+  void stopsWithin256TriesAndKeepsTheRecord() {
     const auto problem = test::problemOf(test::llamaGraph({.layers = 16, .hasLoss = false}), 2, {"lm_head=row"});
     TraceRecorder recorder(problem, {});
     StopsAtATry sink(recorder, 10'000);
@@ -100,7 +100,7 @@ class TestReference : public QObject {
     QCOMPARE(last.type, EventType::Stopped);
   }
 
-  void solvesWithoutARecordingAlike() {
+  void solvesEquallyWithoutARecording() {
     const auto problem = test::problemOf(test::llamaGraph(), 2);
     const auto sink = makeCountingSink();
     const auto counted = solve::solve(*problem, Engine::Reference, *sink);
@@ -116,7 +116,7 @@ class TestReference : public QObject {
     QVERIFY(!parseEngine("fastest"));
   }
 
-  void leavesWhatDoesNotDivideWholeAndSaysSo() {
+  void reportsLayersThatDoNotDivide() {
     const auto problem = test::problemOf(test::llamaGraph({.hidden = 48, .heads = 3, .kvHeads = 3, .vocab = 257}), 2);
     const auto recorded = test::record(problem);
     QCOMPARE(recorded.result.outcome, Outcome::Solved);

@@ -14,7 +14,7 @@ using namespace cleave::solve;
 
 namespace {
 
-/// The state after each event, computed the slow and obvious way.
+/// The state after each event, computed without snapshots.
 class StraightRun {
  public:
   void apply(StepId index, const Event& event) {
@@ -52,7 +52,7 @@ Q_DECLARE_METATYPE(cleave::solve::Engine)
 class TestCursor : public QObject {
   Q_OBJECT
  private slots:
-  void seeksToWhatAStraightRunReaches_data() {
+  void seekEqualsAStraightRun_data() {
     QTest::addColumn<quint64>("seed");
     QTest::addColumn<Engine>("engine");
     for (const Engine engine : {Engine::Reference, Engine::Learning}) {
@@ -60,7 +60,7 @@ class TestCursor : public QObject {
         QTest::newRow(fmt::format("{}, seed {}", toText(engine), seed).c_str()) << quint64(seed) << engine;
     }
   }
-  void seeksToWhatAStraightRunReaches() {
+  void seekEqualsAStraightRun() {
     QFETCH(quint64, seed);
     QFETCH(Engine, engine);
     test::RandomGraph generator(seed);
@@ -195,12 +195,12 @@ class TestCursor : public QObject {
     cursor.seek(*cursor.next(Breakpoint{.minUndone = 50}));
     QCOMPARE(cursor.lastEvent()->type, EventType::Backtrack);
     QVERIFY(cursor.lastEvent()->detail >= 50);
-    // Going back to one node.
+    // A backtrack to one node.
     const NodeId target(cursor.lastEvent()->target);
     cursor.seek(trace->size());
     cursor.seek(*cursor.previous(Breakpoint{.type = EventType::Backtrack, .node = target}));
     QCOMPARE(cursor.lastEvent()->target, target.raw());
-    // Several, some of them off.
+    // Several breakpoints, some of them disabled.
     cursor.seek(0);
     Breakpoint off{.type = EventType::Visit, .enabled = false};
     QCOMPARE(cursor.next(std::vector{off, Breakpoint{.type = EventType::Conflict}}), cursor.next(EventType::Conflict));
@@ -260,7 +260,7 @@ class TestCursor : public QObject {
     QVERIFY(timeline(*trace, 5, 5, 3).size() == 3);
   }
 
-  void answersNothingAboutWhatIsNotInTheGraph() {
+  void returnsNothingForUnknownIds() {
     Cursor cursor(exploding(1));
     cursor.seek(100);
     for (const NodeId node : {NodeId(), NodeId(1'000'000)}) {

@@ -32,7 +32,7 @@ std::string bytesOf(const fs::path& file) { return *readTextFile(file, 1 << 28);
 
 void write(const fs::path& file, const std::string& bytes) { std::ofstream(file, std::ios::binary) << bytes; }
 
-/// The file as version 2 wrote it, which had no digest.
+/// The file in version 2, without a digest.
 std::string withoutDigest(std::string file) {
   file[8] = 2;
   file.resize(file.size() - sizeof(std::uint64_t));
@@ -61,14 +61,14 @@ void compareTraces(const Trace& a, const Trace& b) {
 class TestTrace : public QObject {
   Q_OBJECT
  private slots:
-  void keepsTablesSmallHoweverLongTheSearch() {
+  void keepsTablesSmallInLongSearches() {
     const auto trace = test::record(exploding(5)).trace;
     QVERIFY(trace->stats().tries > 100'000);
     QVERIFY(trace->choiceCount() < 60);
     QVERIFY(trace->conflictCount() < 60);
   }
 
-  void spillsWhatExceedsItsMemory() {
+  void spillsEventsBeyondItsMemory() {
     const auto problem = exploding(1);
     TraceRecorder recorder(problem, {.memoryBytes = 64 << 10});
     constexpr std::uint64_t kEvents = 100'000;
@@ -89,7 +89,7 @@ class TestTrace : public QObject {
     QCOMPARE(trace->read(~StepId{0}, across), std::size_t{0});
   }
 
-  void searchesAlikeWithTinyMemory() {
+  void searchesEquallyWithLittleMemory() {
     const auto problem = exploding(3);
     compareTraces(*test::record(problem).trace, *test::record(problem, {.memoryBytes = 1}).trace);
   }
@@ -101,7 +101,7 @@ class TestTrace : public QObject {
     QCOMPARE(test::eventsOf(*recorded.trace).back().type, EventType::Stopped);
   }
 
-  void asksAtItsLimitWhetherToGoOn() {
+  void asksAtItsLimitToContinue() {
     int asked = 0;
     const auto problem = exploding(3);
     const auto recorded = test::record(problem, {.totalBytes = 16'000, .onFull = [&](std::uint64_t bytes) {
@@ -144,7 +144,7 @@ class TestTrace : public QObject {
     QVERIFY(test::eventsOf(*trace) == test::eventsOf(*test::record(problem).trace));
   }
 
-  void opensWhatItSaved() {
+  void opensSavedFiles() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "search.cleave-trace";
     for (const auto& problem :
@@ -166,8 +166,8 @@ class TestTrace : public QObject {
     }
   }
 
-  /// The engine joined the header later: a file without it is read as before.
-  void opensFilesThatSayNoEngine() {
+  /// Older files lack the engine in the header. They can still be read.
+  void opensFilesWithoutAnEngine() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "t";
     QVERIFY(saveTrace(*test::record(exploding(1)).trace, file).has_value());
@@ -181,8 +181,8 @@ class TestTrace : public QObject {
     QVERIFY(!(*opened)->engine());
   }
 
-  /// So did the device, which costs are for.
-  void opensFilesThatSayNoDevice() {
+  /// Older files also lack the device of the costs.
+  void opensFilesWithoutADevice() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "t";
     auto problem = std::make_shared<Problem>(*exploding(1));
@@ -201,7 +201,7 @@ class TestTrace : public QObject {
     QVERIFY((*opened)->problem()->cost.profile == DeviceProfile());
   }
 
-  void savesWhatIsThereWhenTheSearchWasStopped() {
+  void savesTheEventsOfAStoppedSearch() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "stopped.cleave-trace";
     const auto trace = test::record(exploding(4), {.totalBytes = 8'000}).trace;
@@ -209,7 +209,7 @@ class TestTrace : public QObject {
     compareTraces(*trace, **openTrace(file));
   }
 
-  void leavesNothingBehindWhenSavingIsCancelledOrFails() {
+  void removesItsFilesWhenSavingIsCancelledOrFails() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "t";
     const auto trace = test::record(exploding(1)).trace;
@@ -245,20 +245,21 @@ class TestTrace : public QObject {
       if (at == std::string::npos || what.size() != with.size()) qFatal("bad row: %s", what.c_str());
       return bytes.replace(at, what.size(), with);
     };
-    row("empty", "", "fewer than");
+    row("empty", "", "has 0 bytes, but the start of a trace alone has 32");
     row("another file", std::string(100, 'x'), "CLVTRACE");
     row("newer version", patched(8, std::string("\x09\0\0\0", 4)), "version 9");
-    // What could have been recorded, but was not.
-    row("another place among the candidates", patched(eventsAt + 16 + 2, "\x05"), "not what was written");
-    row("another slack", replaced("\"slack_percent\":1", "\"slack_percent\":2"), "not what was written");
-    row("another digest", good.substr(0, good.size() - 1) + static_cast<char>(good.back() ^ 1), "not what was written");
+    // Contents that are valid but differ from the recorded ones.
+    row("another index of a candidate", patched(eventsAt + 16 + 2, "\x05"), "digest does not match");
+    row("another slack", replaced("\"slack_percent\":1", "\"slack_percent\":2"), "digest does not match");
+    row("another digest", good.substr(0, good.size() - 1) + static_cast<char>(good.back() ^ 1),
+        "digest does not match");
     row("truncated", good.substr(0, good.size() - 5), "damaged");
     row("cut header", good.substr(0, 200), "damaged");
     row("huge header", patched(16, std::string(8, '\x7f')), "damaged");
     row("huge event count", patched(24, std::string(8, '\x7f')), "damaged");
     row("not JSON", patched(40, "}}}}"), "is not valid JSON at line 1");
     row("unknown menu", replaced("\"optimum\"", "\"opt1mum\""),
-        "header.problem.menu is \"opt1mum\", which this program does not know");
+        "header.problem.menu is \"opt1mum\", which this version of Cleave does not know");
     row("no ranks", replaced("\"ranks\":2", "\"ranks\":0"), "rank");
     row("no placement", replaced("\"results\":[\"R\"]", "\"results\":[\"Q\"]"), "placement");
     const auto withHeader = [&](std::string header) {
@@ -301,7 +302,7 @@ class TestTrace : public QObject {
     QVERIFY2(message.contains(QString::fromStdString(file.string())), qPrintable(message));
   }
 
-  void opensWhatHasNoDigest() {
+  void opensFilesWithoutADigest() {
     QTemporaryDir folder;
     const fs::path file = fs::path(folder.path().toStdString()) / "t";
     const auto trace = test::record(exploding(1)).trace;
@@ -312,7 +313,7 @@ class TestTrace : public QObject {
     compareTraces(*trace, **opened);
   }
 
-  /// No changed byte goes unnoticed; without a digest what is accepted can at least be walked.
+  /// Every changed byte is detected. Without a digest, an accepted file can at least be read to its end.
   void survivesRandomDamage_data() {
     QTest::addColumn<bool>("hasDigest");
     QTest::newRow("with digest") << true;

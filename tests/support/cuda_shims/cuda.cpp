@@ -1,4 +1,4 @@
-// CUDA's driver: what LibTorch asks it for directly, by name.
+// CUDA's driver: the functions that LibTorch looks up by name.
 #include <cuda.h>
 
 #include "device.h"

@@ -1,5 +1,5 @@
 #pragma once
-/// What the parts of the runtime's shim share.
+/// Shared by the parts of the runtime's shim.
 #include <cuda_runtime_api.h>
 
 namespace cleave::shims {

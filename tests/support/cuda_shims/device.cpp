@@ -14,7 +14,7 @@ namespace {
 struct Block {
   std::size_t bytes = 0;
   Place place;
-  bool isOwn = true;  ///< made by allocate...; false: pinned memory of somebody else
+  bool isOwn = true;  ///< made by allocate...; false: pinned memory that the caller owns
 };
 
 struct Devices {
@@ -34,14 +34,14 @@ thread_local int current = 0;
 
 std::uintptr_t addressOf(const void* memory) { return reinterpret_cast<std::uintptr_t>(memory); }
 
-/// A device gives memory in pages of this size.
+/// Devices allocate memory in pages of this size.
 std::size_t paged(std::size_t bytes) {
   constexpr std::size_t kPage = std::size_t{2} << 20;
   return (bytes + kPage - 1) / kPage * kPage;
 }
 
-/// Address space whose pages come from the system when they are first written.
-void* takeMemory(std::size_t bytes, Place place) {
+/// Maps address space; the system provides pages on the first write.
+void* mapMemory(std::size_t bytes, Place place) {
   void* const memory =
       ::mmap(nullptr, paged(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) return nullptr;
@@ -151,12 +151,12 @@ void* allocateDevice(int device, std::size_t bytes) {
   if (paged(bytes) > freeBytes(device)) return nullptr;
   const std::lock_guard lock(devices().mutex);
   devices().used[device] += paged(bytes);
-  return takeMemory(bytes, {Place::Kind::Device, device});
+  return mapMemory(bytes, {Place::Kind::Device, device});
 }
 
 void* allocatePinned(std::size_t bytes) {
   const std::lock_guard lock(devices().mutex);
-  return takeMemory(bytes, {Place::Kind::Pinned, current});
+  return mapMemory(bytes, {Place::Kind::Pinned, current});
 }
 
 bool release(void* memory) {

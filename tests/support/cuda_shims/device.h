@@ -1,7 +1,7 @@
 #pragma once
 /// The devices of one process: streams that run tasks in order, events in them, and memory.
 ///
-/// All objects live until the process is gone: threads of streams may run then.
+/// All objects live until the process exits, because threads of streams may run until then.
 #include <driver_types.h>
 
 #include <atomic>
@@ -24,9 +24,9 @@ class Stream {
   explicit Stream(int device) : m_device(device) {}
 
   int device() const { return m_device; }
-  /// After all earlier tasks; at once, on the caller's thread, when there are none. `task` must not wait.
+  /// Runs after all earlier tasks; without earlier tasks, at once on the caller's thread. `task` must not wait.
   void run(Task task);
-  /// After all earlier tasks, on the stream's thread.
+  /// Runs after all earlier tasks, on the stream's thread.
   void queue(Task task);
   bool isIdle() const;
   /// Waits until all tasks are done.
@@ -59,7 +59,7 @@ class Mark {
 
 struct Event {
   bool hasTime = true;
-  std::shared_ptr<Mark> mark;  ///< null: never recorded
+  std::shared_ptr<Mark> mark;  ///< null: not recorded yet
 };
 
 /// The device that the calling thread uses.
@@ -74,9 +74,9 @@ void synchronizeDevice(int device);
 /// Bytes of a context, of the runtime and its modules.
 inline constexpr std::size_t kContextBytes = std::size_t{500} << 20;
 std::size_t totalBytes();
-/// Of `device`, the context included. Other processes are not counted.
+/// Free memory of `device`, after its context. Ignores other processes.
 std::size_t freeBytes(int device);
-/// Without memory (null) when `device` has less than `bytes` left.
+/// Null if `device` has less than `bytes` left.
 void* allocateDevice(int device, std::size_t bytes);
 void* allocatePinned(std::size_t bytes);
 bool release(void* memory);

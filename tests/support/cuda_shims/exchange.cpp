@@ -27,7 +27,7 @@ constexpr int kMostRanks = 64;
   std::_Exit(2);
 }
 
-/// A killed process that nobody has waited for yet is gone as well.
+/// A killed process counts as gone even before its parent has waited for it.
 bool isGone(std::int32_t process) {
   std::ifstream file("/proc/" + std::to_string(process) + "/stat");
   std::string line;
@@ -45,16 +45,16 @@ struct Exchange::Seat {
   char call[128];
 };
 
-/// New segments are zeros, which all atomics start with.
+/// New segments are zeros, the initial value of all atomics.
 struct Exchange::Segment {
-  std::atomic<std::uint32_t> changes;  ///< futex: another value after each change
+  std::atomic<std::uint32_t> changes;  ///< futex: the value differs after each change
   std::atomic<std::int32_t> present;
   Seat seats[kMostRanks];
   char chunks[][kChunkBytes];
 };
 
 std::string Exchange::newName() {
-  // Memory without a name in a file system: nothing stays behind when ranks are killed.
+  // Memory without a file name, so that killed ranks leave no files.
   const int file = ::memfd_create("cleave_cuda_shims", MFD_CLOEXEC);
   if (file < 0) endBySystemError("CUDA shims: shared memory");
   return "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file);

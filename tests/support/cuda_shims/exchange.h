@@ -1,9 +1,9 @@
 #pragma once
-/// Shared memory of the ranks of one NCCL communicator, by which they exchange bytes.
+/// Shared memory through which the ranks of one NCCL communicator exchange bytes.
 ///
-/// A segment has one seat per rank: counters, and room for one chunk. A rank writes its chunk, waits until all have
-/// written theirs, reads, and says so; the next chunk follows once all have read. A wait ends when all arrive or the
-/// communicator is aborted, not when a peer's process is gone: NCCL's kernels wait for ever as well.
+/// A segment has one seat per rank: counters, and room for one chunk. A rank writes its chunk, waits until all ranks
+/// have written theirs, reads, and signals that. The next chunk follows when all have read. A wait ends when all ranks
+/// arrive or the communicator is aborted, but not when a peer's process exits: NCCL's kernels wait forever as well.
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -20,15 +20,15 @@ class Exchange {
   /// All chunks of a call, one per rank, and where in the call's bytes they start.
   using Read = std::function<void(std::size_t offset, std::size_t bytes, const std::vector<const char*>& chunks)>;
 
-  /// Valid while this process lives.
+  /// The name is valid while this process lives.
   static std::string newName();
   /// Waits for all ranks; null when the process that made `name` is gone. `identity` names this rank's device.
   static std::unique_ptr<Exchange> open(const std::string& name, int rank, int size, const std::string& identity);
 
   int rank() const { return m_rank; }
   int size() const { return m_size; }
-  /// Exchanges `bytes` bytes; `from` is null for a rank that gives none. False: aborted. `call` describes the
-  /// collective: all ranks must give the same.
+  /// Exchanges `bytes` bytes. `from` is null for a rank that sends nothing. Returns false if aborted. `call` describes
+  /// the collective and must be equal on all ranks.
   bool run(const std::string& call, const char* from, std::size_t bytes, const Read& read);
   /// Ends all waits, now and later.
   void abort();
@@ -37,7 +37,7 @@ class Exchange {
   void waitForAbort();
   /// The first other rank with this rank's device.
   std::optional<int> rankOnSameDevice() const;
-  /// The first other rank whose process is gone.
+  /// The first other rank whose process has exited.
   std::optional<int> rankThatIsGone() const;
 
  private:

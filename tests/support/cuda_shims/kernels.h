@@ -1,5 +1,5 @@
 #pragma once
-/// The few kernels of LibTorch that shims carry out: float32 fills, the addition of a number and the sum of all
+/// The few kernels of LibTorch that the shims execute: float32 fills, the addition of a number and the sum of all
 /// elements.
 ///
 /// A rank's first all-reduce sums ones, and a probe checks the result of a product: these need right numbers. Kernels
@@ -10,7 +10,7 @@ namespace cleave::shims {
 
 void registerKernel(const void* function, const char* mangledName);
 
-/// What the kernel does, with its arguments copied. Empty: nothing. Counts the launch.
+/// The kernel's work, with its arguments copied. Empty if the kernel does nothing. Counts the launch.
 std::function<void()> workOf(const void* function, void** arguments);
 
 }  // namespace cleave::shims

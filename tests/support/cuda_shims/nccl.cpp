@@ -24,12 +24,12 @@ struct ncclComm {
   std::unique_ptr<Exchange> exchange;
   int device = 0;
   std::atomic<int> running{0};  ///< collectives that are queued or run
-  std::mutex mutex;             ///< one collective at a time, on whichever stream
+  std::mutex mutex;             ///< one collective at a time, on any stream
 };
 
 namespace {
 
-/// Device memory that a communicator takes past the caching allocator.
+/// Device memory that a communicator allocates outside the caching allocator.
 constexpr std::size_t kCommunicatorBytes = std::size_t{64} << 20;
 std::atomic<std::int64_t> calls{0}, collectives{0};
 
@@ -53,7 +53,7 @@ void logCall(const char* name, const ncclComm& comm) {
           std::to_string(comm.exchange->size()));
 }
 
-/// NCCL takes device memory in both kinds of calls.
+/// NCCL allocates device memory in both kinds of calls.
 bool isOutOfMemory() { return isHit(settings().ncclOutOfMemory, ++calls); }
 
 ncclResult_t outOfMemory() { return failed(ncclUnhandledCudaError, "Cuda failure 2 'out of memory'"); }
@@ -67,7 +67,7 @@ std::string identityOf(int device) {
 
 using Work = std::function<bool(Exchange&)>;
 
-/// Queues a collective, with the faults that are asked for. `work` is false when the communicator was aborted.
+/// Queues a collective, with the requested faults. `work` is false if the communicator was aborted.
 ncclResult_t enqueue(ncclComm* comm, cudaStream_t stream, Work work) {
   if (isOutOfMemory()) return outOfMemory();
   const std::int64_t number = ++collectives;
@@ -99,7 +99,7 @@ ncclResult_t initialize(ncclComm_t* comm, int size, const ncclUniqueId& id, int 
   if (isOutOfMemory() || !allocateDevice(currentDevice(), kCommunicatorBytes)) return outOfMemory();
   auto exchange = Exchange::open(id.internal, rank, size, identityOf(currentDevice()));
   if (!exchange) return failed(ncclRemoteError, "bootstrap: the rank that made the unique id is gone");
-  auto* const made = new ncclComm;  // tasks of streams may use it until the process is gone
+  auto* const made = new ncclComm;  // tasks of streams may use it until the process exits
   made->device = currentDevice();
   made->exchange = std::move(exchange);
   if (const auto other = made->exchange->rankOnSameDevice()) {
@@ -226,7 +226,7 @@ ncclResult_t ncclReduceScatter(const void* from, void* to, std::size_t count, nc
   if (!isReducible(type, operation)) return unsupported(call);
   return enqueue(comm, stream, [=](Exchange& exchange) {
     const std::size_t part = count * sizeOf(type);
-    // `to` may be part of `from`: it is written once all of `from` is sent.
+    // `to` may be part of `from`, so it is written after all of `from` is sent.
     std::string own(part, '\0');
     for (int rank = 0; rank < exchange.size(); ++rank) {
       const auto read = [&](std::size_t offset, std::size_t bytes, const std::vector<const char*>& chunks) {

@@ -135,7 +135,7 @@ __attribute__((destructor)) void reportAtEnd() {
 }  // namespace
 
 const Settings& settings() {
-  static const Settings* const read = new Settings(readSettings());  // threads use it until the process is gone
+  static const Settings* const read = new Settings(readSettings());  // threads use it until the process exits
   return *read;
 }
 
@@ -156,7 +156,7 @@ void logLine(const std::string& text) {
   const std::string line =
       "rank=" + std::to_string(ownRank()) + " pid=" + std::to_string(::getpid()) + " " + text + "\n";
   const int file = ::open(settings().log.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  // One write per line: lines of several processes do not mix.
+  // One write per line, so that lines of several processes do not mix.
   if (file < 0 || ::write(file, line.data(), line.size()) < 0) std::perror("CUDA_SHIMS: log");
   if (file >= 0) ::close(file);
 }
@@ -169,7 +169,7 @@ void cleaveShimStubs(const char* library, const Stub* stubs, unsigned count) {
   cleave::shims::end().stubs.push_back({library, stubs, count});
 }
 
-// cleave-rank ends without destructors.
+// cleave-rank exits without destructors.
 extern "C" [[noreturn]] void _exit(int status) {
   cleave::shims::reportAtEnd();
   while (true) ::syscall(SYS_exit_group, status);

@@ -16,7 +16,7 @@
 namespace simulated_gpu {
 namespace {
 
-/// Done in the communicator's stream; whoever waits is the current stream, not the host.
+/// Work in the communicator's stream. `wait` blocks the current stream, not the host.
 class StreamWork final : public c10d::Work {
  public:
   explicit StreamWork(EventPtr end) : m_end(std::move(end)) {}
@@ -30,7 +30,7 @@ class StreamWork final : public c10d::Work {
   EventPtr m_end;
 };
 
-/// As ProcessGroupNCCL checks.
+/// The checks of ProcessGroupNCCL.
 void check(const at::Tensor& tensor) {
   TORCH_CHECK_VALUE(isOnDevice(tensor) && tensor.layout() == at::kStrided, "Tensors must be CUDA and dense");
   TORCH_CHECK_VALUE(tensor.is_contiguous(), "Tensors must be contiguous");
@@ -42,7 +42,7 @@ void check(const at::Tensor& tensor) {
 
 at::Tensor bytesOf(const at::Tensor& tensor) { return tensor.reshape({-1}).view(at::kByte); }
 
-/// State that jobs of the stream share with the group; it may be gone before them.
+/// State shared by jobs of the stream and the group. The group may be destroyed first.
 struct Shared {
   explicit Shared(c10::intrusive_ptr<c10d::ProcessGroupGloo> group) : gloo(std::move(group)) {}
   c10::intrusive_ptr<c10d::ProcessGroupGloo> gloo;
@@ -54,7 +54,7 @@ struct Shared {
     gloo->_allgather_base(all, mine)->wait();
     return all.view(own.scalar_type());
   }
-  /// Rank by rank in the tensor's own type: a half-precision sum is rounded after each.
+  /// Adds rank by rank in the tensor's own type, so a half-precision sum is rounded after each.
   at::Tensor reduced(const at::Tensor& own, const c10d::ReduceOp& op) const {
     const at::Tensor all = gathered(own);
     const bool isMax = op == c10d::ReduceOp::MAX || own.scalar_type() == at::kBool;
@@ -146,7 +146,7 @@ class Group final : public c10d::Backend {
       const auto end = Clock::now() + limit;
       while (hangs && !shared->isAborted && Clock::now() < end)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      TORCH_CHECK(!hangs || shared->isAborted, "NCCL: a collective was not answered in time");
+      TORCH_CHECK(!hangs || shared->isAborted, "NCCL: a collective exceeded its time limit");
       TORCH_CHECK(!shared->isAborted, "the communicator was aborted");
       job(*shared);
     });
@@ -159,7 +159,7 @@ class Group final : public c10d::Backend {
   bool m_isEnded = false;
 };
 
-/// As checkOwnGpu of nccl_group.cpp: ranks on one GPU are refused.
+/// The same check as checkOwnGpu in nccl_group.cpp: two ranks must not share a GPU.
 void checkOwnGpu(c10d::Store& store, int rank, int size, const std::string& uuid) {
   const auto key = [](int of) { return "cleave/gpu/" + std::to_string(of); };
   store.set(key(rank), uuid);
@@ -172,7 +172,7 @@ void checkOwnGpu(c10d::Store& store, int rank, int size, const std::string& uuid
   if (same == rank) return;
   throw std::runtime_error("Ranks " + std::to_string(std::min(rank, same)) + " and " +
                            std::to_string(std::max(rank, same)) +
-                           " have the same GPU, and NCCL needs one for each rank. Start fewer ranks, or use the "
+                           " have the same GPU, but NCCL needs one GPU per rank. Start fewer ranks, or use the "
                            "backend gloo to run on CPUs.");
 }
 

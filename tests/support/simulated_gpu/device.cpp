@@ -1,4 +1,4 @@
-/// What PyTorch asks of a device: its streams, events and generator.
+/// The device interface for PyTorch: streams, events and the generator.
 #include "tests/support/simulated_gpu/memory.h"
 #include "tests/support/simulated_gpu/settings.h"
 #include "tests/support/simulated_gpu/stream.h"

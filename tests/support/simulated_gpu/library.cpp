@@ -1,5 +1,5 @@
-/// The two functions that cleave-rank loads libcleave_nccl.so for.
-#include "libtorch/rank/nccl/nccl_runtime.h"
+/// The two functions that cleave-rank loads from libcleave_nccl.so.
+#include "libtorch/rank/collectives/nccl/nccl_runtime.h"
 #include "tests/support/simulated_gpu/collectives.h"
 #include "tests/support/simulated_gpu/memory.h"
 #include "tests/support/simulated_gpu/settings.h"
@@ -21,7 +21,7 @@ using cleave::torch_rank::NcclRuntime;
 using cleave::torch_rank::ProbedCuda;
 using cleave::torch_rank::ProbedGpu;
 
-constexpr std::chrono::seconds kWatchdogGrace{30};  // as nccl_group.cpp
+constexpr std::chrono::seconds kWatchdogGrace{30};  // as in nccl_group.cpp
 constexpr int kLeastCapability = 75, kNcclVersion = 22809;
 
 class Mark final : public DeviceMark {
@@ -55,7 +55,7 @@ int deviceOf(const NcclRequest& request) {
   if (settings().devices == 1) return 0;
   throw std::runtime_error("Local rank " + std::to_string(request.localRank) + " has no GPU: CUDA lists " +
                            std::to_string(settings().devices) +
-                           ". Start fewer ranks, or use the backend gloo to run on CPUs.");
+                           " GPUs. Start fewer ranks, or use the backend gloo to run on CPUs.");
 }
 
 void open(const NcclRequest& request, NcclRuntime& runtime) {
@@ -69,7 +69,7 @@ void open(const NcclRequest& request, NcclRuntime& runtime) {
   runtime.deviceName = nameOf() + " (cuda:" + std::to_string(device) + ")";
   runtime.precision = "IEEE float32 (TF32 off)";
   runtime.memory = [] { return Memory::get().figures(); };
-  runtime.forgetPeak = [] { Memory::get().forgetPeaks(); };
+  runtime.resetPeak = [] { Memory::get().forgetPeaks(); };
   runtime.traceAllocations = [](cleave::torch_rank::AllocationTrace trace) { Memory::get().trace(std::move(trace)); };
   runtime.connect = [device, limit = request.callTimeout + kWatchdogGrace](const c10::intrusive_ptr<c10d::Store>& store,
                                                                            int rank, int size) {
@@ -91,7 +91,7 @@ ProbedGpu probeGpu(int device) {
     return gpu;
   }
   const at::Tensor twos = at::ones({8}, c10::Device(kDevice, 0)) + 1;
-  if (twos.sum().item<float>() != 16) gpu.error = "a kernel computed something else";
+  if (twos.sum().item<float>() != 16) gpu.error = "a kernel computed a wrong result";
   gpu.freeBytes = Memory::get().figures().deviceFree;
   return gpu;
 }
@@ -115,7 +115,7 @@ extern "C" __attribute__((visibility("default"))) bool cleaveNcclOpen(const clea
 
 extern "C" __attribute__((visibility("default"))) void cleaveNcclProbe(cleave::torch_rank::ProbedCuda& found) {
   using namespace simulated_gpu;
-  settings().rank = -1;  // faults are those of ranks
+  settings().rank = -1;  // the faults are for ranks
   std::this_thread::sleep_for(std::chrono::milliseconds(settings().slowProbe));
   found.driver = settings().driver;
   found.runtime = settings().runtime;

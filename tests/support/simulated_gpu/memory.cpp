@@ -20,11 +20,11 @@
 namespace simulated_gpu {
 namespace {
 
-// Of CUDACachingAllocator.cpp.
+// The sizes in CUDACachingAllocator.cpp.
 constexpr std::size_t kStep = 512, kMostSmall = 1 << 20, kSmallSegment = 2 << 20, kLargeSegment = 20 << 20,
                       kLeastOwnSegment = 10 << 20, kSegmentStep = 2 << 20;
 constexpr std::size_t kAddressSpace = std::size_t{1} << 40;
-// What a CUDA context takes.
+// The size of a CUDA context.
 constexpr std::int64_t kContext = std::int64_t{300} << 20;
 
 std::size_t roundedUp(std::size_t bytes, std::size_t step) { return (bytes + step - 1) / step * step; }
@@ -161,11 +161,11 @@ void Memory::give(void* memory) {
   m_figures.requested -= static_cast<std::int64_t>(block->second.requested);
   m_figures.allocated -= static_cast<std::int64_t>(whole);
   if (m_trace) m_trace(memory, -static_cast<std::int64_t>(block->second.requested));
-  // Before anybody else can have the block: whoever still reads it without an event reads this.
+  // Poisons the block before it is reused, for readers that did not wait for an event.
   try {
     currentStream().push([=, this] { std::memset(forKernels(memory), 0xff, whole); });
   } catch (const c10::Error&) {
-    // The device has failed, and releasing memory must not throw.
+    // The device has failed, and a release of memory must not throw.
   }
   block->second.isFree = true;
   mergeWithNext(block);
@@ -217,7 +217,7 @@ at::Tensor forKernels(const at::Tensor& tensor) {
       Memory::get().forKernels(first), tensor.sizes(), tensor.strides(), [](void*) {}, options);
 }
 
-void takeWorkspace() {
+void reserveWorkspace() {
   static std::mutex mutex;
   static auto* const taken = new std::map<std::pair<std::thread::id, c10::StreamId>, c10::DataPtr>;
   const std::lock_guard lock(mutex);

@@ -1,7 +1,7 @@
 #pragma once
 /// Device memory: one file that is mapped twice. The host's mapping is PROT_NONE; kernels use the other one. Blocks are
-/// cut as CUDA's caching allocator cuts them. Any thread may call.
-#include "libtorch/rank/nccl/nccl_runtime.h"
+/// split as in CUDA's caching allocator. Any thread may call.
+#include "libtorch/rank/collectives/nccl/nccl_runtime.h"
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
@@ -21,7 +21,7 @@ class Memory final : public c10::Allocator {
   c10::DeleterFnPtr raw_deleter() const override { return &release; }
   void copy_data(void* to, const void* from, std::size_t bytes) const override;
 
-  /// Where kernels find what the host calls `memory`.
+  /// The kernels' address of the host's address `memory`.
   void* forKernels(const void* memory) const { return m_device + (static_cast<const std::byte*>(memory) - m_host); }
   bool isHostAddress(const void* memory) const;
   void setDevice(c10::DeviceIndex device) { m_index = device; }
@@ -53,18 +53,18 @@ class Memory final : public c10::Allocator {
   std::map<std::size_t, Block> m_blocks;  ///< by offset
   std::map<std::size_t, std::size_t> m_segments;
   std::set<FreeKey> m_freeSmall, m_freeLarge;
-  std::size_t m_next = 0;  ///< address space is not used again
+  std::size_t m_next = 0;  ///< address space is not reused
   std::int64_t m_capacity = 0, m_count = 0;
   cleave::torch_rank::DeviceMemory m_figures;
   cleave::torch_rank::AllocationTrace m_trace;
 };
 
-/// The same elements as a CPU tensor where kernels find them: for jobs of a stream alone.
+/// The same elements as a CPU tensor at the kernels' address; only for jobs of a stream.
 at::Tensor forKernels(const at::Tensor& tensor);
 bool isOnDevice(const at::Tensor& tensor);
-/// What cuBLAS takes for the products of a host thread on a stream, once.
-void takeWorkspace();
-/// Says that the host touched device memory before the process ends for it.
+/// Reserves cuBLAS's workspace for the products of this host thread and stream, once.
+void reserveWorkspace();
+/// Prints that the host accessed device memory before the process crashes.
 void explainSegmentationFaults();
 
 }  // namespace simulated_gpu

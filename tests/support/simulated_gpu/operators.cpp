@@ -56,7 +56,7 @@ class DeviceCall {
 
   void run() {
     checkDevices();
-    if (isProduct(m_op.schema().name())) takeWorkspace();
+    if (isProduct(m_op.schema().name())) reserveWorkspace();
     auto results = writes() ? writtenResults() : newResults();
     if (results)
       queue(*results);
@@ -77,7 +77,7 @@ class DeviceCall {
     return false;
   }
 
-  /// CUDA's kernels take numbers of the host, and indices.
+  /// CUDA's kernels accept numbers and indices on the host.
   void checkDevices() const {
     const std::string& name = m_op.schema().name();
     for (const c10::IValue& argument : m_arguments) {
@@ -98,7 +98,8 @@ class DeviceCall {
     return at::empty_strided(like.sizes(), like.strides(), onDevice(like));
   }
 
-  /// By the shapes of the meta kernel; nullopt: it does not know them, or results are no tensors.
+  /// Allocates results with the shapes of the meta kernel. nullopt if it has no shapes, or if some results are not
+  /// tensors.
   std::optional<Stack> newResults() const {
     for (const c10::Argument& result : m_op.schema().returns()) {
       const auto& type = *result.type();
@@ -130,7 +131,7 @@ class DeviceCall {
     });
   }
 
-  /// The arguments that are written; nullopt: `out` is empty and is to get a size.
+  /// The arguments that are written; nullopt if `out` is empty and gets its size from the operator.
   std::optional<Stack> writtenResults() const {
     Stack results;
     bool isSized = true;
@@ -172,7 +173,7 @@ class DeviceCall {
     }
     currentStream().push(
         [op = m_op, arguments = kernelArguments(), outputs, isInPlace = writes()]() mutable {
-          Stack stack = arguments;  // boxed calls read operands after they have dropped them
+          Stack stack = arguments;  // boxed calls still read operands after they dropped them
           op.callBoxed(stack);
           if (!isInPlace) copyResults(op, stack, outputs);
         },
@@ -187,13 +188,13 @@ class DeviceCall {
       eachTensor(result, [&](const at::Tensor& tensor) {
         TORCH_CHECK(next < outputs.size() && tensor.sizes() == outputs[next].sizes() &&
                         tensor.scalar_type() == outputs[next].scalar_type(),
-                    op.schema().name(), ": its meta kernel promised another result");
+                    op.schema().name(), ": the result differs from its meta kernel");
         outputs[next++].copy_(tensor);
       });
     }
   }
 
-  /// Whoever does not know what comes out has to wait, as on a GPU (nonzero, unique, equal).
+  /// If the result's shape is unknown, the host must wait, as on a GPU (nonzero, unique, equal).
   void runAndWait() {
     currentStream().synchronize();
     const at::AutoDispatchBelowADInplaceOrView below;

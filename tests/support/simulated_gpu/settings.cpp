@@ -10,7 +10,7 @@ namespace simulated_gpu {
 namespace {
 
 [[noreturn]] void refuse(std::string_view what) {
-  std::fprintf(stderr, "SIMULATED_GPU: \"%.*s\" is not a setting.\n", static_cast<int>(what.size()), what.data());
+  std::fprintf(stderr, "SIMULATED_GPU: \"%.*s\" is not a known setting.\n", static_cast<int>(what.size()), what.data());
   std::_Exit(2);
 }
 

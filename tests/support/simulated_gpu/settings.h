@@ -1,33 +1,32 @@
 #pragma once
-/// A stand-in for libcleave_nccl.so: a PyTorch device on which an unmodified `cleave-rank` runs without a GPU, and
-/// which shows what only a GPU would show otherwise.
+/// A replacement for libcleave_nccl.so: a PyTorch device on which an unmodified `cleave-rank` runs without a GPU. It
+/// detects errors that otherwise only a GPU would show.
 ///
-/// - Work is asynchronous: each stream (stream.h) is a queue with a thread of its own, and runs the CPU's kernels
-/// later.
-///   Two streams are ordered by events alone, so whoever forgets one computes wrong numbers.
-/// - The host cannot touch device memory (memory.h): its mapping is PROT_NONE. Memory that nobody has written yet, or
-///   that was freed, is 0xFF, which is NaN in every floating-point type.
-/// - The allocator has the block sizes of CUDA's caching allocator; products take a workspace as cuBLAS does.
-/// - Collectives (collectives.h) have NCCL's checks and run on a stream of their own over Gloo.
+/// - Work is asynchronous: each stream (stream.h) is a queue with its own thread, and runs CPU kernels later.
+///   Only events order two streams, so code without the necessary event computes wrong numbers.
+/// - The host cannot access device memory (memory.h): its mapping is PROT_NONE. Unwritten and freed memory is 0xFF,
+///   which is NaN in every floating-point type.
+/// - The allocator has the block sizes of CUDA's caching allocator; products reserve a workspace as in cuBLAS.
+/// - Collectives (collectives.h) have NCCL's checks and run on their own stream over Gloo.
 ///
-/// It is not CUDA: kernels, libraries and the driver are missing. tests/support/cuda_shims covers those.
+/// It does not include CUDA's kernels, libraries and driver. tests/support/cuda_shims covers those.
 ///
-/// SIMULATED_GPU configures it: names and values separated by commas, `devices=2,delay_us=50,hang=1:3`. RANK:N is the
-/// N-th of that rank, counted from 1.
+/// SIMULATED_GPU configures it with names and values separated by commas, `devices=2,delay_us=50,hang=1:3`. RANK:N is
+/// the N-th event of that rank; N starts at 1.
 ///
-/// | name                  | what                                                                  | default |
+/// | name                  | meaning                                                               | default |
 /// |-----------------------|-----------------------------------------------------------------------|---------|
 /// | devices               | GPUs that CUDA lists                                                  | 8       |
 /// | memory_mib            | memory of each                                                        | 8192    |
 /// | capability            | 10 × major + minor; no kernel runs below 75                           | 90      |
 /// | driver, runtime       | CUDA versions; a driver older than the runtime, or 0, lists no GPU    | 13000   |
 /// | delay_us              | each kernel runs this many microseconds later                         | 0       |
-/// | workspace_mib         | what a product takes for each host thread and stream                  | 32      |
-/// | same_gpu, mig, no_peer_access | with value 1: what the name says                              | 0       |
+/// | workspace_mib         | memory of products for each host thread and stream                    | 32      |
+/// | same_gpu, mig, no_peer_access | 1 turns it on                                                 | 0       |
 /// | out_of_memory=RANK:N  | this and all later allocations fail                                   |         |
 /// | fail=RANK:N           | this kernel fails, and every later call                               |         |
 /// | hang=RANK:N           | this collective never completes                                       |         |
-/// | nccl_out_of_memory=RANK:N | this collective finds no memory for its buffers                   |         |
+/// | nccl_out_of_memory=RANK:N | this collective has no memory for its buffers                     |         |
 /// | slow_teardown=RANK:MS | shutting a process group down takes this long                         |         |
 /// | slow_probe=MS         | answering --probe takes this long                                     |         |
 #include <cstdint>
@@ -47,13 +46,13 @@ struct Settings {
   std::optional<Fault> outOfMemory, fail, hang, ncclOutOfMemory, slowTeardown;
   int rank = 0;  ///< of this process, from the request
 
-  /// Whether this is the faulty event of this rank; `count`: from 1.
+  /// True if this is the faulty event of this rank. `count` starts at 1.
   bool hits(const std::optional<Fault>& fault, std::int64_t count) const {
     return fault && fault->rank == rank && count == fault->number;
   }
 };
 
-/// Read once; a wrong name or value ends the process and says so.
+/// Read once. A wrong name or value ends the process with a message.
 Settings& settings();
 
 }  // namespace simulated_gpu

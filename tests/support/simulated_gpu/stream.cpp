@@ -27,7 +27,7 @@ struct Streams {
   std::mutex mutex;
   std::vector<std::unique_ptr<Stream>> all;
 };
-/// Never destroyed: their threads run until the process ends.
+/// Never destroyed, because their threads run until the process exits.
 Streams& streams() {
   static auto* one = new Streams{{}, {}};
   return *one;
@@ -97,7 +97,7 @@ void Stream::synchronize() {
 }
 
 void Stream::work() {
-  // What the host did for autograd must not be done again.
+  // The host has done autograd's part already.
   const at::AutoDispatchBelowADInplaceOrView below;
   const at::NoGradGuard noGradients;
   while (true) {

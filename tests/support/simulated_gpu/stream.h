@@ -1,5 +1,5 @@
 #pragma once
-/// Streams and events: queues of work whose jobs run in order on a thread of their own. Any thread may call.
+/// Streams and events: queues of work. Each runs its jobs in order on its own thread. Any thread may call.
 #include <c10/core/Device.h>
 #include <c10/core/Stream.h>
 
@@ -16,13 +16,13 @@ namespace simulated_gpu {
 inline constexpr c10::DeviceType kDevice = c10::DeviceType::PrivateUse1;
 using Clock = std::chrono::steady_clock;
 
-/// A moment in a stream, reached when all work before it is done.
+/// A point in a stream, reached when all earlier work is done.
 class Event {
  public:
   void reach();
   bool isReached() const;
   void wait() const;
-  Clock::time_point time() const;  ///< when it was reached
+  Clock::time_point time() const;  ///< time at which it was reached
 
  private:
   mutable std::mutex m_mutex;
@@ -36,11 +36,11 @@ class Stream {
  public:
   explicit Stream(c10::StreamId id);
   c10::StreamId id() const { return m_id; }
-  /// Throws when the device has failed. `isKernel`: delayed, and counted for the fault `fail`.
+  /// Throws if the device has failed. `isKernel`: delayed, and counted for the fault `fail`.
   void push(std::function<void()> job, bool isKernel = false);
   EventPtr record();
-  void waitFor(const EventPtr& event);  ///< later work of this stream runs after it; the host goes on
-  void synchronize();                   ///< the host waits; throws when the device has failed
+  void waitFor(const EventPtr& event);  ///< later work of this stream waits for the event; the host continues
+  void synchronize();                   ///< the host waits; throws if the device has failed
 
  private:
   struct Job {
@@ -54,13 +54,13 @@ class Stream {
   std::deque<Job> m_jobs;
 };
 
-/// Throws what a kernel failed with: a device that has failed stays so.
+/// Throws the error of a failed kernel. A failed device does not recover.
 void throwIfFailed();
 void failDevice(const std::string& why);
 
-/// The stream that this thread hands its work to; the device's default one unless it was changed.
+/// The stream for this thread's work: the device's default stream unless it was changed.
 Stream& currentStream();
-/// Answers the one before.
+/// Returns the previous stream.
 c10::StreamId exchangeCurrentStream(c10::StreamId id);
 Stream& streamOf(c10::StreamId id);
 Stream& newStream();

@@ -1,4 +1,4 @@
-/// Operators that make, look at and copy tensors of the simulated GPU, without a kernel of the CPU's.
+/// Operators that create, inspect and copy tensors of the simulated GPU without a CPU kernel.
 #include "tests/support/simulated_gpu/memory.h"
 #include "tests/support/simulated_gpu/stream.h"
 
@@ -79,7 +79,7 @@ at::Scalar localScalar(const at::Tensor& self) {
   return forKernels(self).item();
 }
 
-/// What PyTorch calls for devices that bring their own convolution.
+/// PyTorch calls this function on devices with their own convolution.
 at::Tensor convolution(const at::Tensor& input, const at::Tensor& weight, const std::optional<at::Tensor>& bias,
                        Sizes stride, Sizes padding, Sizes dilation, bool isTransposed, Sizes outputPadding,
                        std::int64_t groups) {

@@ -1,4 +1,4 @@
-// Targets as links and back: every kind, and nothing that no target writes.
+// Targets as links and back: all kinds, and rejection of other text.
 #include <QStandardItemModel>
 #include <QtTest>
 
@@ -78,7 +78,7 @@ void TestTarget::refusesWhatNoTargetWrites() {
   QVERIFY(!parseLink(link));
 }
 
-/// A name from a model is what a link says, never where it leads.
+/// A name from a model appears in a link's text only, never in its target.
 void TestTarget::aHostileNameStaysText() {
   const QString name = QStringLiteral("\"><a href=\"node:7\">%1 value:3 &quot;");
   const QString html = link(graph::ValueId(5), name);

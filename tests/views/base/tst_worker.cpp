@@ -76,7 +76,7 @@ void TestWorker::reportsProgress() {
   QSignalSpy finished(&worker, &Worker::finished);
   worker.post("load", "Loading", [](const Progress& progress) -> Worker::Completion {
     progress.report("weights", 3, 4);
-    progress.report("check");  // however soon after
+    progress.report("check");  // immediately after, yet not dropped
     return {};
   });
   QTRY_COMPARE(finished.count(), 1);

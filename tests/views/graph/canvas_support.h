@@ -1,6 +1,6 @@
 #pragma once
-/// What the canvas tests share: a Llama-like graph, placements as a tensor-parallel solution has them, and a main()
-/// whose program is its own layout helper.
+/// Shared by the canvas tests: a Llama-like graph, the placements of a tensor-parallel solution, and a main() whose
+/// program is its own layout helper.
 #include <QApplication>
 #include <QMouseEvent>
 #include <QTest>
@@ -11,8 +11,8 @@
 
 namespace cleave::views::test {
 
-/// Splits as a tensor-parallel plan does: q, k, v, gate, up column; o, down row; by names and shapes, good enough to
-/// look at.
+/// Splits like a tensor-parallel plan: q, k, v, gate, up column; o, down row. It goes by names and shapes, which is
+/// enough for pictures.
 inline PlacementSource tensorParallel(const graph::Graph& graph) {
   auto all = std::make_shared<std::vector<MaybePlacement>>(graph.values.size(), rules::Placement::replicated());
   const auto ends = [](const std::string& name, std::initializer_list<const char*> list) {
@@ -40,7 +40,7 @@ inline PlacementSource tensorParallel(const graph::Graph& graph) {
   return [all](graph::ValueId v) { return (*all)[v.index()]; };
 }
 
-/// The strategies that go with `tensorParallel`: column, row and vocab as Megatron-LM has them.
+/// The strategies for `tensorParallel`: column, row and vocab as in Megatron-LM.
 inline StrategySource megatron(const graph::Graph& graph) {
   return [&graph](graph::NodeId node) -> std::optional<rules::Strategy> {
     const auto layer = graph::layerShape(graph, node);
@@ -51,19 +51,19 @@ inline StrategySource megatron(const graph::Graph& graph) {
   };
 }
 
-/// The tree of a graph, for models that are made without a session.
+/// The tree of a graph, for models without a session.
 inline std::shared_ptr<const ModuleTree> treeOf(std::shared_ptr<const graph::Graph> graph) {
   return std::make_shared<const ModuleTree>(std::move(graph));
 }
 
-/// The first operator that reads what is read all over the model.
+/// The first operator that reads a hub.
 inline graph::NodeId readerOfAHub(const GraphModel& model) {
   for (const auto node : idRange<graph::NodeId>(model.graph().nodes.size()))
     if (!model.trimmings(node).hubs.empty()) return node;
   return {};
 }
 
-/// Where on an operator in view the pointer is a hand: over the chip of what it reads.
+/// A point on a visible operator where the pointer becomes a hand: over a hub's chip.
 inline std::optional<QPoint> chipOn(const GraphView& view, graph::NodeId reader) {
   for (const SceneItem& item : view.scene()->items()) {
     if (item.node != reader) continue;
@@ -81,7 +81,7 @@ inline std::optional<QPoint> chipOn(const GraphView& view, graph::NodeId reader)
   return std::nullopt;
 }
 
-/// A graph on a view, and how it is split: what a session has for an opened model.
+/// A graph in a view with its split: the counterpart of a session's opened model.
 class ShownGraph {
  public:
   ShownGraph(GraphView& view, std::shared_ptr<const graph::Graph> graph)
@@ -99,7 +99,7 @@ class ShownGraph {
   std::shared_ptr<SplitCounts> m_counts;
 };
 
-/// All of the drawing with its legend, at 100 %.
+/// The whole drawing with its legend, at 100 %.
 inline QImage pictureOf(GraphView& view) {
   QImage image(view.pictureSize().toSize(), QImage::Format_RGB32);
   QPainter painter(&image);
@@ -113,7 +113,7 @@ inline std::unordered_map<std::string, graph::ScopeId> scopesByPath(const graph:
   return byPath;
 }
 
-/// main() of a canvas test: started with --layout-worker it is the helper, else it runs the tests and helps itself.
+/// main() of a canvas test. With --layout-worker it is the helper, else it runs the tests with itself as helper.
 template <class Test>
 int canvasTestMain(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "--layout-worker") return layoutWorkerMain();

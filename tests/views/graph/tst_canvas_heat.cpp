@@ -1,5 +1,6 @@
-// Colours by amounts: sums, scales, words, and that they read in light, in dark and in grey.
+// Colours by amounts: sums, scales, text, and readability in light, in dark and in grey.
 #include "tests/views/graph/canvas_support.h"
+#include "views/graph/model/graph_model_builder.h"
 #include "views/graph/model/heat_field.h"
 
 using namespace cleave;
@@ -7,7 +8,7 @@ using namespace cleave::views;
 using namespace cleave::views::test;
 
 namespace {
-/// Each call costs its number, the rest is not known.
+/// Each call costs its number; other costs are unknown.
 HeatAmounts countingAmounts(const graph::Graph& graph) {
   HeatAmounts amounts(graph.nodes.size());
   for (const auto node : idRange<graph::NodeId>(graph.nodes.size()))
@@ -22,7 +23,7 @@ class CanvasHeat : public QObject {
   void init() { m_graph = cleave::test::llamaGraph({.layers = 3}); }
 
   void aModuleIsTheSumOfWhatItHolds() {
-    const GraphModel model(treeOf(m_graph));
+    const GraphModel model = makeGraphModel(treeOf(m_graph));
     const HeatAmounts amounts = countingAmounts(*m_graph);
     const HeatField heat(model, ColorBy::Time, amounts);
     std::int64_t all = 0;
@@ -34,7 +35,7 @@ class CanvasHeat : public QObject {
   }
 
   void regretOfAModuleIsItsMost() {
-    const GraphModel model(treeOf(m_graph));
+    const GraphModel model = makeGraphModel(treeOf(m_graph));
     const HeatAmounts amounts = countingAmounts(*m_graph);
     const HeatField heat(model, ColorBy::Regret, amounts);
     double most = 0;
@@ -45,7 +46,7 @@ class CanvasHeat : public QObject {
   }
 
   void whatHasNoRegretSaysWhy() {
-    const GraphModel model(treeOf(m_graph));
+    const GraphModel model = makeGraphModel(treeOf(m_graph));
     HeatAmounts amounts(m_graph->nodes.size());
     HeatGaps gaps(m_graph->nodes.size());
     std::vector<NodeId> calls;
@@ -60,16 +61,16 @@ class CanvasHeat : public QObject {
     QVERIFY(heat.tip(calls[0]).contains(QStringLiteral("slack")));
     QCOMPARE(heat.label(calls[1]), QStringLiteral("over budget"));
     QVERIFY(heat.tip(calls[1]).contains(QStringLiteral("memory budget")));
-    QCOMPARE(heat.label(calls[2]), QStringLiteral("not known"));
+    QCOMPARE(heat.label(calls[2]), QStringLiteral("unknown"));
     QVERIFY(heat.tip(calls[2]).contains(QStringLiteral("limit")));
     QVERIFY(heat.label(calls[3]).isEmpty() && heat.tip(calls[3]).isEmpty());
     QCOMPARE(heat.text(0), QStringLiteral("±0"));
     QVERIFY(!HeatField(model, ColorBy::Regret, amounts).label(calls[2]).contains(QStringLiteral("known")));
   }
 
-  /// Parts of what is tolerated: three classes in words and colours, of a module the farthest.
+  /// Fractions of the tolerance: three classes in words and colours. A module shows its maximum.
   void errorsAreEqualWithinOrBeyond() {
-    const GraphModel model(treeOf(m_graph));
+    const GraphModel model = makeGraphModel(treeOf(m_graph));
     HeatAmounts amounts(m_graph->nodes.size());
     HeatGaps gaps(m_graph->nodes.size());
     std::vector<NodeId> calls;
@@ -83,7 +84,7 @@ class CanvasHeat : public QObject {
     const QString labels[] = {"=", "3.4 %", "100 %", "12×", "≠", "not compared"};
     for (std::size_t i = 0; i < std::size(labels); ++i) QCOMPARE(heat.label(calls[i]), labels[i]);
     QVERIFY2(heat.tip(calls[3]).contains(QStringLiteral("beyond, 12×")), qPrintable(heat.tip(calls[3])));
-    QVERIFY2(heat.tip(calls[5]).contains(QStringLiteral("do not both hold")), qPrintable(heat.tip(calls[5])));
+    QVERIFY2(heat.tip(calls[5]).contains(QStringLiteral("only one of the two runs")), qPrintable(heat.tip(calls[5])));
     QVERIFY(std::isinf(heat.of(model.root(), model.root()).value_or(0)));
     for (const Theme& theme : {Theme::light(), Theme::darkTheme()}) {
       const QColor equal = heat.color(theme, 0), within = heat.color(theme, 0.5), beyond = heat.color(theme, 2);
@@ -94,7 +95,7 @@ class CanvasHeat : public QObject {
   }
 
   void aStackIsAllItsModules() {
-    const GraphModel model(treeOf(m_graph));
+    const GraphModel model = makeGraphModel(treeOf(m_graph));
     const HeatField heat(model, ColorBy::Memory, countingAmounts(*m_graph));
     std::vector<ModuleId> layers;
     for (const auto id : idRange<ModuleId>(model.moduleCount()))
@@ -109,7 +110,7 @@ class CanvasHeat : public QObject {
   }
 
   void theScaleGrowsWithTheAmount() {
-    const GraphModel model(treeOf(m_graph));
+    const GraphModel model = makeGraphModel(treeOf(m_graph));
     const HeatField heat(model, ColorBy::Traffic, countingAmounts(*m_graph));
     QCOMPARE(heat.fraction(0), 0.0);
     double last = 0;
@@ -123,7 +124,7 @@ class CanvasHeat : public QObject {
   }
 
   void nothingKnownIsNoScale() {
-    const GraphModel model(treeOf(m_graph));
+    const GraphModel model = makeGraphModel(treeOf(m_graph));
     const HeatField heat(model, ColorBy::Regret, {});
     QVERIFY(heat.isEmpty());
     QVERIFY(!heat.of(model.root(), model.root()));
@@ -162,13 +163,13 @@ class CanvasHeat : public QObject {
     QVERIFY(view.heat() && !view.heat()->isEmpty());
     const QImage byTime = pictureOf(view);
     QVERIFY(byTime != byAxis);
-    view.setColorBy(ColorBy::Regret, {}, QStringLiteral("not known"));
+    view.setColorBy(ColorBy::Regret, {}, QStringLiteral("unknown"));
     QVERIFY(view.heat()->isEmpty());
     view.setColorBy(ColorBy::Axis, {});
     QVERIFY(!view.heat());
     QCOMPARE(pictureOf(view), byAxis);
     view.setColorBy(ColorBy::Time, countingAmounts(*m_graph));
-    view.setHelpersFolded(false);  // makes the model anew: the amounts stay
+    view.setHelpersFolded(false);  // makes a new model; the amounts stay
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
     QVERIFY(view.heat() && !view.heat()->isEmpty());
   }

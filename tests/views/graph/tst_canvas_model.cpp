@@ -1,8 +1,10 @@
 // What the canvas draws: modules, templates, hubs, docks, noise. No pixels.
 #include <QRandomGenerator>
 
+#include "graph/graph_builder.h"
 #include "tests/support/seeds.h"
 #include "tests/views/graph/canvas_support.h"
+#include "views/graph/model/graph_model_builder.h"
 #include "views/graph/scene/legend_drawing.h"
 
 using namespace cleave;
@@ -41,7 +43,7 @@ class CanvasModel : public QObject {
  private slots:
   void dissolvesWrappersAndLists() {
     const auto graph = cleave::test::llamaGraph({.layers = 3});
-    const GraphModel model(treeOf(graph));
+    const GraphModel model = makeGraphModel(treeOf(graph));
     const QStringList root = titles(model, model.root());
     QVERIFY2(root.contains("layers.0") && root.contains("layers.2") && root.contains("norm"),
              qPrintable(root.join(' ')));
@@ -51,7 +53,7 @@ class CanvasModel : public QObject {
 
   void hubsAreChipsAndNoEdges() {
     const auto graph = cleave::test::llamaGraph({.layers = 4});
-    const GraphModel model(treeOf(graph));
+    const GraphModel model = makeGraphModel(treeOf(graph));
     std::size_t hubs = 0;
     for (const auto v : idRange<graph::ValueId>(graph->values.size())) hubs += model.isHub(v);
     QVERIFY(hubs >= 2);  // cos and sin
@@ -66,7 +68,7 @@ class CanvasModel : public QObject {
 
   void tiedWeightIsAHubAndOthersDock() {
     const auto graph = cleave::test::llamaGraph({.layers = 2, .isTied = true});
-    const GraphModel model(treeOf(graph));
+    const GraphModel model = makeGraphModel(treeOf(graph));
     const auto tied = graph->findValue("model.embed_tokens.weight");
     QVERIFY(model.isHub(tied));
     const auto q = graph->findValue("model.layers.0.self_attn.q_proj.weight");
@@ -84,16 +86,16 @@ class CanvasModel : public QObject {
     const auto same = b.addCall("aten::view", {relu, std::vector<std::int64_t>{2, 8}}, {kRow})[0];
     b.addOutput("y", same);
     const auto graph = finish(std::move(b));
-    const GraphModel folded(treeOf(graph));
+    const GraphModel folded = makeGraphModel(treeOf(graph));
     QCOMPARE(folded.noiseCount(), std::size_t(2));
     QCOMPARE(titles(folded, folded.root()), (QStringList{"x", "relu_0", "->y"}));
     QCOMPARE(folded.shownNode(graph->value(same).producer), graph->value(relu).producer);
-    const GraphModel all(treeOf(graph), {.foldNoise = false});
+    const GraphModel all = makeGraphModel(treeOf(graph), {.foldNoise = false});
     QCOMPARE(all.noiseCount(), std::size_t(0));
     QCOMPARE(all.module(all.root()).members.size(), std::size_t(5));
   }
 
-  /// What an exported program computes for nothing stands beside the model as islands.
+  /// Unused results of an exported program must not appear as islands next to the model.
   void whatNobodyReadsIsNoise() {
     GraphBuilder b("m");
     const auto x = b.addInput("x", kRow);
@@ -102,15 +104,15 @@ class CanvasModel : public QObject {
     const auto unread = b.addCall("aten::neg", {first}, {kRow})[0];
     b.addOutput("y", relu);
     const auto graph = finish(std::move(b));
-    const GraphModel folded(treeOf(graph));
+    const GraphModel folded = makeGraphModel(treeOf(graph));
     QCOMPARE(folded.noiseCount(), std::size_t(2));
     QCOMPARE(titles(folded, folded.root()), (QStringList{"x", "relu_0", "->y"}));
     QVERIFY(!folded.shownNode(graph->value(unread).producer).isValid());
-    const GraphModel all(treeOf(graph), {.foldNoise = false});
+    const GraphModel all = makeGraphModel(treeOf(graph), {.foldNoise = false});
     QCOMPARE(all.module(all.root()).members.size(), std::size_t(5));
   }
 
-  /// T5's blocks are nothing but a list of two sublayers each: the blocks are what repeats.
+  /// T5's blocks are lists of two sublayers each. The blocks repeat, not the sublayers.
   void layersThatOnlyHoldAListKeepTheirBox() {
     GraphBuilder b("m");
     auto x = b.addInput("x", kRow);
@@ -122,14 +124,14 @@ class CanvasModel : public QObject {
       }
     }
     b.addOutput("y", x);
-    const GraphModel model(treeOf(finish(std::move(b))));
+    const GraphModel model = makeGraphModel(treeOf(finish(std::move(b))));
     QCOMPARE(titles(model, model.root()), (QStringList{"x", "block.0", "block.1", "block.2", "->y"}));
     const auto& members = model.module(model.root()).members;
     QVERIFY(model.continuesStack(members[1].module, members[2].module));
     QCOMPARE(titles(model, members[1].module), (QStringList{"layer.0", "layer.1"}));
   }
 
-  /// An encoder beside a decoder: neither is a wrapper around almost everything, and both are stacks of layers.
+  /// An encoder next to a decoder: neither is a wrapper around almost everything, and both are stacks of layers.
   void twoStacksStandBesideEachOtherByTheirNames() {
     GraphBuilder b("m");
     auto y = b.addInput("x", kRow);
@@ -146,7 +148,7 @@ class CanvasModel : public QObject {
       if (!memory.isValid()) memory = y;  // all of the decoder's layers read it
     }
     b.addOutput("y", y);
-    const GraphModel model(treeOf(finish(std::move(b))));
+    const GraphModel model = makeGraphModel(treeOf(finish(std::move(b))));
     const QStringList wanted{"x",
                              "encoder.layers.0",
                              "encoder.layers.1",
@@ -166,7 +168,7 @@ class CanvasModel : public QObject {
   void everyShownNodeIsAMemberExactlyOnce() {
     for (const bool fold : {true, false}) {
       const auto graph = cleave::test::llamaGraph({.layers = 3});
-      const GraphModel model(treeOf(graph), {.foldNoise = fold});
+      const GraphModel model = makeGraphModel(treeOf(graph), {.foldNoise = fold});
       std::vector<int> seen(graph->nodes.size(), 0);
       for (const auto id : idRange<ModuleId>(model.moduleCount()))
         for (const Member& member : model.module(id).members)
@@ -177,18 +179,18 @@ class CanvasModel : public QObject {
   }
 
   void graphsWithoutScopesOrNodesAreFine() {
-    const GraphModel empty(treeOf(std::make_shared<const graph::Graph>()));
+    const GraphModel empty = makeGraphModel(treeOf(std::make_shared<const graph::Graph>()));
     QCOMPARE(empty.module(empty.root()).members.size(), std::size_t(0));
     GraphBuilder b("one");
     const auto x = b.addInput("x", kRow);
     b.addOutput("y", x);
-    const GraphModel one(treeOf(finish(std::move(b))));
+    const GraphModel one = makeGraphModel(treeOf(finish(std::move(b))));
     QCOMPARE(one.module(one.root()).edges.size(), std::size_t(1));
   }
 
   void boardCountsFollowChanges() {
     const auto graph = cleave::test::llamaGraph({.layers = 2});
-    const GraphModel model(treeOf(graph));
+    const GraphModel model = makeGraphModel(treeOf(graph));
     SplitCounts counts(treeOf(graph));
     const PlacementBoard board(model, counts);
     MaybePlacement placement;
@@ -213,7 +215,7 @@ class CanvasModel : public QObject {
 
   void aStackSaysHowManyOfItsModulesDiffer() {
     const auto graph = cleave::test::llamaGraph({.layers = 4});
-    const GraphModel model(treeOf(graph));
+    const GraphModel model = makeGraphModel(treeOf(graph));
     std::vector<ModuleId> layers;
     for (const auto id : idRange<ModuleId>(model.moduleCount()))
       if (model.module(id).listIndex >= 0 && model.module(id).scope.isValid()) layers.push_back(id);
@@ -243,14 +245,14 @@ class CanvasModel : public QObject {
     QCOMPARE(board.unlike(layers.front(), layers.back()), 1u);
     QCOMPARE(board.unlike(layers[0], layers[1]), 0u);
     QCOMPARE(board.unlike(layers[2], layers[3]), 1u);
-    isOpen = true;  // a search on its way has decided less of some
+    isOpen = true;  // the running search has decided fewer values of some modules
     counts.update(changed);
     QCOMPARE(board.unlike(layers.front(), layers.back()), 0u);
   }
 
   void countsAfterAnyUpdatesEqualAFullReset() {
     const auto graph = cleave::test::llamaGraph({.layers = 2});
-    const GraphModel model(treeOf(graph));
+    const GraphModel model = makeGraphModel(treeOf(graph));
     const auto seed = static_cast<quint32>(cleave::test::seed());
     QRandomGenerator random(seed);
     std::vector<MaybePlacement> placements(graph->values.size());
@@ -269,7 +271,7 @@ class CanvasModel : public QObject {
           placement = random.bounded(3) == 0 ? MaybePlacement()
                       : rank == 0            ? rules::Placement()
                                              : rules::Placement::split(int(random.bounded(rank)));
-          // Copies on all ranks are no split: a layer's strategy hangs on how its weight is placed.
+          // Copies on all ranks do not count as split: a layer's strategy depends on its weight's placement.
           if (placement && placement->isSplit() && random.bounded(2) == 0) placement = placement->withReplicas(2);
         }
         strategies[node.index()] = static_cast<rules::Strategy>(random.bounded(12));
@@ -304,7 +306,7 @@ class CanvasModel : public QObject {
     QCOMPARE(content.splits[int(LayerSplit::Row)].layers, 4u);
     QCOMPARE(content.splits[int(LayerSplit::Replicated)].layers, 0u);
 
-    // On a strip of two rows it is written, on a narrow one it is left to the tooltips, which spares a row.
+    // A strip of two rows shows it. A narrow strip leaves it to the tooltips and saves a row.
     LegendDrawing drawing(Theme::light(), {});
     drawing.setContent(content);
     const auto at = [&](int width) {
@@ -326,7 +328,7 @@ class CanvasModel : public QObject {
       drawing.setContent(bare);
       const int least = drawing.heightFor(width);
       drawing.setContent(content);
-      QVERIFY(height == least || isWritten);  // else nothing would be won by leaving it out
+      QVERIFY(height == least || isWritten);  // otherwise leaving it out would save nothing
     }
     QVERIFY(narrow > 0);
   }

@@ -1,4 +1,4 @@
-// Pictures of the canvas for people to look at: CLEAVE_SHOTS=folder tst_canvas_shots. Without it, nothing is done.
+// Pictures of the canvas for people: CLEAVE_SHOTS=folder tst_canvas_shots. Without the variable it does nothing.
 #include "tests/views/graph/canvas_support.h"
 
 using namespace cleave;

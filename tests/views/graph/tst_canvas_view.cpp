@@ -1,5 +1,5 @@
 #include <QRandomGenerator>
-// The canvas as a user meets it: clicks, wheel, keys, folding, and how fast.
+// The canvas under a user's clicks, wheel and keys, with folding and speed.
 #include <signal.h>
 #include <QSignalSpy>
 #include <QWheelEvent>
@@ -9,6 +9,7 @@
 #include <QImageReader>
 #include <random>
 
+#include "graph/graph_builder.h"
 #include "tests/support/images.h"
 #include "tests/support/seeds.h"
 #include "tests/views/graph/canvas_support.h"
@@ -23,7 +24,7 @@ using namespace cleave::views::test;
 
 namespace {
 
-/// Takes nothing, as a full disk does.
+/// Rejects all data, like a full disk.
 class FullDisk : public QIODevice {
  protected:
   qint64 readData(char*, qint64) override { return -1; }
@@ -185,7 +186,7 @@ class CanvasView : public QObject {
     QCOMPARE(m_view->scene(), scene);
   }
 
-  /// Steps, pans and zooms in any order, painted or not in between: in the end the picture is the one painted anew.
+  /// Steps, pans and zooms in any order, painted or not in between: the final picture must equal a fresh one.
   void nothingIsLeftStale() {
     m_view->expandAll();
     QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
@@ -284,7 +285,7 @@ class CanvasView : public QObject {
     }
   }
 
-  /// All of it on a hairline shows nothing.
+  /// At a width of one pixel everything is hidden.
   void unfoldingAllStaysReadable() {
     const auto tall = cleave::test::llamaGraph({.layers = 80});
     m_shown = std::make_unique<ShownGraph>(*m_view, tall);
@@ -307,7 +308,7 @@ class CanvasView : public QObject {
     const auto open = heights();
     m_shown->place({tensorParallel(*m_graph), megatron(*m_graph), 2});
     const auto split = heights();
-    int width = 0;  // where what is split takes a row more than what is open
+    int width = 0;  // the split model's legend needs one row more than the open one
     for (std::size_t i = 0; i < open.size(); ++i)
       if (split[i] > open[i]) width = 300 + 20 * static_cast<int>(i);
     QVERIFY(width > 0);
@@ -338,7 +339,7 @@ class CanvasView : public QObject {
     m_shown->place({placements, [&](graph::NodeId n) { return n == embedding ? strategy : std::nullopt; }, 2});
     auto* legend = m_view->findChild<Legend*>();
     QVERIFY(legend->entryTexts().join("|").contains("open  30"));
-    strategy = rules::Strategy::Vocab;  // its result is placed as before: only the layer changes
+    strategy = rules::Strategy::Vocab;  // the result's placement stays; only the layer changes
     m_shown->follow(std::vector{embedding});
     QVERIFY(legend->entryTexts().join("|").contains("vocab  1"));
   }
@@ -353,7 +354,7 @@ class CanvasView : public QObject {
     QCOMPARE(activated.count(), 2);
   }
 
-  /// A click on a chip leads to where its value is made, and the second click of two goes with it.
+  /// A click on a chip shows the value's source, and the second click of a double click must not select another box.
   void aDoubleClickOnAChipActivatesWhatItLedTo() {
     const graph::NodeId reader = readerOfAHub(*m_view->model());
     m_view->reveal(reader);
@@ -421,12 +422,13 @@ class CanvasView : public QObject {
       painter.fillRect(area, Qt::green);
     });
     QVERIFY(note);
-    QCOMPARE(*note, QStringLiteral("The picture is drawn at 50 %: at 100 % it would have 1,600 million pixels."));
+    QCOMPARE(*note,
+             QStringLiteral("Drawn at 50 % of full size: at 100 % the picture would have 1,600 million pixels."));
     file.seek(0);
     QCOMPARE(QImageReader(&file).size(), QSize(500, 800'000));
   }
 
-  /// How long it takes is what `cleave-bench view` holds against its limits.
+  /// `cleave-bench view` measures the time.
   void manyEqualLayersAreDrawnAndUnfolded() {
     const auto graph = cleave::test::llamaGraph(
         {.layers = 126, .hidden = 16384, .heads = 128, .kvHeads = 8, .intermediate = 53248, .vocab = 128256});
@@ -446,7 +448,7 @@ class CanvasView : public QObject {
     }
   }
 
-  /// Thousands of operators without a module, and nobody to lay them out but the window's own layout.
+  /// Thousands of operators without a module, laid out by the window's own layout.
   void aFlatGraphIsDrawnWithoutAHelper() {
     graph::GraphBuilder builder("flat");
     std::vector<graph::ValueId> values{builder.addInput("x", {graph::DType::Float32, {4, 8}})};
@@ -463,7 +465,7 @@ class CanvasView : public QObject {
     view.resize(1000, 700);
     view.show();
     const ShownGraph shown(view, std::make_shared<const graph::Graph>(std::move(*finished)));
-    QVERIFY(!view.isReady());  // computed elsewhere
+    QVERIFY(!view.isReady());  // computed on another thread
     QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 60'000);
     QVERIFY(!view.grab().isNull());
     QVERIFY(view.scene()->isSimplified());

@@ -1,4 +1,4 @@
-// Layouts: both engines, the lines between window and helper, and what happens when the helper dies.
+// Layouts: both engines, the protocol between window and helper, and a helper that dies.
 #include <signal.h>
 #include <QRandomGenerator>
 #include <QSignalSpy>
@@ -85,7 +85,7 @@ class Layouts : public QObject {
     QCOMPARE(simplified, 0);
   }
 
-  /// A lone port is put into the middle of its side; what leads from it past a box does not go through the box.
+  /// A lone port moves to the middle of its side, and its edges still do not cross boxes.
   void linesFromAPortGoAroundBoxes() {
     Layouter layouter(m_helper);
     for (const float wide : {60.f, 160.f, 300.f}) {
@@ -163,7 +163,7 @@ class Layouts : public QObject {
     ::kill(static_cast<pid_t>(layouter.helperProcessId()), SIGKILL);
     QTRY_VERIFY(layouter.find(slow));
     QVERIFY(failed.count() == 0 || layouter.find(slow)->isSimplified);
-    const LayoutRequest next = randomRequest(9);  // and the app goes on, with a new helper
+    const LayoutRequest next = randomRequest(9);  // the app continues with a new helper
     QTRY_VERIFY_WITH_TIMEOUT(layouter.find(next), 10000);
     QVERIFY(!layouter.find(next)->isSimplified);
   }
@@ -185,7 +185,7 @@ class Layouts : public QObject {
     QTRY_VERIFY(layouter.find(request));
     QVERIFY(layouter.find(request)->isSimplified);
     Layouter none(LayoutHelper{});
-    QVERIFY(!none.find(request));  // on its way: the asking thread computes nothing
+    QVERIFY(!none.find(request));  // in progress: the calling thread computes nothing
     QTRY_VERIFY(none.find(request));
     QVERIFY(none.find(request)->isSimplified);
   }

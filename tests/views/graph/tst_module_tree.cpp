@@ -1,7 +1,9 @@
-// The module tree: which modules are equal, which of them are a stack, and how many operators each holds.
+// The module tree: equal modules, stacks, and operator counts.
 #include <QtTest>
 
+#include "graph/graph_builder.h"
 #include "tests/support/llama_graph.h"
+#include "views/graph/model/module_path.h"
 #include "views/graph/model/module_tree.h"
 
 using namespace cleave;
@@ -14,7 +16,7 @@ namespace {
 const TensorType kRow{graph::DType::Float32, {2, 8}};
 const TensorType kWide{graph::DType::Float32, {2, 16}};
 
-/// Five blocks in a list; `odd` makes the one in the middle.
+/// Five blocks in a list. `odd` makes the middle one.
 struct Blocks {
   GraphBuilder builder{"blocks"};
   ValueId at = builder.addInput("x", kRow), mask = builder.addInput("mask", kRow);
@@ -48,7 +50,7 @@ struct Blocks {
 
 ScopeId layer(const ModuleTree& tree, int i) { return tree.graph().findScope("layers." + std::to_string(i)); }
 
-/// What is right below the list: "0x3 5 norm".
+/// The items right below the list: "0x3 5 norm".
 QString shapeOf(const ModuleTree& tree, const char* list) {
   QStringList parts;
   for (const TreeItemId id : tree.item(tree.itemOf(tree.graph().findScope(list))).children) {
@@ -77,7 +79,7 @@ class TestModuleTree : public QObject {
     QCOMPARE(tree.item(tree.root()).operators, 15u);
     QVERIFY(tree.item(tree.itemOf(layer(tree, 3))).parent == stack);
     QVERIFY(!tree.stackOf(layer(tree, 0), layer(tree, 3)).isValid());
-    QVERIFY(!tree.isEqual(tree.graph().findScope("layers"), tree.graph().findScope("layers")));  // of no list
+    QVERIFY(!tree.isEqual(tree.graph().findScope("layers"), tree.graph().findScope("layers")));  // not in a list
   }
 
   void whatDiffersIsNotEqual_data() {
@@ -94,7 +96,7 @@ class TestModuleTree : public QObject {
     row("what is read after it", [](Blocks& b) {
       const ValueId before = b.at;
       b.usual();
-      b.at = before;  // who comes next reads past this one
+      b.at = before;  // the next block skips this result
     });
   }
   void whatDiffersIsNotEqual() {

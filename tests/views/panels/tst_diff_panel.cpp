@@ -1,4 +1,4 @@
-// Two plans side by side: what is grouped, what is said of the change, and the ways out.
+// Two plans side by side: grouping, texts of the change, and the two actions.
 #include <QAbstractItemModelTester>
 #include <QLabel>
 #include <QPushButton>
@@ -18,7 +18,7 @@ using namespace cleave::views;
 namespace {
 const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
 
-/// All four up layers became rows; one down layer became a column; the results of the up layers are placed otherwise.
+/// All four up layers became row; one down layer became column; the results of the up layers have new placements.
 plan::PlanDiff someDiff(const graph::Graph& graph) {
   plan::PlanDiff diff;
   diff.ranksBefore = diff.ranksAfter = 2;
@@ -58,13 +58,13 @@ void TestDiffPanel::equalChangesOfRepeatedLayersAreOneRow() {
   QCOMPARE(rows[0].members.size(), qsizetype(4));
   QCOMPARE(rows[0].node, graph->value(graph->findValue("linear_0")).producer);
   QCOMPARE(rows[0].why, QStringLiteral("its input is split"));
-  QCOMPARE(rows[1].name, QStringLiteral("model.layers.0.down"));  // alone: by its own name
+  QCOMPARE(rows[1].name, QStringLiteral("model.layers.0.down"));  // a single member has its own name
   QVERIFY(!rows[2].isLayer);
   QCOMPARE(rows[2].name, QStringLiteral("model.layers.*.up · linear"));
   QCOMPARE(rows[2].members.size(), qsizetype(4));
 
   plan::PlanDiff other = someDiff(*graph);
-  other.layers[2].after = rules::Strategy::Replicated;  // one of the four differs: it stands alone
+  other.layers[2].after = rules::Strategy::Replicated;  // one of the four differs and gets its own row
   const auto apart = diffRows(other, *graph);
   QCOMPARE(apart.size(), std::size_t(4));
   QCOMPARE(apart[0].members.size(), qsizetype(3));
@@ -107,7 +107,7 @@ void TestDiffPanel::figuresSayTheDirection() {
   QVERIFY(lineOf(QStringLiteral("bytes per rank")).contains(kColors.good));
   QVERIFY(lineOf(QStringLiteral("all-reduce")).contains(QStringLiteral("same")));
   QVERIFY(lineOf(QStringLiteral("all-gather")).contains(QStringLiteral("+2")));
-  QVERIFY(!html.contains(QStringLiteral("ranks")));  // alike in both
+  QVERIFY(!html.contains(QStringLiteral("ranks")));  // equal in both plans
 }
 
 void TestDiffPanel::panelKeepsAndDropsBranches() {
@@ -122,7 +122,7 @@ void TestDiffPanel::panelKeepsAndDropsBranches() {
     return found;
   };
   QVERIFY(!button(QStringLiteral("Keep B")));
-  session.settings().setEngine(solve::Engine::Learning);  // with the full candidate set: a layer may stay replicated
+  session.settings().setEngine(solve::Engine::Learning);  // with the full candidate set a layer may stay replicated
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
   const auto first = session.plans().plan();

@@ -1,4 +1,4 @@
-// The decision panel and the conflict card: what they say, and what their links and buttons do.
+// The decision panel and the conflict card: their texts, links and buttons.
 #include <QLabel>
 #include <QMenu>
 #include <QPushButton>
@@ -9,6 +9,8 @@
 #include <QToolButton>
 #include <QtTest>
 
+#include "graph/graph_builder.h"
+#include "plan/text/shares_text.h"
 #include "tests/support/panel_fixture.h"
 #include "views/base/text.h"
 #include "views/panels/answer_offers.h"
@@ -28,7 +30,7 @@ constexpr int kPatience = 60'000;
 QString hrefOf(const Target& target) { return QStringLiteral("href=\"%1\"").arg(toLink(target)); }
 
 void openLlama(Session& session) {
-  session.settings().setEngine(solve::Engine::Learning);  // with the full candidate set: a layer may stay replicated
+  session.settings().setEngine(solve::Engine::Learning);  // with the full candidate set a layer may stay replicated
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan() && session.debugger().state(), kPatience);
 }
@@ -65,7 +67,7 @@ struct OwnSession {
   Session session;
 };
 
-/// The panel on the screen, with the session it shows: that goes last.
+/// The panel on the screen with its session, which is destroyed last.
 class ShownDecision : public OwnSession, public DecisionPanel {
  public:
   ShownDecision()
@@ -101,7 +103,7 @@ void TestExplainPanels::figuresAndTheirChanges() {
   QCOMPARE(bytesChange(-(5ll << 30) / 4), QStringLiteral("−1.25 GiB"));
   QCOMPARE(countChange(1200), QStringLiteral("+1,200"));
   QVERIFY(timeChange(INT64_MIN).startsWith(QStringLiteral("−")));
-  QVERIFY(costChange(0, 1 << 20).contains(QStringLiteral("the same time, +1 MiB")));
+  QVERIFY(costChange(0, 1 << 20).contains(QStringLiteral("same time, +1 MiB")));
   QCOMPARE(percentText(0.0042), QStringLiteral("0.4 %"));
   QCOMPARE(percentText(0.00001), QStringLiteral("< 0.01 %"));
   QCOMPARE(percentText(0), QStringLiteral("0 %"));
@@ -152,17 +154,16 @@ void TestExplainPanels::regretsStandBesideEachChoice() {
   QVERIFY(html.contains(QStringLiteral("in the plan")) && !html.contains(QStringLiteral("whynot:column\"")));
   QVERIFY(html.contains(timeChange(800'000'000'000)) && html.contains(QStringLiteral("−1 MiB")));
   QVERIFY(html.contains(QStringLiteral("whynot:column+gather")));
-  // Whatever needs a word has one.
-  for (const char* words : {"over budget: every plan", "not known: the search ended", "the slack of 1 % allows that"})
+  // Each sign in the table has an explanation.
+  for (const char* words : {"over budget: every plan", "unknown: the search stopped", "within the slack of 1 %"})
     QVERIFY2(html.contains(QLatin1String(words)), words);
-  // The heat of the canvas is of the fastest plan with another choice: where that is not the one that is answered, it
-  // stands here too.
+  // The canvas's heat shows the fastest plan with another choice. If that plan is not the answer here, it is named too.
   QVERIFY(!html.contains(QStringLiteral("(fastest ")));
   regrets[3].fastestExtraFs = -18'400'000'000;
   const QString both = regretTable(regrets, 2, 1, kColors);
   QVERIFY2(both.contains(QStringLiteral("(fastest %1)").arg(timeChange(-18'400'000'000))), qPrintable(both));
   const QString plain = regretTable({regrets[0], regrets[1]}, 2, 1, kColors);
-  for (const char* words : {"budget", "not known", "slack"}) QVERIFY2(!plain.contains(QLatin1String(words)), words);
+  for (const char* words : {"budget", "unknown", "slack"}) QVERIFY2(!plain.contains(QLatin1String(words)), words);
 }
 
 void TestExplainPanels::layersLikeThisOneShareAPattern() {
@@ -172,7 +173,7 @@ void TestExplainPanels::layersLikeThisOneShareAPattern() {
   QCOMPARE(up.count, std::size_t(4));
   QCOMPARE(layersLike(*graph, graph->value(graph->findValue("relu_0")).producer).count, std::size_t(0));
 
-  graph::GraphBuilder b("uneven");  // the same names, other sizes: a pattern would catch what is not alike
+  graph::GraphBuilder b("uneven");  // same names with other sizes: a pattern would match layers that differ
   ValueId at = b.addInput("x", {graph::DType::Float32, {2, 8}});
   for (int i = 0; i < 2; ++i) {
     const std::string path = "layers." + std::to_string(i) + ".fc";
@@ -193,7 +194,7 @@ void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
   WhyNotReply reply;
   reply.node = layer;
   QVERIFY(answerText(session.plans(), *session.opened().graph(), reply, kColors)
-              .html.contains(QStringLiteral("Trying it")));
+              .html.contains(QStringLiteral("Solving with this choice")));
   reply.failure = QStringLiteral("It has <no> dimension 7.");
   QVERIFY(answerText(session.plans(), *session.opened().graph(), reply, kColors)
               .html.contains(QStringLiteral("&lt;no&gt;")));
@@ -215,7 +216,7 @@ void TestExplainPanels::whyNotAnswersOfferWhatCanBeDone() {
   QVERIFY(text.html.contains(QStringLiteral("each one is needed")));
   QCOMPARE(text.offers.size(), std::size_t(2));
   QVERIFY(!text.offers[0].button.isEmpty());
-  QVERIFY(text.offers[1].button.isEmpty());  // nobody can lift arithmetic
+  QVERIFY(text.offers[1].button.isEmpty());  // arithmetic cannot be lifted
   QVERIFY(text.offers[1].html.contains(hrefOf(layer)));
 
   QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
@@ -259,7 +260,7 @@ void TestExplainPanels::decisionPanelAsksAndPins() {
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && visibleButton(panel, QStringLiteral("Why not")), kPatience);
   QMenu* menu = visibleButton(panel, QStringLiteral("Why not"))->menu();
   QTRY_VERIFY(actionNamed(menu, QStringLiteral("R?")));
-  QVERIFY(!actionNamed(menu, QStringLiteral("column?")));  // so it is
+  QVERIFY(!actionNamed(menu, QStringLiteral("column?")));  // this is the current choice
   actionNamed(menu, QStringLiteral("R?"))->trigger();
   QVERIFY(session.answers().whyNot());
   QTRY_VERIFY_WITH_TIMEOUT(!session.answers().whyNot()->isPending(), kPatience);
@@ -270,7 +271,7 @@ void TestExplainPanels::decisionPanelAsksAndPins() {
   QVERIFY(!close->isVisible());
 }
 
-/// However narrow, candidates and all else wrap where words end.
+/// At any width, candidates and other text wrap between words.
 void TestExplainPanels::aNarrowPanelBreaksBetweenWords() {
   ShownDecision panel;
   Session& session = panel.session;
@@ -293,7 +294,7 @@ void TestExplainPanels::aNarrowPanelBreaksBetweenWords() {
         QVERIFY2(before.endsWith(QLatin1Char(' ')) || before.endsWith(QLatin1Char('-')), qPrintable(before));
       }
     }
-    QVERIFY(lines > 0 || width > 300);  // there is something that wraps
+    QVERIFY(lines > 0 || width > 300);  // some text wraps
   }
 }
 
@@ -312,7 +313,7 @@ void TestExplainPanels::aPinForAllLayersLikeIt() {
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
   QCOMPARE(session.settings().pins().size(), std::size_t(1));
   QCOMPARE(session.settings().pins()[0].text,
-           std::string("model.layers.*.mlp.up_proj==column"));  // and not column+gather
+           std::string("model.layers.*.mlp.up_proj==column"));  // not column+gather
   int pinned = 0;
   for (const plan::LayerPlan& layer : session.plans().plan()->layers) {
     if (!layer.name.ends_with(".up_proj")) continue;
@@ -322,8 +323,8 @@ void TestExplainPanels::aPinForAllLayersLikeIt() {
   QVERIFY(pinned > 1);
 }
 
-/// At the beginning a layer's result has several placements left; the step that takes one away is named beside it, and
-/// its link leads to the first moment without it.
+/// At the beginning a layer's result has several possible placements. The step that excludes one is shown next to it,
+/// and its link leads to the first moment without it.
 void TestExplainPanels::domainsFollowTheStep() {
   ShownDecision panel;
   Session& session = panel.session;
@@ -350,7 +351,7 @@ void TestExplainPanels::domainsFollowTheStep() {
   const auto gone = std::find_if(after.gone.begin(), after.gone.end(),
                                  [](const solve::GonePlacement& g) { return g.by == solve::RemovedBy::Step; });
   QVERIFY(gone != after.gone.end());
-  QVERIFY(visibleText(panel).contains(QStringLiteral(" took ")));
+  QVERIFY(visibleText(panel).contains(QStringLiteral(" chose ")));
   QVERIFY(panel.findChild<QTextBrowser*>()->toHtml().contains(hrefOf(StepTarget{*gone->at})));
   const auto has = [&](const solve::LiveDomain& domain) {
     return std::find(domain.open.begin(), domain.open.end(), gone->placement) != domain.open.end();
@@ -404,7 +405,7 @@ void TestExplainPanels::longNamesDoNotWidenThePanel() {
   list.setOffers(QString(),
                  {{QStringLiteral("A sentence about %1.").arg(name), QStringLiteral("Pin %1").arg(name), {}, {}}});
   auto* button = list.findChild<QPushButton*>();
-  QCOMPARE(button->text(), QStringLiteral("Pin %1").arg(name));  // whole for screen readers
+  QCOMPARE(button->text(), QStringLiteral("Pin %1").arg(name));  // the full name for screen readers
   QTRY_VERIFY(button->width() > 0 && button->geometry().right() <= list.width());
   QVERIFY(list.plainText().contains(name));
 }

@@ -1,4 +1,4 @@
-// The panels' models: consistent for any view, and saying what the session holds.
+// The panels' models: consistent for any view, and equal to the session's data.
 #include <QAbstractItemModelTester>
 #include <QtTest>
 #include <map>
@@ -39,7 +39,7 @@ std::shared_ptr<SplitCounts> smallCounts() {
   return std::make_shared<SplitCounts>(std::make_shared<const ModuleTree>(testing::smallGraph()));
 }
 
-/// Placements and strategies by id; what is not named is not decided.
+/// Placements and strategies by id. Others are not decided.
 struct Decided {
   std::map<ValueId, rules::Placement> placements;
   std::map<NodeId, rules::Strategy> strategies;
@@ -135,8 +135,8 @@ void TestPanelModels::stepsTellOnlyWhatTheyChange() {
           [&](const QModelIndex& first, const QModelIndex& last) { items += last.row() - first.row() + 1; });
   const auto step = [&] {
     const std::vector<NodeId> changed = counts->update(std::vector{counts->graph().value(value).producer});
-    nodes.tellChanges(changed);
-    modules.tellChanges(changed);
+    nodes.reportChanges(changed);
+    modules.reportChanges(changed);
   };
   step();
   QCOMPARE(rows + items, 0);
@@ -202,7 +202,7 @@ void TestPanelModels::layersShowLocalShapes() {
   QCOMPARE(model.index(0, LayersModel::Weight).data().toString(), QStringLiteral("16×8"));
   QCOMPARE(model.index(0, LayersModel::Local).data().toString(), QStringLiteral("8×8"));
   QVERIFY(targetOf(model.index(0, LayersModel::Name)) == std::optional<Target>(NodeId(3)));
-  QSet<QString> said;  // no two columns say one thing
+  QSet<QString> said;  // all columns differ
   for (int column = 0; column < model.columnCount(); ++column) {
     const QString text = model.index(0, column).data().toString();
     QVERIFY2(text.isEmpty() || !said.contains(text), qPrintable(text));
@@ -230,11 +230,11 @@ void TestPanelModels::breakpointsReadTheirTextForms_data() {
   QTest::newRow("unknown module") << "in:model.layers.30"
                                   << "!no module \"model.layers.30\"";
   QTest::newRow("modules of one name") << "in:up"
-                                       << "!write the path of one, such as in:model.layers.0.up";
+                                       << "!Write the path of one, such as in:model.layers.0.up";
   QTest::newRow("unknown operator") << "op:nonsense"
                                     << "!no operator \"nonsense\"";
   QTest::newRow("two events") << "conflict placement:S(1)"
-                              << "!waits for another event";
+                              << "!a second kind of event";
   QTest::newRow("two values") << "linear_0 linear_1"
                               << "!a second value";
   QTest::newRow("unknown value") << "nonsense"
@@ -242,7 +242,7 @@ void TestPanelModels::breakpointsReadTheirTextForms_data() {
   QTest::newRow("bad placement") << "placement:S("
                                  << "!placement";
   QTest::newRow("nothing") << "  "
-                           << "!something to wait for";
+                           << "!The breakpoint is empty";
 }
 
 void TestPanelModels::breakpointsReadTheirTextForms() {

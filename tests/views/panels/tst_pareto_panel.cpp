@@ -1,4 +1,4 @@
-// The trade of time against memory: axes, the plot by mouse and keyboard, and the panel's states.
+// Time against memory: axes, the plot by mouse and keyboard, and the panel's states.
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -129,7 +129,7 @@ void TestParetoPanel::pointerReadsAndPicks() {
   const QPoint first = plot->positionOf(plot->point(0)).toPoint();
   QTest::mouseMove(plot.get(), first);
   QTRY_VERIFY2(plot->readout().contains(QStringLiteral("250 MiB")), qPrintable(plot->readout()));
-  QCOMPARE(plot->current(), 2);  // hovering reads, it does not pick
+  QCOMPARE(plot->current(), 2);  // hovering reads and does not select
   QTest::mouseClick(plot.get(), Qt::LeftButton, {}, first);
   QCOMPARE(plot->current(), 0);
   QCOMPARE(used.count(), 0);

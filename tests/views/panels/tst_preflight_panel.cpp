@@ -1,4 +1,4 @@
-// Before any search: what the panel says, and the numbers of ranks by mouse and keyboard.
+// The pre-flight panel before any search, and the rank counts by mouse and keyboard.
 #include <QLabel>
 #include <QPushButton>
 #include <QSignalSpy>
@@ -30,7 +30,7 @@ plan::WorldSize size(int ranks, WorldSizeVerdict verdict, const char* why = "") 
 std::vector<plan::WorldSize> fourSizes() {
   return {size(1, WorldSizeVerdict::Works), size(2, WorldSizeVerdict::Works),
           size(3, WorldSizeVerdict::NoSolution, "`lm_head` cannot be row on 3 ranks"),
-          size(4, WorldSizeVerdict::Partly, "3 heads do not split over 4 ranks")};
+          size(4, WorldSizeVerdict::Partly, "3 heads do not divide by 4 ranks")};
 }
 
 std::unique_ptr<WorldSizeStrip> shownStrip(int width = 480) {
@@ -64,18 +64,18 @@ void TestPreflightPanel::sizesSayTheirVerdictAndReason() {
   QVERIFY(worldSizeText(sizes[1]).contains(QStringLiteral("3 MiB per rank")));
   const QString none = worldSizeText(sizes[2]);
   QVERIFY2(none.contains(QStringLiteral("no solution: lm_head cannot be row")), qPrintable(none));
-  QVERIFY(!none.contains(QStringLiteral("MiB")));  // there is no plan to have a size
+  QVERIFY(!none.contains(QStringLiteral("MiB")));  // without a plan there is no size
   QVERIFY(worldSizeText(sizes[3]).contains(
-      QStringLiteral("works in part: 3 heads do not split over 4 ranks; 3 of 8 layers, 37.5 %")));
-  // Three reasons for one picture: it cannot, it does not pay, it was not asked for.
+      QStringLiteral("works in part: 3 heads do not divide by 4 ranks; 3 of 8 layers, 37.5 %")));
+  // Three reasons with one sign each: cannot split, does not pay, needs a setting.
   QVERIFY(worldSizeText(size(2, WorldSizeVerdict::Nothing, "a")).contains(QStringLiteral("nothing is split: a")));
   QVERIFY(worldSizeText(size(2, WorldSizeVerdict::DoesNotPay, "b")).contains(QStringLiteral("does not pay: b")));
-  // A budget's reason lists all that a rank holds: in brief here, the whole of it under the pointer.
-  plan::WorldSize over = size(2, WorldSizeVerdict::OverBudget, "c: all that a rank holds");
+  // The reason of a budget lists all memory of a rank: short in the text, in full in the tooltip.
+  plan::WorldSize over = size(2, WorldSizeVerdict::OverBudget, "c: all memory per rank");
   over.overBytes = 1 << 20;
   QCOMPARE(worldSizeText(over),
-           QStringLiteral("2 ranks – no plan fits: over by 1 MiB, the smallest that was found needs 3 MiB per rank"));
-  QVERIFY(worldSizeReason(over).contains(QStringLiteral("c: all that a rank holds")));
+           QStringLiteral("2 ranks – no plan fits: over by 1 MiB; the smallest plan found needs 3 MiB per rank"));
+  QVERIFY(worldSizeReason(over).contains(QStringLiteral("c: all memory per rank")));
   QCOMPARE(worldSizeReason(sizes[1]), worldSizeText(sizes[1]));
   plan::WorldSize full = sizes[1];
   QVERIFY(!worldSizeText(full).contains(QStringLiteral("budget")));
@@ -146,22 +146,22 @@ void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
   preflight.unknownOperators.push_back(
       {"aten::cumsum", 3, layer, true, "Its operands must be replicated: `linear_1` is not."});
   preflight.heads.push_back({"model.layers.*.self_attn", 4, layer, {3, 3}, "3 heads do not divide by 2 ranks."});
-  preflight.indivisible.push_back({"model.layers.*.up", 4, layer, "3 heads do not split over 2 ranks", 96 << 20});
+  preflight.indivisible.push_back({"model.layers.*.up", 4, layer, "3 heads do not divide by 2 ranks", 96 << 20});
   preflight.whole.push_back({"model.norm.<odd>", 1, layer, 4096, "a norm has no split form"});
   preflight.replicatedBytes = (96 << 20) + 4096;
   const QString html = preflightText(preflight, *graph, 2, kColors);
   const QString target = QStringLiteral("href=\"%1\"").arg(toLink(layer));
   QCOMPARE(html.count(target), 4);
-  // Heads come first: they are what a count of split layers hides.
+  // Heads come first, because a count of split layers hides them.
   const auto heads = html.indexOf(QStringLiteral("3 heads do not divide")),
-             rest = html.indexOf(QStringLiteral("It matters."));
+             rest = html.indexOf(QStringLiteral("This affects the plan."));
   QVERIFY2(heads >= 0 && heads < rest, qPrintable(html));
   QVERIFY(html.contains(valueLink(*graph, graph->findValue("linear_1"))));
-  QVERIFY(html.contains(QStringLiteral("It matters.")) && html.contains(QStringLiteral("×3")));
+  QVERIFY(html.contains(QStringLiteral("This affects the plan.")) && html.contains(QStringLiteral("×3")));
   QVERIFY(html.contains(QStringLiteral("do not divide by 2 ranks")) && html.contains(QStringLiteral("96\u00a0MiB")));
   QVERIFY(html.contains(QStringLiteral("&lt;odd&gt;")));
   preflight.unknownOperators[0].matters = false;
-  QVERIFY(preflightText(preflight, *graph, 2, kColors).contains(QStringLiteral("It does not matter here.")));
+  QVERIFY(preflightText(preflight, *graph, 2, kColors).contains(QStringLiteral("This does not affect the plan.")));
 }
 
 void TestPreflightPanel::textSaysWhenNothingStandsInTheWay() {
@@ -185,7 +185,7 @@ void TestPreflightPanel::panelFollowsTheSession() {
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.answers().preflight(), 60'000);
   QPushButton* all = nullptr;
   for (QPushButton* button : panel.findChildren<QPushButton*>())
-    if (button->text() == QStringLiteral("Try them all")) all = button;
+    if (button->text() == QStringLiteral("Try all rank counts")) all = button;
   QVERIFY(all);
   QTRY_VERIFY(all->isVisible());
   all->click();
@@ -195,8 +195,8 @@ void TestPreflightPanel::panelFollowsTheSession() {
   QVERIFY(!strip->detail().isEmpty());
   QTest::mouseClick(strip, Qt::LeftButton, {}, strip->cellOf(4).center());
   QCOMPARE(session.settings().options().ranks, 4);
-  QVERIFY(session.answers().worldSizes());  // other ranks are other rows of the same answer
-  // Under other settings they would be others: what stands there is of these settings, or nothing.
+  QVERIFY(session.answers().worldSizes());  // other rank counts are other rows of the same answer
+  // Other settings would give other verdicts: the panel shows those of the current settings, or nothing.
   session.settings().setMemoryBudget(1 << 20);
   QVERIFY(!session.answers().worldSizes());
   QTRY_VERIFY(!strip->isVisible());

@@ -1,4 +1,4 @@
-// Kept runs as a table, one in words, and two side by side.
+// Saved runs as a table, one run as text, and two side by side.
 #include <QAbstractItemModelTester>
 #include <QTableView>
 #include <QtTest>
@@ -51,7 +51,7 @@ class TestHistoryPage : public QObject {
     QCOMPARE(model.rowCount(), 1);
   }
 
-  /// The older one is A, whichever was chosen first; what both were asked for is no difference.
+  /// The older run is A in any order of selection, and equal settings are not listed.
   void twoAreComparedByWhatDiffers() {
     RunHistory history;
     HistoryPage page(history);
@@ -59,7 +59,7 @@ class TestHistoryPage : public QObject {
     history.add(reportOf(2, 0.4, {6.5, 9.75}));
     QVERIFY(page.compare(1, 2));
     const QString text = page.text();
-    const QString settings = text.section(QStringLiteral("What came out"), 0, 0);
+    const QString settings = text.section(QStringLiteral("Results"), 0, 0);
     QVERIFY2(settings.contains(QStringLiteral("learning rate")), qPrintable(settings));
     QVERIFY2(settings.indexOf(QStringLiteral("0.1")) < settings.indexOf(QStringLiteral("0.4")), qPrintable(settings));
     for (const char* same : {"optimizer", "engine", "backend"})

@@ -1,4 +1,4 @@
-/// Lanes: what stands where, how one zooms and walks through them, and that many ranks and parts stay legible.
+/// Lanes: the text of stretches, zoom and keyboard, and readability with many ranks and stretches.
 #include <QScrollBar>
 #include <QtTest>
 #include <set>
@@ -22,7 +22,7 @@ std::shared_ptr<const plan::Plan> onePlan() {
       {.worldSize = 1}, {})));
 }
 
-/// The linear, then waiting, then a collective, so many times on each rank; a microsecond each.
+/// The linear, then waiting, then a collective, repeated this many times on each rank, one microsecond each.
 std::shared_ptr<const pipeline::Timeline> timelineOf(int ranks, int times) {
   auto timeline = std::make_shared<pipeline::Timeline>();
   timeline->lanes.resize(static_cast<std::size_t>(ranks));
@@ -101,7 +101,7 @@ class TestLaneView : public QObject {
     view.resize(800, 200);
     view.show();
     view.setTimeline(timelineOf(3, 100), onePlan());
-    for (int i = 0; i < 6; ++i) QTest::keyClick(&view, Qt::Key_Right);  // the first chooses the first
+    for (int i = 0; i < 6; ++i) QTest::keyClick(&view, Qt::Key_Right);  // the first key selects the first stretch
     QVERIFY(*view.chosen() == (LaneView::Place{0, 5}));
     QTest::keyClick(&view, Qt::Key_Down);
     QCOMPARE(view.chosen()->rank, 1);
@@ -113,7 +113,7 @@ class TestLaneView : public QObject {
     QTest::keyClick(&view, Qt::Key_Right);
     const Stretch shown{.beginNs = std::int64_t(view.visibleFrom()), .endNs = std::int64_t(view.visibleTo())};
     const auto begin = std::int64_t(view.chosen()->stretch) * 1000;
-    QVERIFY(shown.beginNs <= begin && begin + 1000 <= shown.endNs + 1);  // what is chosen is brought into view
+    QVERIFY(shown.beginNs <= begin && begin + 1000 <= shown.endNs + 1);  // the selection is scrolled into view
     QTest::keyClick(&view, Qt::Key_Minus);
     QTest::keyClick(&view, Qt::Key_0);
     QCOMPARE(view.visibleTo() - view.visibleFrom(), all);
@@ -140,12 +140,12 @@ class TestLaneView : public QObject {
     QTest::mouseRelease(view.viewport(), Qt::LeftButton, {}, at - QPoint(60, 0));
     QVERIFY(view.visibleFrom() > from);
     QCOMPARE(view.visibleTo() - view.visibleFrom(), length);
-    QVERIFY(!view.chosen());  // that was no click
+    QVERIFY(!view.chosen());  // a drag is not a click
     view.horizontalScrollBar()->setValue(0);
     QCOMPARE(view.visibleFrom(), 0.0);
   }
 
-  /// Sixty-four lanes are as high as a line of text at least, and each can be scrolled to.
+  /// Each of 64 lanes is at least as high as a line of text, and each can be scrolled to.
   void manyRanksStayLegible() {
     LaneView view;
     view.resize(500, 200);
@@ -157,8 +157,7 @@ class TestLaneView : public QObject {
     QVERIFY2(view.viewport()->rect().contains(view.rectOf({63, 2}).center()), "the last rank is in view");
   }
 
-  /// Three hundred thousand parts are painted as fast as the pixels they cover; what matters is that all kinds are
-  /// seen.
+  /// 300,000 stretches are painted as fast as the pixels they cover, and all kinds must be visible.
   void manyPartsArePaintedOnceAPixel() {
     LaneView view;
     view.resize(800, 120);
@@ -179,7 +178,7 @@ class TestLaneView : public QObject {
     std::set<std::set<QRgb>> looks;
     for (std::size_t i = 0; i < 3; ++i) {
       QRect area = view.rectOf({0, i}).adjusted(4, 2, -4, -2);
-      area.setWidth(area.width() / 4);  // beside the words
+      area.setWidth(area.width() / 4);  // next to the text
       looks.insert(coloursIn(grey, area));
     }
     QCOMPARE(looks.size(), std::size_t(3));
@@ -193,7 +192,7 @@ class TestLaneView : public QObject {
     QCOMPARE(legend.heightForWidth(100), 0);
   }
 
-  /// A few in full; many side by side, all of them on a page.
+  /// A few ranks in full; many side by side, all on one page.
   void rankBarsOfManyRanksStandSideBySide() {
     RankBars bars;
     std::vector<RankView> ranks(64);

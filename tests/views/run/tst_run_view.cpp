@@ -1,4 +1,4 @@
-// Before a run: what the panel says of memory, and that ranks which do not fit start only for a user who insists.
+// Before a run: the memory checks, and ranks that do not fit start only after a confirmation.
 #include <QApplication>
 #include <QCheckBox>
 #include <QClipboard>
@@ -17,7 +17,14 @@
 #include <QTemporaryDir>
 #include <QtTest>
 
-#include "pipeline/source.h"
+#include "launch/rank_program.h"
+#include "pipeline/memory/memory_check.h"
+#include "pipeline/session/plan_flags.h"
+#include "pipeline/solve/devices.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
+#include "pipeline/source/plan_file.h"
+#include "plan/file/plan_file.h"
 #include "views/base/save_file.h"
 #include "views/base/text.h"
 #include "views/run/cluster_dialog.h"
@@ -33,7 +40,7 @@ using namespace cleave::views;
 namespace {
 constexpr int kPatience = 60'000;
 
-/// A Llama of so many layers; 1,000 of them are 40 TiB.
+/// A Llama with this number of layers; 1,000 of them are 40 TiB.
 QString makeModel(const QTemporaryDir& folder, int hidden, int layers) {
   QFile config(folder.filePath(QStringLiteral("config.json")));
   if (!config.open(QIODevice::WriteOnly)) qFatal("cannot write the config");
@@ -79,16 +86,16 @@ class TestRunView : public QObject {
                   session.jobs(), session.files());
     panel.show();
     QVERIFY(startButton(panel)->isEnabled());
-    QVERIFY(!panel.findChild<QCheckBox*>(QStringLiteral("insist"))->isVisible());
+    QVERIFY(!panel.findChild<QCheckBox*>(QStringLiteral("start-anyway"))->isVisible());
     const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo},
                                         launch::chooseBackend(launch::Backend::Gloo, 2));
-    const auto memory = std::find_if(checks.begin(), checks.end(),
-                                     [](const RunCheck& c) { return c.text.contains(QLatin1String("are free here")); });
+    const auto memory = std::find_if(checks.begin(), checks.end(), [](const RunCheck& c) {
+      return c.text.contains(QLatin1String("this machine has "));
+    });
     QVERIFY(memory != checks.end() && memory->isOk);
   }
 
-  /// What is said before a run holds after it, of the program and of the processes it runs in; and a report says what
-  /// the bars show.
+  /// The predictions before a run hold after it, for the program and its processes, and a report equals the bars.
   void aRunTakesWhatWasChecked() {
     QTemporaryDir folder;
     Session session;
@@ -117,7 +124,7 @@ class TestRunView : public QObject {
     QCOMPARE(first[QLatin1String("peak_memory")].toInteger(), run.report->outcome.results[0]->peak.program);
     QCOMPARE(json[QLatin1String("plan")][QLatin1String("predicted_memory")].toInteger(),
              session.plans().plan()->memory.total());
-    // What the window writes is what the command line writes, with the samples.
+    // The window writes the same report as the command line, with the samples.
     QJsonObject exported = QJsonDocument::fromJson(runToJson(run).toUtf8()).object();
     const QJsonArray watched = exported.take(QLatin1String("watched")).toArray();
     QCOMPARE(exported, json.object());
@@ -126,7 +133,7 @@ class TestRunView : public QObject {
     QVERIFY(!watched[1][QLatin1String("process_bytes_10hz")].toArray().isEmpty());
   }
 
-  /// Solving again would find none again.
+  /// Solving again would not find a plan either.
   void withoutASolutionThereIsNothingToRun() {
     QTemporaryDir folder;
     Session session;
@@ -149,12 +156,12 @@ class TestRunView : public QObject {
                          [](const QLabel* label) { return label->text().contains(QLatin1String("No plan yet")); }));
     session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
     QVERIFY(session.jobs().activity() == Activity::Idle && !session.runs().state());
-    // Another question may have an answer.
+    // Another setting may have a plan.
     session.settings().setMemoryBudget(std::nullopt);
     QVERIFY(start->isEnabled());
   }
 
-  void ranksThatDoNotFitStartOnlyForWhoInsists() {
+  void ranksThatDoNotFitStartOnlyOnRequest() {
     QTemporaryDir folder;
     Session session;
     open(session, makeModel(folder, 65536, 12));
@@ -162,54 +169,54 @@ class TestRunView : public QObject {
                   session.jobs(), session.files());
     panel.show();
     QPushButton* start = startButton(panel);
-    auto* insist = panel.findChild<QCheckBox*>(QStringLiteral("insist"));
-    QVERIFY(insist->isVisible() && !insist->isChecked());
+    auto* startAnyway = panel.findChild<QCheckBox*>(QStringLiteral("start-anyway"));
+    QVERIFY(startAnyway->isVisible() && !startAnyway->isChecked());
     QVERIFY(!start->isEnabled());
     const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo},
                                         launch::chooseBackend(launch::Backend::Gloo, 2));
     QVERIFY(std::any_of(checks.begin(), checks.end(), [](const RunCheck& c) {
-      return !c.isOk && c.text.startsWith(QLatin1String("2 ranks are predicted to hold "));
+      return !c.isOk && c.text.startsWith(QLatin1String("2 ranks need a predicted "));
     }));
-    insist->click();
+    startAnyway->click();
     QVERIFY(start->isEnabled());
-    insist->click();
+    startAnyway->click();
     QVERIFY(!start->isEnabled());
 
-    // What stands under it does the same.
+    // The command line below it does the same.
     const auto shown = [&] {
       const auto labels = panel.findChildren<QLabel*>();
       return std::any_of(labels.begin(), labels.end(),
                          [](const QLabel* label) { return label->text().endsWith(QLatin1String(" --ignore-memory")); });
     };
     QVERIFY(!shown());
-    insist->click();
+    startAnyway->click();
     QVERIFY(shown());
-    insist->click();
+    startAnyway->click();
     QVERIFY(!shown());
 
-    // Whoever starts it by a key or the toolbar is told what to tick ...
+    // A start by key or toolbar returns what to select ...
     const QString refusal = panel.run(2);
-    QVERIFY2(refusal.startsWith(QLatin1String("2 ranks are predicted to hold ")) && refusal.contains(insist->text()),
+    QVERIFY2(refusal.startsWith(QLatin1String("2 ranks need a predicted ")) && refusal.contains(startAnyway->text()),
              qPrintable(refusal));
     QVERIFY(!session.runs().state());
-    // ... and otherwise (a script) why it did not start.
+    // ... and a start by a script returns the reason of the refusal.
     QSignalSpy ended(&session.jobs(), &Jobs::ended);
     session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
     QTRY_VERIFY_WITH_TIMEOUT(!ended.isEmpty(), kPatience);
     QVERIFY(session.runs().state() && !session.runs().state()->isActive && !session.runs().state()->report);
-    QVERIFY2(session.runs().state()->failure.startsWith(QLatin1String("2 ranks are predicted to hold ")),
+    QVERIFY2(session.runs().state()->failure.startsWith(QLatin1String("2 ranks need a predicted ")),
              qPrintable(session.runs().state()->failure));
-    QVERIFY(!panel.findChild<RankBars*>()->isVisible());  // no rank that never lived
+    QVERIFY(!panel.findChild<RankBars*>()->isVisible());  // no strip for a rank that never started
     QStringList texts;
     for (const QLabel* label : panel.findChildren<QLabel*>())
       if (label->isVisible()) texts << label->text();
     const QString all = texts.join(QLatin1Char('|'));
-    QVERIFY2(all.contains(QLatin1String("not started|2 ranks are predicted")) &&
+    QVERIFY2(all.contains(QLatin1String("not started|2 ranks need a predicted")) &&
                  all.contains(QLatin1String("cleave-cli run")) && all.contains(QLatin1String("Planned: ")),
              qPrintable(all));
   }
 
-  /// What is copied is what the command line prints for the same plan.
+  /// The copied text equals the command line's output for the same plan.
   void theCommandsForAClusterAreThoseOfTheCommandLine() {
     QTemporaryDir folder;
     Session session;
@@ -253,18 +260,18 @@ class TestRunView : public QObject {
       if (button->text().endsWith(QLatin1String("Copy"))) copy = button;
     copy->click();
     QCOMPARE(QApplication::clipboard()->text(), dialog->text());
-    // What cannot be is said instead, and is nothing to copy.
+    // An impossible setting shows the reason, and there is nothing to copy.
     nodes->setValue(3);
     QVERIFY2(dialog->text().contains(QLatin1String("do not divide over 3 nodes")), qPrintable(dialog->text()));
     QVERIFY(!copy->isEnabled());
     nodes->setValue(2);
     edits[0]->setText(QStringLiteral("node 0"));
-    QVERIFY2(dialog->text().contains(QLatin1String("write HOST:PORT")), qPrintable(dialog->text()));
+    QVERIFY2(dialog->text().contains(QLatin1String("Write HOST:PORT")), qPrintable(dialog->text()));
     edits[0]->clear();
-    QVERIFY2(dialog->text().contains(QLatin1String("has to know where node 0 is")), qPrintable(dialog->text()));
+    QVERIFY2(dialog->text().contains(QLatin1String("needs the address of node 0")), qPrintable(dialog->text()));
   }
 
-  /// A plan made elsewhere, for a device that only its maker had: what is shown is pasted into a shell, and runs.
+  /// A plan from elsewhere, for a device that only its author had: the shown command runs in a shell.
   void theCommandThatIsShownRuns_data() {
     QTest::addColumn<QString>("name");
     QTest::newRow("a device of the maker's own") << "lab";
@@ -308,8 +315,8 @@ class TestRunView : public QObject {
     QVERIFY(shell.waitForFinished(kPatience));
     QVERIFY2(shell.exitCode() == 0,
              qPrintable(command + QLatin1Char('\n') + QString::fromUtf8(shell.readAllStandardError())));
-    QVERIFY2(command.contains(QStringLiteral("a plan.json")), qPrintable(command));  // what was opened is what runs
-    // Solved anew, the words are those of a plan for the same device.
+    QVERIFY2(command.contains(QStringLiteral("a plan.json")), qPrintable(command));  // the opened plan runs
+    // Solved again, the command is that of a plan for the same device.
     session.settings().solve();
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && session.plans().plan() != session.plans().openedPlan() &&
                                  session.jobs().activity() == Activity::Idle,
@@ -326,7 +333,7 @@ class TestRunView : public QObject {
     QVERIFY((*read)->costSettings.profile == *device);
   }
 
-  /// The user's own stop is no failure, and the panel is ready for the next run.
+  /// A stop by the user is not a failure, and the panel is ready for the next run.
   void aRunThatIsStoppedSaysSo() {
     QTemporaryDir folder;
     Session session;
@@ -346,7 +353,7 @@ class TestRunView : public QObject {
     QVERIFY(!session.runs().state()->report && startButton(panel)->isEnabled());
   }
 
-  /// The unsplit run that ranks are compared with is made of the folder, so what it says of weights would be no use.
+  /// The unsplit run needs the folder, so checks about weights would not help.
   void whatHasLostItsFolderIsNotRun() {
     QTemporaryDir folder;
     QVERIFY(QDir(folder.path()).mkdir(QStringLiteral("model")));
@@ -368,7 +375,7 @@ class TestRunView : public QObject {
     for (const QLabel* label : panel.findChildren<QLabel*>())
       if (label->isVisibleTo(&panel)) said += label->text() + QLatin1Char('\n');
     QVERIFY2(said.contains(QStringLiteral("model does not exist: the unsplit run")), qPrintable(said));
-    for (const char* phrase : {"random ones", "is predicted to hold", "cleave-cli"})
+    for (const char* phrase : {"Random ones", "needs a predicted", "cleave-cli"})
       QVERIFY2(!said.contains(QLatin1String(phrase)), qPrintable(said));
     session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
     QVERIFY(!session.runs().state());

@@ -1,4 +1,4 @@
-// Branches: what is kept when something changes, what every view sees, and the way back.
+// Branches: what they keep after a change, what views show, and the way back.
 #include <QtTest>
 
 #include "views/base/text.h"
@@ -40,7 +40,7 @@ class TestBranches : public QObject {
     QCOMPARE(session.plans().plan(), session.plans().branches()[0].plan);
   }
 
-  /// A device brings its memory along: nobody asked for a budget.
+  /// A device sets its own memory, so there is no budget of the user's.
   void aChangeIsCalledWhatWasChanged() {
     Session session;
     openModel(session);

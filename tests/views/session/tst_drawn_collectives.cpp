@@ -1,13 +1,15 @@
-// Every collective of a plan is drawn, once, however the canvas is folded.
+// Every collective of a plan is drawn exactly once in any state of folding.
 #include <QTest>
 
 #include <map>
 #include <random>
 
-#include "pipeline/solve.h"
+#include "pipeline/solve/solve.h"
+#include "pipeline/source/open.h"
 #include "tests/support/need.h"
 #include "tests/support/seeds.h"
 #include "views/graph/layout/layout.h"
+#include "views/graph/model/graph_model_builder.h"
 #include "views/graph/model/placement_board.h"
 #include "views/graph/scene/scene.h"
 
@@ -29,7 +31,7 @@ std::map<ValueId, std::vector<CollectiveBadge>> badgesOf(const plan::Plan& plan,
   return badges;
 }
 
-/// What the boxes of a scene show: badges beside operators, counts on folded modules.
+/// The content of a scene's boxes: badges at operators, counts on folded modules.
 std::size_t drawn(const Scene& scene, const PlacementBoard& board) {
   std::size_t count = 0;
   for (const SceneItem& item : scene.items()) {
@@ -70,7 +72,7 @@ class DrawnCollectives : public QObject {
     const SplitCounts counts(tree);
     std::mt19937 random(cleave::test::seed());
     for (const bool foldNoise : {true, false}) {
-      const GraphModel drawing(tree, {.foldNoise = foldNoise});
+      const GraphModel drawing = makeGraphModel(tree, {.foldNoise = foldNoise});
       PlacementBoard board(drawing, counts);
       board.setCollectives(badges);
       const Metrics metrics;

@@ -1,4 +1,4 @@
-/// Runs that are kept: in which order, how many, through a restart, and what lies beside them.
+/// Saved runs: their order, their maximum number, a restart, and other files in the folder.
 #include <QDir>
 #include <QFile>
 #include <QTemporaryDir>
@@ -44,7 +44,7 @@ class TestRunHistory : public QObject {
       RunHistory history;
       history.keepIn(runs);
       settle(history);
-      QVERIFY(!QDir(runs).exists());  // nothing is made before there is something to keep
+      QVERIFY(!QDir(runs).exists());  // the folder is created with the first saved run
       for (const char* model : {"first", "second", "third"}) history.add(reportOf(model, 2.5));
       QCOMPARE(modelsOf(history), (std::vector<std::string>{"third", "second", "first"}));
       settle(history);
@@ -94,7 +94,7 @@ class TestRunHistory : public QObject {
     history.keepIn(folder.path());
     settle(history);
     QCOMPARE(modelsOf(history), std::vector<std::string>{"good"});
-    QVERIFY2(history.trouble().startsWith(QStringLiteral("A kept run cannot be read and is left out: ")),
+    QVERIFY2(history.trouble().startsWith(QStringLiteral("A saved run cannot be read and is not listed: ")),
              qPrintable(history.trouble()));
     QVERIFY2(history.trouble().contains(bad), qPrintable(history.trouble()));
     QVERIFY(!history.trouble().contains(QLatin1Char('\n')));
@@ -123,7 +123,7 @@ class TestRunHistory : public QObject {
     history.add(reportOf("one", 1));
     settle(history);
     QCOMPARE(history.runs().size(), std::size_t(1));
-    QVERIFY2(history.trouble().contains(QStringLiteral("for this sitting only")), qPrintable(history.trouble()));
+    QVERIFY2(history.trouble().contains(QStringLiteral("for this session only")), qPrintable(history.trouble()));
   }
 };
 

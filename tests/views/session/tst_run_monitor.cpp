@@ -1,4 +1,4 @@
-/// What a run's ranks are said to hold: current figures and their peaks.
+/// The memory of a run's ranks: current figures and their peaks.
 #include "tests/support/seeds.h"
 #include "views/session/run_monitor.h"
 
@@ -27,7 +27,7 @@ class TestRunMonitor : public QObject {
   Q_OBJECT
 
  private slots:
-  /// A CPU rank: the process holds LibTorch's code too, which no allocator counts.
+  /// A CPU rank: the process's memory includes LibTorch's code, which the allocator does not count.
   void thePeakOfTheProcessHoldsTheProcess() {
     RunMonitor monitor(1);
     protocol::MemorySample sample;
@@ -45,7 +45,7 @@ class TestRunMonitor : public QObject {
     QCOMPARE(memory.peak.program, 304 * kMiB);
   }
 
-  /// Gradients, optimizer states and what is saved for the backward pass are part of the program.
+  /// Gradients, optimizer states and saved activations are part of the program.
   void whatTrainingKeepsIsOfTheProgram() {
     RunMonitor monitor(1);
     protocol::MemorySample sample;
@@ -59,7 +59,7 @@ class TestRunMonitor : public QObject {
     QCOMPARE(memory.process(), 522 * kMiB);
   }
 
-  /// What the launcher says of a rank is none of the rank's own lines.
+  /// The launcher's notices about a rank are separate from the rank's own lines.
   void whatIsSeenOfARankIsTold() {
     RunMonitor monitor(2);
     monitor.apply({1, std::nullopt, "a line of its own", {}});
@@ -70,7 +70,7 @@ class TestRunMonitor : public QObject {
     QVERIFY(monitor.snapshot()[0].noticed.isEmpty());
   }
 
-  /// A state is of now: no rank runs after its run.
+  /// No rank is shown as running after its run.
   void noRankRunsAfterItsRun() {
     for (const bool hasOutcome : {false, true}) {
       RunMonitor monitor(3);
@@ -90,7 +90,7 @@ class TestRunMonitor : public QObject {
     }
   }
 
-  /// What a rank reports at its end, and the command line prints, is what stands here, whatever is sampled after it.
+  /// The figures of a rank's final report stay, whatever is sampled after it.
   void aReportHasTheSameFigures() {
     RunMonitor monitor(1);
     protocol::MemorySample sample;
@@ -109,7 +109,7 @@ class TestRunMonitor : public QObject {
     QCOMPARE(after(monitor, sample).peak, result.peak);
   }
 
-  /// A GPU rank: contexts and NCCL's buffers are nothing that a plan predicts.
+  /// A GPU rank: contexts and NCCL's buffers are not part of a prediction.
   void communicationIsOfTheProcess() {
     RunMonitor monitor(1);
     protocol::MemorySample sample;

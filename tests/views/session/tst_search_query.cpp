@@ -11,7 +11,7 @@ using namespace cleave::views;
 
 namespace {
 
-/// The names of the nodes that a query finds, or why it cannot be read.
+/// The names of the nodes that a query finds, or its error.
 std::string found(const std::string& query) {
   const auto graph = testing::smallGraph();
   const ValueId split = graph->findValue("linear_0"), whole = graph->findValue("linear_1");

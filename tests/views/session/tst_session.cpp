@@ -30,7 +30,7 @@ class TestSession : public QObject {
 
  private:
   static void open(Session& session, const char* model = "llama") {
-    session.settings().setEngine(solve::Engine::Reference);  // the fastest plan of a tiny model splits nothing
+    session.settings().setEngine(solve::Engine::Reference);  // the fastest plan of a tiny model is replicated
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.debugger().state(), 60'000);
   }
@@ -256,7 +256,7 @@ void TestSession::stoppedSearchKeepsItsTrace() {
   QVERIFY(session.debugger().state()->step > 0);
 }
 
-/// `optimal` has nothing to show before it has a plan; what was shown stays.
+/// `optimal` has no trace before it has a plan, so the previous one stays.
 void TestSession::stoppedBeforeAnythingWasRecordedKeepsThePlan() {
   Session session;
   session.settings().setEngine(solve::Engine::Reference);

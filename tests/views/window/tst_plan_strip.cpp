@@ -1,4 +1,4 @@
-// The strip above the graph says of the plan what the command line says of it, and leads to what stays replicated.
+// The strip above the graph shows the same facts as the command line, with links to replicated layers.
 #include <QRegularExpression>
 #include <QTextDocumentFragment>
 #include <QtTest>
@@ -90,8 +90,7 @@ class TestPlanStrip : public QObject {
     const plan::Shares& shares = session.plans().plan()->shares;
     const auto whole = shares.layers.layers - shares.layers.split - shares.layers.gathered;
     QVERIFY(whole > 0);
-    QVERIFY2(plain(strip).contains(QStringLiteral("%1 layers are replicated on every rank: ").arg(whole)),
-             qPrintable(plain(strip)));
+    QVERIFY2(plain(strip).contains(QStringLiteral("%1 layers are replicated: ").arg(whole)), qPrintable(plain(strip)));
     const QStringList targets = hrefs(strip);
     QVERIFY(!targets.isEmpty());
     emit strip.linkActivated(targets.front());
@@ -100,17 +99,17 @@ class TestPlanStrip : public QObject {
     const auto& layers = session.plans().plan()->layers;
     const auto layer =
         std::find_if(layers.begin(), layers.end(), [&](const plan::LayerPlan& each) { return each.node == node; });
-    QVERIFY(layer != layers.end() && !std::holds_alternative<plan::Split>(layer->standing));
+    QVERIFY(layer != layers.end() && !std::holds_alternative<plan::Split>(layer->replication));
   }
 
-  /// A demand that comes to nothing is spoken of, with the words of the command line.
+  /// A demand without effect is reported in the command line's words.
   void sequenceParallelismThatSplitsNothingSaysSo_data() {
     QTest::addColumn<int>("sequence");
     QTest::addColumn<bool>("isOptimal");
     QTest::addColumn<QString>("why");
     QTest::newRow("splits") << 16 << false << QString();
     QTest::newRow("odd") << 17 << false << QStringLiteral("17 positions do not divide by 2 ranks");
-    QTest::newRow("whole") << 16 << true << QStringLiteral("no layer is split, so none scatters its result");
+    QTest::newRow("whole") << 16 << true << QStringLiteral("no layer is split, so no result is scattered");
   }
   void sequenceParallelismThatSplitsNothingSaysSo() {
     QFETCH(int, sequence);
@@ -124,7 +123,7 @@ class TestPlanStrip : public QObject {
     options.sequence = sequence;
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), options);
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
-    const QString idle = QStringLiteral("sequence parallelism is on, and nothing is split along the sequence: ");
+    const QString idle = QStringLiteral("sequence parallelism is on, but the plan splits no sequence: ");
     if (why.isEmpty()) {
       QVERIFY2(!plain(strip).contains(idle), qPrintable(plain(strip)));
       return;
@@ -140,7 +139,7 @@ class TestPlanStrip : public QObject {
   void whatIsOverTheBudgetSaysSo() {
     Session session;
     PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
-    session.settings().setEngine(solve::Engine::Reference);  // keeps no budget
+    session.settings().setEngine(solve::Engine::Reference);  // ignores the budget
     session.settings().setMemoryBudget(1 << 10);
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
@@ -154,7 +153,7 @@ class TestPlanStrip : public QObject {
     session.settings().setMemoryBudget(1 << 10);
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.plans().solved(), kPatience);
-    QVERIFY2(plain(strip).startsWith(QStringLiteral("There is no plan: the conflict card")), qPrintable(plain(strip)));
+    QVERIFY2(plain(strip).startsWith(QStringLiteral("There is no plan. The conflict card")), qPrintable(plain(strip)));
   }
 };
 

@@ -1,4 +1,4 @@
-// Scripts: what is accepted, which line is blamed, and a window driven through a real model.
+// Scripts: accepted lines, the line of an error, and a window driven through a real model.
 #include <QRegularExpression>
 #include <QTemporaryDir>
 #include <QtTest>
@@ -111,7 +111,7 @@ void TestScript::failsAtTheLineThatFailed() {
   QCOMPARE(runner.run(), 1);
 }
 
-/// packaging/pictures takes one more, of a plan that was altered.
+/// packaging/pictures takes one more picture, of an altered plan.
 void TestScript::theTourTakesThePicturesOfTheDocuments() {
   const QString tour = QStringLiteral(CLEAVE_SOURCE_DIR "/resources/tour.script");
   QTemporaryDir folder;

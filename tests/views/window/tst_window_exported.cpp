@@ -30,7 +30,7 @@ void openArchive(MainWindow& window, const QString& path) {
                            kPatience);
 }
 
-/// Presses Run and answers the dialog that it opens, if any; whether that was accepted.
+/// Presses Run and accepts or rejects the dialog that opens, if any. Returns true if it was accepted.
 bool answerRun(MainWindow& window, const std::function<void(QDialog&)>& answer) {
   bool isAccepted = false;
   QTimer::singleShot(0, &window, [&] {
@@ -77,7 +77,7 @@ class TestWindowExported : public QObject {
     openModel(window);
     const auto before = window.session().opened().model();
     window.openPath(path);
-    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("no complete zip archive"), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("not a complete zip archive"), kPatience);
     QCOMPARE(window.session().opened().model(), before);
   }
 
@@ -99,7 +99,7 @@ class TestWindowExported : public QObject {
     QVERIFY2(text.html.contains("Source") && text.html.contains("s.qkv"), qPrintable(text.html));
   }
 
-  /// Archives of torch 2.6 hold pickled weights: the window asks for others.
+  /// Archives of torch 2.6 have pickled weights: the window asks for others.
   void weightsBesideAreAskedFor() {
     SessionWindow window;
     openArchive(window, QStringLiteral(CLEAVE_TEST_DATA "/torch-versions/tiny-2.6.0.pt2"));
@@ -118,7 +118,7 @@ class TestWindowExported : public QObject {
     QVERIFY(window.session().plans().plan()->model.weights.ends_with("tiny.weights.safetensors"));
   }
 
-  /// Random numbers in a model's place are no surprise: who runs is asked first, and the run goes on with the answer.
+  /// Random weights must not surprise: the window asks before a run, and the run continues with the answer.
   void aRunAsksForTheWeightsThatAnArchiveLacks() {
     SessionWindow window;
     openArchive(window, QStringLiteral(CLEAVE_TEST_DATA "/torch-versions/tiny-2.6.0.pt2"));
@@ -147,14 +147,14 @@ class TestWindowExported : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(session.runs().state()->report && window.isSettled(), kPatience);
   }
 
-  /// A plan without layers is no search that goes on.
+  /// A plan without layers must not look like a running search.
   void aProgramWithoutLayersSaysSo() {
     SessionWindow window;
     openArchive(window, QStringLiteral(CLEAVE_TEST_DATA "/exported/no-parameters.pt2"));
     QStringList texts;
     for (const QLabel* label : window.findChildren<QLabel*>()) texts << label->text();
     const QString all = texts.join('\n');
-    QVERIFY2(all.contains("so the plan has no layers") && !all.contains("plan's layers appear here when it ends"),
+    QVERIFY2(all.contains("The plan has no layers") && !all.contains("plan's layers appear here when it ends"),
              qPrintable(all));
   }
 
@@ -181,7 +181,7 @@ class TestWindowExported : public QObject {
     QVERIFY(last.isValid() && graph.scope(first).className == graph.scope(last).className);
     const GraphModel& model = *window.graphArea().view().model();
     QVERIFY(model.tree().stackOf(first, last).isValid());
-    // Outside of the stack stand the embedding, the norm, the head and what they are given.
+    // The embedding, the norm, the head and their inputs are outside the stack.
     QVERIFY2(model.module(model.root()).members.size() < 80 + 12, "operators of the layers are outside of them");
   }
 };

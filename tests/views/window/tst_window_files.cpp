@@ -1,4 +1,4 @@
-// What the window writes: regular files, off the thread that draws.
+// The window's output: regular files, written off the GUI thread.
 #include <sys/stat.h>
 
 #include <QClipboard>
@@ -23,7 +23,7 @@ using namespace cleave::views::testing;
 
 namespace {
 
-/// Answers the next file dialog as a person does.
+/// Answers the next file dialog like a user.
 void choose(const QString& file) {
   QTimer::singleShot(0, [file] {
     auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
@@ -38,7 +38,7 @@ struct ExportShown {
   QString text, unsaid;
 };
 
-/// Opens the dialog, waits for what the row's format says, and saves it.
+/// Opens the dialog, waits for the preview of the row's format, and saves it.
 ExportShown exportAs(MainWindow& window, int row, const QString& file) {
   window.findChild<QAction*>(QStringLiteral("export-plan"))->trigger();
   auto* const dialog = window.findChild<ExportDialog*>();
@@ -81,7 +81,7 @@ class TestWindowFiles : public QObject {
     QTemporaryDir folder;
     SessionWindow window;
     openModel(window);
-    // Nobody reads the pipe: the window says that it is none of its business, at once, and goes on.
+    // A pipe without a reader: the window refuses it at once and continues.
     const QString pipe = folder.filePath(QStringLiteral("pipe-") + name), file = folder.filePath(name);
     QCOMPARE(::mkfifo(pipe.toUtf8(), 0600), 0);
     choose(pipe);
@@ -96,7 +96,7 @@ class TestWindowFiles : public QObject {
     QVERIFY2(written.readAll().startsWith(begin), "the file begins otherwise");
   }
 
-  /// Every format is shown before it is written, and written as it was shown.
+  /// Every format's file equals its preview.
   void plansAreShownAndExported_data() {
     QTest::addColumn<int>("row");
     for (std::size_t i = 0; i < exchange::formats().size(); ++i)
@@ -124,7 +124,7 @@ class TestWindowFiles : public QObject {
     if (format.isPicture) return;
     QVERIFY(QString::fromUtf8(written).startsWith(shown.text.section(QStringLiteral("…\n("), 0, 0)));
     const QStringList unsaid = shown.unsaid.split(QLatin1Char('\n'), Qt::SkipEmptyParts);
-    QCOMPARE(message(window).contains(QStringLiteral("What it cannot say")), !unsaid.isEmpty());
+    QCOMPARE(message(window).contains(QStringLiteral("Not included")), !unsaid.isEmpty());
     for (const QString& sentence : unsaid.mid(0, 1)) QVERIFY(message(window).contains(sentence));
   }
 
@@ -143,14 +143,14 @@ class TestWindowFiles : public QObject {
     QVERIFY(copy->isEnabled());
     copy->click();
     QCOMPARE(QApplication::clipboard()->text(), text->toPlainText());
-    // The row decides, whatever the ending.
+    // The selected row decides, not the file's ending.
     QTemporaryDir folder;
     exportAs(window, 1, folder.filePath(QStringLiteral("p.dot")));
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("p.dot (tp-plan).")), kPatience);
     QVERIFY(test::contentOf(folder.filePath(QStringLiteral("p.dot"))).contains("tp_size"));
   }
 
-  /// Enter on a row saves, and asks once.
+  /// Enter on a row saves, and asks only once.
   void enterAsksOnce() {
     SessionWindow window;
     openModel(window);
@@ -168,7 +168,7 @@ class TestWindowFiles : public QObject {
     QCOMPARE(asked, 1);
   }
 
-  /// Whatever a picture takes, what else is written does not wait for it; Esc stops it, and closing keeps the rest.
+  /// Other writes do not wait for a picture. Esc stops the picture, and closing the window keeps the other writes.
   void aPictureHoldsNothingUp() {
     static std::atomic<bool> isStopped;
     isStopped = false;
@@ -193,7 +193,7 @@ class TestWindowFiles : public QObject {
     QTest::keyClick(&window, Qt::Key_Escape);
     QTRY_VERIFY_WITH_TIMEOUT(files.drawing().isEmpty(), kPatience);
     QVERIFY(isStopped && !QFile::exists(folder.filePath(QStringLiteral("x.svg"))));
-    // What was asked for before the window is closed is written.
+    // Writes requested before the close are finished.
     files.exportPlan(folder.filePath(QStringLiteral("x.svg")), window.session().plans().plan(), slow);
     const QString last = folder.filePath(QStringLiteral("last"));
     for (const char* name : {"1", "2", "3", "last"})
@@ -202,7 +202,7 @@ class TestWindowFiles : public QObject {
     QCOMPARE(QFileInfo(last).size(), qint64(1 << 20));
   }
 
-  /// A plan of transformers becomes demands on the open model: a plan beside the one that is shown.
+  /// A plan of transformers becomes demands on the open model, as a plan next to the shown one.
   void aPlanOfAnotherLibraryIsSolvedFor() {
     QTemporaryDir folder;
     const QString file = folder.filePath(QStringLiteral("tp_plan.json"));
@@ -217,7 +217,7 @@ class TestWindowFiles : public QObject {
         "\"model.layers.*.mlp.down_proj\": \"rowwise\"}");
     window.show();
     window.openPath(file);
-    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("open the model first")), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("Open the model first")), kPatience);
     openModel(window);
     window.openPath(file);
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().branches().size() == 2 && session.plans().plan() && window.isSettled(),
@@ -231,7 +231,7 @@ class TestWindowFiles : public QObject {
       split += isSplit ? 1 : 0;
     }
     QVERIFY(split >= 6);
-    // What disagrees is said, and nothing changes.
+    // A disagreement is reported, and nothing changes.
     const auto before = session.plans().plan();
     write("{\"model.layers.*.mlp.up_proj\": \"colwise\"}");
     window.openPath(file);
@@ -248,15 +248,14 @@ class TestWindowFiles : public QObject {
       const auto refused = saveFile(name, "x");
       QVERIFY(!refused);
       QCOMPARE(refused.error().message,
-               name.toStdString() +
-                   " is not a regular file: the window writes only those, cleave-cli writes pipes and devices too.");
+               name.toStdString() + " is not a regular file. Choose a file, or use cleave-cli for pipes and devices.");
     }
     QVERIFY(!saveFile(folder.path(), "x"));
     QVERIFY(saveFile(folder.filePath(QStringLiteral("new")), "x").has_value());
     QVERIFY(saveFile(folder.filePath(QStringLiteral("new")), "y").has_value());
   }
 
-  /// A disk that does not answer keeps only the writing waiting, and Esc ends it.
+  /// A disk that does not respond blocks only the write, and Esc ends it.
   void aSlowDiskHoldsNothingUp() {
     SessionWindow window;
     openModel(window);

@@ -1,4 +1,4 @@
-// What follows the step and the focus: colours, canvas, log, and messages that go with what they speak of.
+// The parts that follow the step and the focus: colours, canvas, log, and messages that disappear with their subject.
 #include <QAbstractItemModelTester>
 #include <QScrollBar>
 #include <QToolButton>
@@ -26,7 +26,7 @@ int colourDistance(const QColor& a, const QColor& b) {
   return std::abs(a.red() - b.red()) + std::abs(a.green() - b.green()) + std::abs(a.blue() - b.blue());
 }
 
-/// The box that stands for the focused node lies in the window, whole.
+/// The box of the focused node is fully inside the window.
 bool showsFocus(MainWindow& window) {
   const GraphView& view = window.graphArea().view();
   const NodeId node = view.model()->shownNode(window.session().selection().focus().node);
@@ -39,7 +39,7 @@ void press(MainWindow& window, Qt::Key key, Qt::KeyboardModifiers modifiers = {}
   settle(window);
 }
 
-/// Where the canvas is on the screen, and what of the model it shows at its first pixel.
+/// The canvas's position on the screen, and the model's position at its first pixel.
 struct Standpoint {
   QPoint corner;
   QPointF world;
@@ -49,7 +49,7 @@ struct Standpoint {
   bool operator==(const Standpoint&) const = default;
 };
 
-/// How many values below a module, itself included, are placed so: counted from the state, one by one.
+/// The number of values below a module (itself included) with this placement, counted one by one from the state.
 std::array<std::uint32_t, kTintCount> valuesIn(const graph::Graph& graph, const StepState& state, ScopeId module) {
   std::array<std::uint32_t, kTintCount> values{};
   for (const graph::Node& node : graph.nodes) {
@@ -61,7 +61,7 @@ std::array<std::uint32_t, kTintCount> valuesIn(const graph::Graph& graph, const 
   return values;
 }
 
-/// Where canvas, legend, tree and table say otherwise than the state does; empty: nowhere.
+/// The first difference of canvas, legend, tree or table from the state. Empty: none.
 QString contradiction(MainWindow& window) {
   const GraphView& view = window.graphArea().view();
   const StepState& state = *window.session().debugger().state();
@@ -120,11 +120,11 @@ class TestWindowFollow : public QObject {
     for (std::uint64_t round = 0, rounds = test::rounds(20); round < rounds; ++round) {
       for (int i = 0; i < 30; ++i) {
         session.debugger().seek(anyStep(random));
-        if (random() % 3 == 0) QThread::usleep(300);               // long enough to be computed ...
-        if (random() % 5 == 0) QCoreApplication::processEvents();  // ... and sometimes even shown
+        if (random() % 3 == 0) QThread::usleep(300);               // sometimes long enough to be computed ...
+        if (random() % 5 == 0) QCoreApplication::processEvents();  // ... and sometimes long enough to be shown
       }
       settle(window);
-      QTest::qWait(200);  // what flashes has flashed
+      QTest::qWait(200);  // the highlights have ended
       const QImage followed = view.grab().toImage();
       view.showSplits();
       const QImage anew = view.grab().toImage();
@@ -135,7 +135,7 @@ class TestWindowFollow : public QObject {
     }
   }
 
-  /// At steps and seeks in any order, also to the end, which places more than the search did, and back.
+  /// Steps and seeks in any order, also to the end, which places more than the search did, and back.
   void canvasTreeAndTableSayTheSame() {
     SessionWindow window;
     openSample(window, "one-kv-head");
@@ -200,7 +200,7 @@ class TestWindowFollow : public QObject {
     for (const Qt::Key key : {Qt::Key_F8, Qt::Key_F10, Qt::Key_F10, Qt::Key_F10, Qt::Key_F11, Qt::Key_F8}) {
       press(window, key);
       QVERIFY2(showsFocus(window), QTest::toString(key));
-      QCOMPARE(view.zoom(), 1.5);  // the user's
+      QCOMPARE(view.zoom(), 1.5);  // chosen by the user
     }
     auto* timeline = window.findChild<Timeline*>();
     for (const double share : {0.05, 0.9, 0.3, 0.6}) {
@@ -213,7 +213,7 @@ class TestWindowFollow : public QObject {
     }
   }
 
-  /// A search with room for each event: a cross stands where its conflict is, and a click on it leads there.
+  /// A search with room for each event: a cross is at its conflict, and a click on it leads there.
   void marksOfTheTimelineStandAtTheirSteps() {
     SessionWindow window;
     openSample(window, "one-kv-head");
@@ -272,7 +272,7 @@ class TestWindowFollow : public QObject {
       settle(window);
       QVERIFY2(isOnScreen(step), QTest::toString(step));
     }
-    QVERIFY(session.selection().focusValue(session.opened().graph()->findValue("linear_0")));  // decided long before
+    QVERIFY(session.selection().focusValue(session.opened().graph()->findValue("linear_0")));  // decided much earlier
     const StepId decided = session.debugger().state()->assignedAt[session.selection().focus().node.index()] + 1;
     QVERIFY(decided < session.debugger().wantedStep());
     QVERIFY(isOnScreen(decided));
@@ -303,7 +303,7 @@ class TestWindowFollow : public QObject {
     settle(window);
     QVERIFY(!view.isExpanded(opened));
     QVERIFY(view.isExpanded(session.opened().graph()->findScope("model.layers.1")));
-    view.expand(opened);  // by the user: it stays
+    view.expand(opened);  // opened by the user: it stays open
     settle(window);
     session.debugger().seek(first);
     settle(window);
@@ -328,7 +328,7 @@ class TestWindowFollow : public QObject {
     QCOMPARE(session.debugger().wantedStep(), first);
     QVERIFY2(message(window).contains("first one again"), qPrintable(message(window)));
     press(window, Qt::Key_F10);
-    // It spoke of another step; what there is to know of the plan was there before it, and is there again.
+    // It was about another step. The plan's message was there before it, and is shown again.
     QCOMPARE(message(window).section(QStringLiteral(" ("), 0, 0), prose(session.plans().plan()->warnings.front()));
     session.debugger().seek(session.debugger().stepCount());
     settle(window);
@@ -355,7 +355,7 @@ class TestWindowFollow : public QObject {
     QVERIFY(!session.plans().plan());
     const QString said = message(window);
     QVERIFY2(said.contains("There is no solution"), qPrintable(said));
-    QVERIFY2(said.contains("). These cannot hold together. You pinned lm_head to row"), qPrintable(said));
+    QVERIFY2(said.contains("). These constraints conflict. You pinned lm_head to row"), qPrintable(said));
     session.plans().showBranch(0);
     settle(window);
     QVERIFY2(message(window) != said, qPrintable(message(window)));

@@ -1,4 +1,4 @@
-// Plans of transformers and PyTorch in the window: demands on the open model, beside the plan that was there.
+// Plans of transformers and PyTorch in the window: demands on the open model, next to the previous plan.
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
@@ -63,17 +63,16 @@ class TstWindowForeign : public QObject {
     SessionWindow window;
     window.show();
     window.openPath(exported(QStringLiteral("tp-plan")));
-    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("open the model first")), kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("Open the model first")), kPatience);
     QVERIFY(!window.session().opened().model());
   }
 
   void whatDoesNotFitLeavesThePlan_data() {
     QTest::addColumn<QByteArray>("text");
     QTest::addColumn<QString>("said");
-    QTest::newRow("a norm") << QByteArray(R"({"model.norm": "colwise"})")
-                            << "`model.norm` is colwise, and it is no layer";
+    QTest::newRow("a norm") << QByteArray(R"({"model.norm": "colwise"})") << "`model.norm` is colwise";
     QTest::newRow("too large") << QByteArray(R"({"x": ")") + QByteArray(5 << 20, 'y') + "\"}"
-                               << "at most 4194304 are";
+                               << "the limit is 4194304";
     QTest::newRow("nobody's") << QByteArray(R"({"a": 1})") << "the style of \"a\" must be a text, but it is 1";
   }
   void whatDoesNotFitLeavesThePlan() {
@@ -89,7 +88,7 @@ class TstWindowForeign : public QObject {
     QCOMPARE(window.session().plans().branches().size(), 1u);
   }
 
-  /// Other programs write the fields of a plan in an order of their own.
+  /// Other programs write the fields of a plan in their own order.
   void aPlanOfCleaveInAnotherOrderIsOne() {
     const QString first = m_folder.filePath("first.json");
     QCOMPARE(test::cli({"plan", m_model, "--engine", "reference", "--json", first}).exitCode, 0);

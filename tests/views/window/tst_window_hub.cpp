@@ -1,4 +1,4 @@
-// A model by its name on the Hub, in the window: opened with its config alone, its weights asked for when it runs.
+// A model by its Hub name in the window: opened with its config only, with a question about its weights before a run.
 #include <QAbstractButton>
 #include <QApplication>
 #include <QMessageBox>
@@ -14,7 +14,7 @@ using namespace cleave::views::testing;
 using test::HubServer;
 
 namespace {
-/// Clicks the button that begins so in the message box that is about to appear; notes what the box says.
+/// Clicks the button with this prefix in the next message box, and stores the box's text.
 void answerBox(const QString& button, QString* said) {
   auto* timer = new QTimer(qApp);
   QObject::connect(timer, &QTimer::timeout, timer, [timer, button, said] {
@@ -55,13 +55,14 @@ class TstWindowHub : public QObject {
     QVERIFY(window.windowTitle().startsWith(QStringLiteral("org/tiny")));
     QVERIFY(!session.opened().model()->info.hasWeights);
 
-    // The run asks first, and says how much.
+    // The run asks first and shows the size.
     QString said;
     answerBox(QStringLiteral("Fetch 395 KiB and Run"), &said);
     window.runView().run(2);
     QTRY_VERIFY_WITH_TIMEOUT(session.runs().state() && session.runs().state()->report, kPatience);
-    QVERIFY2(said.contains(QStringLiteral("The weights of org/tiny are not here yet. They are 395 KiB in 3 files")),
-             qPrintable(said));
+    QVERIFY2(
+        said.contains(QStringLiteral("The weights of org/tiny are not in the cache yet. They are 395 KiB in 3 files")),
+        qPrintable(said));
     QVERIFY(session.opened().model()->info.hasWeights);
     QCOMPARE(session.title(), QStringLiteral("org/tiny"));
     QVERIFY(session.runs().state()->report->verdict == pipeline::RunVerdict::Passed);
@@ -76,7 +77,7 @@ class TstWindowHub : public QObject {
     window.openPath(QStringLiteral("org/nowhere"));
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("has no model org/nowhere")), kPatience);
     QCOMPARE(session.opened().model(), before);
-    QVERIFY2(message(window).contains(QStringLiteral("(No file or folder here is called org/nowhere.)")),
+    QVERIFY2(message(window).contains(QStringLiteral("(There is no file or folder org/nowhere.)")),
              qPrintable(message(window)));
   }
 };

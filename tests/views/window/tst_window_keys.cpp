@@ -1,5 +1,5 @@
-// Keys go to whom the user expects: the window's shortcuts in text fields, Home and End in tables, and every panel has
-// its own.
+// Keys reach the expected widget: the window's shortcuts in text fields, Home and End in tables, and each panel has its
+// own.
 #include <QComboBox>
 #include <QFileDialog>
 #include <QLineEdit>
@@ -98,7 +98,7 @@ class TestWindowKeys : public QObject {
     QCOMPARE(triggered.count(), 1);
   }
 
-  /// The dock that has the focus is hidden behind another: no text field gets it, and keys go on working.
+  /// The focused dock is hidden by another one: no text field gets the focus, and keys still work.
   void aHiddenDockLeavesTheFocusToTheGraph() {
     SessionWindow window;
     openModel(window);
@@ -118,13 +118,13 @@ class TestWindowKeys : public QObject {
     QTest::keyClick(QApplication::focusWidget(), Qt::Key_Y, Qt::ControlModifier);
     QTRY_VERIFY(!window.session().settings().pins().empty());
     settle(window);
-    // Another arrangement takes the docks apart.
+    // Another arrangement separates the docks.
     auto* line = named<QLineEdit>(window, "New breakpoint");
     window.raiseDock(QStringLiteral("Breakpoints"));
     line->setFocus();
     window.applyPreset(MainWindow::Preset::Debug);
     QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
-    // Where the run is shown, no number of its controls gets the keys.
+    // In the run view, no number field gets the keys.
     window.applyPreset(MainWindow::Preset::Run);
     QTRY_VERIFY(qobject_cast<QTabBar*>(QApplication::focusWidget()));
     QVERIFY(window.runView().isAncestorOf(QApplication::focusWidget()));
@@ -132,7 +132,7 @@ class TestWindowKeys : public QObject {
     QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
   }
 
-  /// Home leads to the first step wherever it moves no cursor: it chooses no other engine.
+  /// Home goes to the first step unless it moves a cursor, and it does not change the engine.
   void homeChoosesNoEngine() {
     SessionWindow window;
     openModel(window);
@@ -147,8 +147,8 @@ class TestWindowKeys : public QObject {
     QTRY_COMPARE(window.session().debugger().wantedStep(), solve::StepId(0));
   }
 
-  /// Where there is nothing to go back to, Alt+Left is no Left for the tree: that would focus another module, and what
-  /// was ahead would be lost.
+  /// Without a place to go back to, Alt+Left must not act as Left in the tree: that would focus another module and
+  /// clear the forward history.
   void theEndsOfTheHistoryAreQuiet() {
     SessionWindow window;
     openModel(window);
@@ -214,7 +214,7 @@ class TestWindowKeys : public QObject {
     QTest::keyClick(tree, Qt::Key_Home);
     settle(window);
     QCOMPARE(window.session().debugger().wantedStep(), step);
-    QTest::keyClick(&window.graphArea().view(), Qt::Key_Home);  // elsewhere they are the search's
+    QTest::keyClick(&window.graphArea().view(), Qt::Key_Home);  // in other widgets they belong to the search
     settle(window);
     QCOMPARE(window.session().debugger().wantedStep(), StepId(0));
   }
@@ -239,7 +239,7 @@ class TestWindowKeys : public QObject {
     QCOMPARE(current(), QStringLiteral("linear_2"));
   }
 
-  /// Neither does it lead the tree to a module that nobody chose.
+  /// It does not move the tree to a module that the user did not choose.
   void filteringModulesMarksNoOther() {
     SessionWindow window;
     openModel(window);
@@ -288,9 +288,9 @@ class TestWindowKeys : public QObject {
              qPrintable(timeline->accessibleDescription()));
     const int all = timeline->xOf(count);
     press(Qt::Key_Plus);
-    QVERIFY(timeline->xOf(count) > all);  // looks closer
+    QVERIFY(timeline->xOf(count) > all);  // zoomed in
     QCOMPARE(press(Qt::Key_End), count);
-    QVERIFY(timeline->xOf(count) <= timeline->width());  // and goes along with the step
+    QVERIFY(timeline->xOf(count) <= timeline->width());  // and follows the step
     press(Qt::Key_0);
     QCOMPARE(timeline->xOf(count), all);
   }

@@ -1,5 +1,5 @@
-// Opening, stopping, solving, running and closing at moments that nobody chose: the window answers within a second, and
-// what is open stays open until something else is.
+// Opening, stopping, solving, running and closing at random moments: the window responds within a second, and the open
+// model stays open until another one is.
 #include <QDialog>
 #include <QElapsedTimer>
 #include <random>
@@ -27,7 +27,7 @@ class TstWindowMoments : public QObject {
   }
 
   void atAnyMoment() {
-    // What asks is answered with no: a model whose weights its Hub has asks before it runs.
+    // Questions are answered with no: a model with weights on its Hub asks before it runs.
     QTimer answers;
     connect(&answers, &QTimer::timeout, this, [] {
       if (auto* dialog = qobject_cast<QDialog*>(QApplication::activeModalWidget())) dialog->reject();
@@ -66,11 +66,11 @@ class TstWindowMoments : public QObject {
       window->close();
       session.shutdown();
       longest = std::max(longest, timer.elapsed());
-      QVERIFY2(!Worker::hasLeftBehind(), qPrintable(QString("round %1 left a thread behind").arg(round)));
+      QVERIFY2(!Worker::hasAbandonedThread(), qPrintable(QString("round %1 abandoned a thread").arg(round)));
       window.reset();
     }
     qInfo("%d times closed, at most %lld ms", rounds, static_cast<long long>(longest));
-    // A sanitizer's slowness is not the window's.
+    // A sanitizer's slowdown must not fail the test.
     if (test::rounds(10) >= 10) QVERIFY(longest <= 1000);
   }
 };

@@ -1,4 +1,4 @@
-// Every way in opens models, plans and recorded searches alike; and the way out to the command line.
+// All ways to open models, plans and recorded searches are equivalent, and so is the command line's.
 #include <CLI/CLI.hpp>
 #include <QMenu>
 #include <QProcess>
@@ -6,8 +6,9 @@
 #include <QTemporaryDir>
 
 #include "base/output_file.h"
-#include "pipeline/plan_flags.h"
-#include "plan/diff.h"
+#include "pipeline/session/plan_flags.h"
+#include "plan/build/diff.h"
+#include "plan/file/plan_file.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/text.h"
 #include "views/run/run_checks.h"
@@ -22,7 +23,7 @@ namespace {
 
 const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 
-/// The words that a shell makes of a line.
+/// The words that a shell splits a line into.
 QStringList inShell(const QString& line) {
   QProcess shell;
   shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), QStringLiteral("printf '%s\\n' ") + line});
@@ -46,7 +47,7 @@ class TestWindowOpen : public QObject {
     openModel(window);
     m_plan = window.session().plans().plan();
     m_events = window.session().debugger().stepCount();
-    // Names say nothing: what a file holds does.
+    // The content of a file decides, not its name.
     m_planFile = m_folder.filePath(QStringLiteral("saved"));
     m_traceFile = m_folder.filePath(QStringLiteral("recorded.json"));
     QVERIFY(writeFile(toStd(m_planFile), plan::toJson(*m_plan)).has_value());
@@ -66,7 +67,7 @@ class TestWindowOpen : public QObject {
     QCOMPARE(session.settings().options().engine, solve::Engine::Reference);
     for (const ValueId value : idRange<ValueId>(session.opened().graph()->values.size()))
       QVERIFY(session.debugger().placementOf(value) == m_plan->solution->of(value));
-    session.solve();  // the model is there too: the same question has the same answer
+    session.solve();  // the model is open too: the same settings give the same answer
     settle(window);
     QCOMPARE(session.plans().branches().size(), std::size_t(1));
     QVERIFY(session.debugger().trace());
@@ -94,7 +95,7 @@ class TestWindowOpen : public QObject {
             session.settings().options().candidateSet == own.candidateSet);
   }
 
-  /// A plan file always says what a rank may use; as much as its device has was nobody's demand.
+  /// A plan file always contains a memory limit. The device's own memory is not a demand of the user.
   void theDevicesMemoryIsNoBudget() {
     SessionWindow window;
     window.show();
@@ -109,7 +110,7 @@ class TestWindowOpen : public QObject {
     QCOMPARE(session.settings().options().cost.budgetBytes(), session.settings().options().cost.profile.memoryBytes);
   }
 
-  /// The engine is in the file, and what is solved next is asked as the recording was.
+  /// The file contains the engine, and the next solve uses the recording's settings.
   void aRecordingSaysWhoseItIs() {
     SessionWindow window;
     window.show();
@@ -120,14 +121,15 @@ class TestWindowOpen : public QObject {
     QCOMPARE(session.settings().options().engine, solve::Engine::Reference);
     QVERIFY(!session.settings().options().candidateSet);
     const QString strip = window.findChild<PlanStrip*>()->text();
-    QVERIFY2(strip.contains(QStringLiteral("A recorded search for 4 ranks (engine reference)")), qPrintable(strip));
+    QVERIFY2(strip.contains(QStringLiteral("This is a recorded search for 4 ranks (engine reference)")),
+             qPrintable(strip));
     session.settings().setEngine(solve::Engine::Optimal);
     session.solve();
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
     QCOMPARE(session.plans().plan()->candidateSet, rules::CandidateSet::Full);
   }
 
-  /// Whatever device the window was set to: the recording is of its own.
+  /// Any device set in the window is ignored: the recording has its own.
   void aRecordingBringsItsDevice() {
     SessionWindow window;
     openModel(window);
@@ -149,10 +151,10 @@ class TestWindowOpen : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(other.session().debugger().state() && other.isSettled(), kPatience);
     QVERIFY(other.session().settings().options().cost == cost);
     const QString strip = other.findChild<PlanStrip*>()->text();
-    QVERIFY2(strip.contains(QStringLiteral("its steps are here, and it found no plan.")), qPrintable(strip));
+    QVERIFY2(strip.contains(QStringLiteral("without a plan: the search found no solution.")), qPrintable(strip));
   }
 
-  /// Like its ranks and its engine, and like these not for what is opened next.
+  /// The same as for its ranks and engine: the next open does not inherit it.
   void aSampleBringsItsDevice() {
     SessionWindow window;
     Session& session = window.session();
@@ -178,7 +180,7 @@ class TestWindowOpen : public QObject {
     }
     QVERIFY(offers > 0);
     window.session().runs().run({.ranks = 4, .backend = launch::Backend::Gloo});
-    QVERIFY2(message(window).contains("open its model folder"), qPrintable(message(window)));
+    QVERIFY2(message(window).contains("Open its model folder"), qPrintable(message(window)));
     QVERIFY(!window.session().runs().state());
   }
 
@@ -187,8 +189,7 @@ class TestWindowOpen : public QObject {
     QTest::addColumn<QString>("whyNotRun");
     QTest::newRow("gone") << m_folder.filePath(QStringLiteral("gone"))
                           << "gone does not exist: its weights cannot be read, and the unsplit run";
-    QTest::newRow("another model now") << QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2")
-                                       << "is not the one that was planned";
+    QTest::newRow("another model now") << QStringLiteral(CLEAVE_TEST_DATA "/models/qwen2") << "is not the planned one";
   }
   void aPlanWithoutItsModelIsShownAlone() {
     QFETCH(QString, source);
@@ -200,7 +201,7 @@ class TestWindowOpen : public QObject {
     QVERIFY2(message(window).contains("without its model"), qPrintable(message(window)));
     QVERIFY(window.session().debugger().placementOf(ValueId(0)).has_value());
     for (const int ranks :
-         {2, lost.ranks}) {  // another plan needs the model, this one what it reads and is compared with
+         {2, lost.ranks}) {  // another plan needs the model; this one needs only its weights and the unsplit run
       window.session().notices().say({}, Severity::Info);
       window.session().runs().run({.ranks = ranks, .backend = launch::Backend::Gloo});
       QVERIFY2(message(window).contains(whyNotRun), qPrintable(message(window)));
@@ -208,24 +209,24 @@ class TestWindowOpen : public QObject {
     }
   }
 
-  /// What a file says of its layers is not believed: it is held against the plan made again.
+  /// A plan file's statements about its layers are checked against the plan made again.
   void anAlteredPlanSaysSo_data() {
     QTest::addColumn<bool>("isAltered");
     QTest::addColumn<QString>("maker");
     QTest::addColumn<QString>("says");
     QTest::newRow("as it was written") << false << QString() << QString();
-    QTest::newRow("a layer's reason altered") << true << QString() << "does not hold: plan.layers[1].standing";
+    QTest::newRow("a layer's reason altered") << true << QString() << "failed its check: plan.layers[1].standing";
     QTest::newRow("of another version") << false << "0.0.9"
                                         << "Cleave \"0.0.9\" made it, and this is ";
     QTest::newRow("of another version, and altered") << true << "0.0.9"
-                                                     << "does not hold: plan.layers[1].standing";
+                                                     << "failed its check: plan.layers[1].standing";
   }
   void anAlteredPlanSaysSo() {
     QFETCH(bool, isAltered);
     QFETCH(QString, maker);
     QFETCH(QString, says);
     auto told = *m_plan;
-    if (isAltered) told.layers[1].standing = plan::Cannot{"the moon is full"};
+    if (isAltered) told.layers[1].replication = plan::Cannot{"the moon is full"};
     if (!maker.isEmpty()) told.madeBy = maker.toStdString();
     SessionWindow window;
     openPlan(window, told);
@@ -262,7 +263,7 @@ class TestWindowOpen : public QObject {
       first.openPath(path);
       QTRY_VERIFY_WITH_TIMEOUT(isOpen(first), kPatience);
     }
-    SessionWindow again(true);  // and from Recent
+    SessionWindow again(true);  // also from Recent
     const QStringList recent = QSettings().value(QStringLiteral("recent")).toStringList();
     QVERIFY(!recent.isEmpty());
     for (QMenu* menu : again.findChildren<QMenu*>())
@@ -277,7 +278,7 @@ class TestWindowOpen : public QObject {
     QTest::addColumn<QString>("name");
     QTest::addColumn<QString>("phrase");
     QTest::newRow("weights") << QByteArray(16, '\0') << "model.safetensors"
-                             << "open the folder that holds it";
+                             << "Open its folder instead";
     QTest::newRow("gguf") << QByteArray("GGUF\3") << "model.gguf"
                           << "a GGUF file";
     QTest::newRow("a run") << QByteArray("{\"schema\": \"cleave.run/1\"}") << "run.json"
@@ -332,7 +333,7 @@ class TestWindowOpen : public QObject {
     flags.addTo(command);
     std::vector<std::string> rest;
     for (qsizetype i = words.size() - 2; i-- > 2;) rest.push_back(toStd(words[i]));
-    command.allow_extras();  // --skip-weights is of `run`
+    command.allow_extras();  // --skip-weights belongs to `run`
     command.parse(rest);
     const auto capture = flags.captureOptions();
     const auto solve = flags.solveOptions();
@@ -348,7 +349,7 @@ class TestWindowOpen : public QObject {
   }
 
  private:
-  /// As a file that somebody wrote.
+  /// Like a file written by somebody else.
   void openPlan(MainWindow& window, const plan::Plan& plan) {
     const QString file = m_folder.filePath(QStringLiteral("written.json"));
     QVERIFY(writeFile(toStd(file), plan::toJson(plan)).has_value());

@@ -1,5 +1,5 @@
-/// The run in the window, as a person uses it: its verdict in sight, training, lanes, what was kept, and where a plan
-/// first computes something else.
+/// The run in the window as a user sees it: its verdict, training, lanes, saved runs, and the first difference of a
+/// plan.
 #include <QCheckBox>
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -12,6 +12,7 @@
 
 #include <csignal>
 
+#include "plan/file/plan_file.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/save_file.h"
 #include "views/graph/model/heat_field.h"
@@ -49,7 +50,7 @@ QPushButton* buttonNamed(QWidget& parent, const QString& text) {
   return nullptr;
 }
 
-/// A plan whose ranks add another epsilon in one norm than the model does.
+/// A plan whose ranks use another epsilon in one norm than the model.
 QString alteredPlan(const QTemporaryDir& folder) {
   Session session;
   session.settings().setEngine(solve::Engine::Reference);
@@ -85,7 +86,7 @@ class TestWindowRun : public QObject {
  private slots:
   void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
 
-  /// Whatever the size, the page and the panels around it.
+  /// At any size, the page and the panels around it stay visible.
   void theVerdictIsAlwaysInSight_data() {
     QTest::addColumn<QSize>("size");
     QTest::addColumn<bool>("alone");
@@ -112,7 +113,7 @@ class TestWindowRun : public QObject {
     }
   }
 
-  /// What was opened is what runs: another plan in its place would pass under its title.
+  /// The opened plan runs. Another plan must not run under its title.
   void anOpenedPlanGivesWayToNoOther() {
     const QTemporaryDir folder;
     SessionWindow window;
@@ -133,7 +134,7 @@ class TestWindowRun : public QObject {
     QCOMPARE(verdict(window).word, QStringLiteral("failed"));
   }
 
-  /// Steps, optimizer and all else from the controls; the plan is solved again for training first.
+  /// Steps, optimizer and other settings from the controls. The plan is solved again for training first.
   void trainingIsAskedForInTheView() {
     SessionWindow window;
     openModel(window);
@@ -162,7 +163,7 @@ class TestWindowRun : public QObject {
       hasLosses |= chart->isVisible() && chart->data().title == QStringLiteral("Loss") &&
                    chart->data().lines[0].points.size() == 3;
     QVERIFY(hasLosses);
-    // A number that no optimizer takes is said, and not run.
+    // A number that no optimizer accepts is reported and not run.
     for (QLineEdit* edit : window.runView().findChildren<QLineEdit*>()) {
       if (edit->accessibleName() != QStringLiteral("Learning rate")) continue;
       edit->selectAll();
@@ -171,7 +172,7 @@ class TestWindowRun : public QObject {
     QVERIFY(!buttonNamed(window.runView(), QStringLiteral("Run on 2"))->isEnabled());
   }
 
-  /// No GPU is here: what can be done about it is a button.
+  /// Without a GPU, a button offers the remedy.
   void anErrorOffersWhatHelps() {
     if (launch::mayHaveGpu()) QSKIP("this machine has GPUs");
     SessionWindow window;
@@ -205,7 +206,7 @@ class TestWindowRun : public QObject {
     QCOMPARE(window.session().runs().state()->report->steps.size(), std::size_t(2));
   }
 
-  /// Losses are drawn while ranks train; one that is killed is named, and its log is a click away.
+  /// Losses are drawn while ranks train. A killed rank is named, and its log is one click away.
   void aRankThatIsKilledIsNamed() {
     SessionWindow window;
     openModel(window);
@@ -229,12 +230,12 @@ class TestWindowRun : public QObject {
     QCOMPARE(::kill(pid, SIGKILL), 0);
     QTRY_VERIFY_WITH_TIMEOUT(!window.session().runs().state()->isActive, kPatience);
     QCOMPARE(verdict(window).word, QStringLiteral("failed"));
-    QVERIFY2(verdict(window).sentence.startsWith(QStringLiteral("Rank 1 was the first to fail: it was killed")),
+    QVERIFY2(verdict(window).sentence.startsWith(QStringLiteral("Rank 1 failed first: it was killed")),
              qPrintable(verdict(window).sentence));
     QTRY_VERIFY(buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Show the Log of Rank 1")));
     buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Show the Log of Rank 1"))->click();
     QCOMPARE(window.runView().page(), RunView::Page::Log);
-    // It is kept as what it was.
+    // The run is saved with its verdict.
     QCOMPARE(window.session().runs().history().runs()[0]->run.report.outcome.firstFailure->rank, 1);
   }
 
@@ -245,7 +246,7 @@ class TestWindowRun : public QObject {
     window.runView().showPage(RunView::Page::Lanes);
     auto* lanes = window.findChild<LaneView*>();
     QTRY_VERIFY(lanes->isVisible());
-    // The first stretch of rank 1 that is of a node.
+    // The first stretch of rank 1 with a node.
     const auto& lane = window.session().runs().state()->report->timeline.lanes[1];
     LaneView::Place place{1, 0};
     while (!pipeline::originOf(lane[place.stretch], *window.session().plans().plan()).isValid()) ++place.stretch;
@@ -256,7 +257,7 @@ class TestWindowRun : public QObject {
     QCOMPARE(node, pipeline::originOf(lane[lanes->chosen()->stretch], *window.session().plans().plan()));
     QTest::keyClick(lanes, Qt::Key_Return);
     QTRY_VERIFY(window.graphArea().isVisible());
-    // The trace is that of the command line.
+    // The trace equals the command line's.
     const QTemporaryDir folder;
     const QString file = folder.filePath(QStringLiteral("trace.json"));
     window.findChild<LanesPage*>()->saveTrace(file);
@@ -281,11 +282,11 @@ class TestWindowRun : public QObject {
     window.runView().showPage(RunView::Page::History);
     QVERIFY(history.compare(1, 2));
     const QString text = history.text();
-    for (const char* phrase : {"learning rate", "0.001", "0.02", "passed", "optimizer states", "time of a step"})
+    for (const char* phrase : {"learning rate", "0.001", "0.02", "passed", "optimizer states", "step time"})
       QVERIFY2(text.contains(QLatin1String(phrase)), qPrintable(text));
-    const QString settings = text.section(QStringLiteral("What came out"), 0, 0);
+    const QString settings = text.section(QStringLiteral("Results"), 0, 0);
     QVERIFY2(!settings.contains(QStringLiteral("optimizer\n")) && !settings.contains(QStringLiteral("backend")),
-             qPrintable(settings));  // what is the same is no difference
+             qPrintable(settings));  // equal settings are not listed
     QVERIFY(!history.compare(1, 1) && !history.compare(1, 3) && !history.showRun(3) && history.showRun(2));
     QTest::qWait(0);
     buttonNamed(history, QStringLiteral("Forget"))->click();
@@ -325,7 +326,7 @@ class TestWindowRun : public QObject {
              qPrintable(verdict(window).difference));
     QCOMPARE(verdict(window).word, QStringLiteral("failed"));
     QCOMPARE(window.session().selection().focus().node, first);
-    // However much there is to say, the window is as small as before.
+    // With any amount of text, the window stays as small as before.
     window.resize(1024, 640);
     QTRY_COMPARE(window.size(), QSize(1024, 640));
     QVERIFY(isInSight(*strip, window));
@@ -337,7 +338,7 @@ class TestWindowRun : public QObject {
     QVERIFY2(legend.join(QLatin1Char('|')).contains(QStringLiteral("not compared")), qPrintable(legend.join('|')));
     buttonNamed(*strip, QStringLiteral("Show It in the Graph"))->click();
     QTRY_VERIFY(window.graphArea().isVisible());
-    // Another plan knows nothing of it.
+    // Another plan does not have it.
     openModel(window);
     QVERIFY(!window.session().runs().firstDifference());
   }
@@ -367,7 +368,7 @@ class TestWindowRun : public QObject {
     QTRY_VERIFY(window.graphArea().isVisible());
   }
 
-  /// What waits for the model with dropout is trained then, and another model with it too.
+  /// A run that waits for a capture with dropout trains afterwards, and so does another model.
   void scriptsTrainWithDropout() {
     SessionWindow window;
     openModel(window, "gpt2");
@@ -386,7 +387,7 @@ class TestWindowRun : public QObject {
     for (const char* bad : {"solve dropout=0.1", "solve dropout"}) QVERIFY2(!parseScript(QLatin1String(bad)), bad);
   }
 
-  /// Scripts set the run, run it, and look at what was kept.
+  /// Scripts set the run, start it, and look at saved runs.
   void scriptsDoTheSame() {
     SessionWindow window;
     openModel(window);

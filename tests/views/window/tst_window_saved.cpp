@@ -1,5 +1,5 @@
-// Saved sessions: what was open stands there again as it was left, here and on another machine; what cannot be opened
-// leaves all as it is.
+// Saved sessions: the open state is restored here and on another machine, and a session that cannot be opened changes
+// nothing.
 #include <QFileInfo>
 
 #include "tests/support/cli_process.h"
@@ -7,6 +7,7 @@
 #include "tests/support/hub_server.h"
 #include "tests/support/session_window.h"
 #include "tests/views/window/window_fixture.h"
+#include "views/base/text.h"
 #include "views/graph/view/graph_view.h"
 #include "views/window/graph_area.h"
 
@@ -26,7 +27,7 @@ void write(const QString& file, const QByteArray& content) {
   QCOMPARE(out.write(content), content.size());
 }
 
-/// As File ▸ Save Session does; the file's content.
+/// Saves like File ▸ Save Session. Returns the file's content.
 QByteArray saved(MainWindow& window, const QString& file) {
   window.session().save(file, window.graphArea().savedView());
   [&] { QTRY_VERIFY_WITH_TIMEOUT(!window.session().files().isBusy(), kPatience); }();
@@ -47,7 +48,7 @@ class TstWindowSaved : public QObject {
   QTemporaryDir m_folder;
   QString file(const char* name) const { return m_folder.filePath(QLatin1String(name)); }
 
-  /// What a session was saved as is what it is saved as once more after it was opened, in a window of its own.
+  /// A session that is opened in a new window and saved again gives the same file.
   void opensAsItWas(const QByteArray& text, const QString& from) {
     SessionWindow again;
     again.show();
@@ -68,7 +69,7 @@ class TstWindowSaved : public QObject {
     session.plans().keepBranch();
     QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")));
     settle(window);
-    session.settings().setRanks(4);  // asked for, and not solved yet
+    session.settings().setRanks(4);  // set but not solved yet
     QCOMPARE(session.plans().branches().size(), 2u);
     session.debugger().addBreakpoint({.type = solve::EventType::Try, .placement = rules::Placement::split(2)});
     const auto node = session.opened().graph()->value(session.opened().graph()->findValue("linear_3")).producer;
@@ -142,7 +143,7 @@ class TstWindowSaved : public QObject {
     }
     const QByteArray first = saved(window, file("any.cleave"));
     opensAsItWas(first, file("any.cleave"));
-    // With a second branch of its own.
+    // With a second branch.
     solveWith(window, [](Settings& settings) { settings.setRanks(3); });
     const QByteArray second = saved(window, file("any.cleave"));
     QVERIFY(first != second);
@@ -192,8 +193,8 @@ class TstWindowSaved : public QObject {
     QVERIFY(QDir(after + QStringLiteral("/model")).removeRecursively());
     const auto model = window.session().opened().model();
     window.openPath(after + QStringLiteral("/work.cleave"));
-    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("which is not there")), kPatience);
-    QVERIFY2(message(window).contains(QStringLiteral("put it back")), qPrintable(message(window)));
+    QTRY_VERIFY_WITH_TIMEOUT(message(window).contains(QStringLiteral("which does not exist")), kPatience);
+    QVERIFY2(message(window).contains(QStringLiteral("Restore it")), qPrintable(message(window)));
     QCOMPARE(window.session().opened().model(), model);
   }
 
@@ -209,18 +210,17 @@ class TstWindowSaved : public QObject {
     row("no such sample", R"("model": {"sample": "none"}, "settings": {"arguments": []})", "does not have");
     row("no arguments", R"("model": {"sample": "one-kv-head"}, "settings": {})", "settings.arguments is missing");
     row("no flags", R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--rank", "2"]})",
-        "are not what `cleave-cli plan` takes");
+        "are not valid for `cleave-cli plan`");
     row("no engine", R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--engine", "magic"]})",
         "settings.arguments: --engine is \"magic\"");
     row("another file",
-        R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--device-profile", "/etc/x"]})",
-        "which is no bundled one");
+        R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--device-profile", "/etc/x"]})", "bundled");
     row("three branches", R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": []}, "branches": [1, 2, 3])",
         "a list of at most two");
     row("two captures",
         R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--seq", "16"]},
            "branches": [{"arguments": ["--seq", "16"]}, {"arguments": ["--seq", "32"]}])",
-        "branches[1].arguments capture the model otherwise");
+        "branches[1].arguments and settings capture the model differently");
     row("itself", R"("model": {"path": "/", "beside": "bad.cleave"}, "settings": {"arguments": []})",
         "which is a session itself");
     row("no event",
@@ -252,11 +252,13 @@ class TstWindowSaved : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan(), kPatience);
     settle(window);
     QCOMPARE(window.session().debugger().breakpoints().size(), 1u);
-    QVERIFY2(message(window).contains(QStringLiteral("lacks the values of 1 breakpoint")), qPrintable(message(window)));
+    QVERIFY2(message(window).contains(QStringLiteral("does not have the values of 1 breakpoint")),
+             qPrintable(message(window)));
     QCOMPARE(window.session().debugger().wantedStep(), window.session().debugger().stepCount());
   }
 
-  /// A branch that cannot be solved is missed, the others are there, and nothing overwrites the file unasked.
+  /// A branch that cannot be solved is missing, the others are restored, and the file is not overwritten without a
+  /// question.
   void whatCannotBeMadeAgainIsMissed() {
     write(file("missed.cleave"),
           QByteArray("{") + kSchema +
@@ -272,7 +274,7 @@ class TstWindowSaved : public QObject {
     QVERIFY(restored.isEmpty());
     QCOMPARE(window.session().plans().branches().size(), 1u);
     QCOMPARE(window.session().plans().plan()->ranks, 4);
-    QVERIFY2(message(window).contains(QStringLiteral("could not be made again")), qPrintable(message(window)));
+    QVERIFY2(message(window).contains(QStringLiteral("could not be rebuilt")), qPrintable(message(window)));
   }
 
   void aSearchKeepsItsStep() {

@@ -12,6 +12,7 @@
 #include <QtTest>
 
 #include "graph/operators.h"
+#include "pipeline/source/open.h"
 #include "tests/support/session_window.h"
 #include "views/graph/view/graph_view.h"
 #include "views/window/branch_bar.h"
@@ -36,7 +37,7 @@ void openModel(MainWindow& window, const char* model = "llama") {
   QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
 }
 
-/// On a budget that the plan for 2 ranks is over, with all that can be done about it.
+/// A budget that the plan for 2 ranks exceeds, with all its remedies.
 void openOverBudget(MainWindow& window) {
   window.resize(1400, 900);
   window.show();
@@ -94,7 +95,7 @@ class TestWindowSolve : public QObject {
     const auto before = window.session().plans().plan();
     const auto other = before->engine == solve::Engine::Learning ? solve::Engine::Reference : solve::Engine::Learning;
     choose(boxNamed<QComboBox>(window, "Engine"), QString::fromUtf8(solve::toText(other).data()));
-    QCOMPARE(window.session().plans().plan(), before);  // nothing is solved before it is asked for
+    QCOMPARE(window.session().plans().plan(), before);  // no solve before the user asks for one
     QTest::keyClick(&window, Qt::Key_Return, Qt::ControlModifier);
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == 2 && window.isSettled(), kPatience);
     QCOMPARE(window.session().plans().plan()->engine, other);
@@ -121,7 +122,7 @@ class TestWindowSolve : public QObject {
     QCOMPARE(window.session().plans().plan()->ranks, 2);
   }
 
-  /// Its figures are of what was solved, whatever was typed into the settings since.
+  /// Its figures are those of the solve, independent of later changes to the settings.
   void aRemedyIsAppliedAndCompared_data() {
     QTest::addColumn<bool>("typesFirst");
     QTest::newRow("at once") << false;
@@ -150,7 +151,7 @@ class TestWindowSolve : public QObject {
     QCOMPARE(window.session().plans().plan()->cost.bytes(), remedy.after.rankBytes);
     QVERIFY(window.session().plans().plan()->cost.femtoseconds() == remedy.after.femtoseconds);
     window.session().undoStack().undo();
-    const std::size_t left = typesFirst ? 2 : 1;  // what was typed is what was undone to
+    const std::size_t left = typesFirst ? 2 : 1;  // the typed settings are the state to undo to
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == left && window.isSettled(), kPatience);
     QCOMPARE(window.session().settings().options().ranks, typesFirst ? 4 : 2);
   }
@@ -213,7 +214,7 @@ class TestWindowSolve : public QObject {
     trigger(window, "color-regret");
     const auto heat = [&] { return window.graphArea().view().heat(); };
     QTRY_VERIFY_WITH_TIMEOUT(heat() && session.answers().heat(), kPatience);
-    // The fastest plan treats some layer otherwise: so much faster that is.
+    // The fastest plan treats some layer differently, so its amount is negative.
     const double gained = double(optimum->fastest().femtoseconds() - optimum->cost().femtoseconds());
     double least = 0;
     for (const auto node : idRange<graph::NodeId>(session.opened().graph()->nodes.size()))
@@ -252,7 +253,7 @@ class TestWindowSolve : public QObject {
     QSettings().clear();
   }
 
-  /// The graph is another one, so that the model is captured again before it is solved.
+  /// The change needs another graph, so the model is captured again before the solve.
   void aBoxTrainsWithDropout() {
     SessionWindow window;
     openModel(window, "gpt2");
@@ -273,13 +274,13 @@ class TestWindowSolve : public QObject {
         if (each->text().startsWith(QLatin1String(text))) return each;
       return nullptr;
     };
-    QCheckBox *training = box("Count a training step"), *dropout = box("Train with the dropout");
+    QCheckBox *training = box("Plan for a training step"), *dropout = box("Train with the dropout");
     QVERIFY(training && dropout && !dropout->isEnabled());
     QTest::keyClick(training, Qt::Key_Space);
     QVERIFY(dropout->isEnabled() && !dropout->isChecked());
     QVERIFY2(dropout->toolTip().contains(QStringLiteral("attn_pdrop 0.1")), qPrintable(dropout->toolTip()));
     QTest::keyClick(dropout, Qt::Key_Space);
-    QVERIFY(isSettledWith(false) == false && !drops());  // what is shown is outdated, and stays until it is solved
+    QVERIFY(isSettledWith(false) == false && !drops());  // the shown plan is outdated and stays until the next solve
     trigger(window, "solve");
     QTRY_VERIFY_WITH_TIMEOUT(isSettledWith(true), kPatience);
     QVERIFY(drops());
@@ -287,7 +288,7 @@ class TestWindowSolve : public QObject {
     RunSettings run{.ranks = 2};
     run.training.steps = 2;
     QVERIFY(session.runs().arguments(run).join(QLatin1Char(' ')).contains(QStringLiteral("--dropout on")));
-    // A plan for inference has none, whatever the box says.
+    // A plan for inference has no dropout, whatever the box's state.
     QTest::keyClick(training, Qt::Key_Space);
     QVERIFY(!dropout->isEnabled());
     trigger(window, "solve");

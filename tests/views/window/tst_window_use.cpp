@@ -1,4 +1,4 @@
-// The window as a person uses it: folders dropped on it, keys, and closing while work runs.
+// The window as a user uses it: dropped folders, keys, and closing while work runs.
 #include <QLabel>
 #include <QLineEdit>
 #include <QSemaphore>
@@ -34,7 +34,7 @@ class TestWindowUse : public QObject {
     QCOMPARE(window.session().plans().plan()->model.modelType, std::string("qwen2"));
   }
 
-  /// Qt reads marks of its own into titles and menus: a folder's name is shown as it is.
+  /// Qt interprets some characters in titles and menus. A folder's name is shown unchanged.
   void aFolderIsCalledByItsName() {
     const QTemporaryDir folder;
     const QString odd = folder.filePath(QStringLiteral("a[*]&b"));
@@ -45,7 +45,7 @@ class TestWindowUse : public QObject {
     QCOMPARE(window.windowHandle()->title(), QStringLiteral("a[*]&b – Cleave"));
   }
 
-  /// The panels give way, not the picture.
+  /// The panels shrink, not the picture.
   void aSmallWindowHasRoomForThePicture() {
     SessionWindow window;
     openModel(window, QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
@@ -59,7 +59,7 @@ class TestWindowUse : public QObject {
     QVERIFY2(view->viewport()->height() >= 96, qPrintable(QString::number(view->viewport()->height())));
     QVERIFY(window.height() <= 600);
     QVERIFY2(view->width() >= window.width() * 9 / 20 - 8, qPrintable(QString::number(view->width())));
-    // Of the path to what is selected its end stays, and the tool tip has all of it.
+    // A long path to the selection keeps its end, and the tooltip has the full path.
     const graph::Graph& graph = *window.session().opened().graph();
     window.session().selection().focusNode(graph.value(graph.findValue("mul_4")).producer);
     QCoreApplication::processEvents();
@@ -85,7 +85,7 @@ class TestWindowUse : public QObject {
     drop(window, unknown.path());
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("MambaForCausalLM"), kPatience);
     QCOMPARE(window.session().plans().plan(), before);
-    const QString below = window.statusBar()->findChild<QLabel*>()->text();  // once is enough
+    const QString below = window.statusBar()->findChild<QLabel*>()->text();  // not repeated below
     QVERIFY2(!below.contains("Mamba") && below.startsWith("Every node has a placement"), qPrintable(below));
     drop(window, QStringLiteral("/no/such/folder"));
     QTRY_VERIFY_WITH_TIMEOUT(message(window).contains("/no/such/folder"), kPatience);
@@ -94,7 +94,7 @@ class TestWindowUse : public QObject {
 
   void keysWalkTheSearch() {
     SessionWindow window;
-    window.session().settings().setEngine(solve::Engine::Reference);  // this one meets conflicts
+    window.session().settings().setEngine(solve::Engine::Reference);  // this engine meets conflicts
     openModel(window, QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/one-kv-head"));
     const auto step = [&] { return window.session().debugger().wantedStep(); };
     const StepId end = step();
@@ -133,11 +133,11 @@ class TestWindowUse : public QObject {
                                                  ended->release();
                                                  return [&completed] { completed = true; };
                                                });
-      started->acquire();  // what only waits in the queue is dropped
+      started->acquire();  // queued work is dropped
       window.close();
       QVERIFY(!window.isVisible());
     }
-    QVERIFY(Worker::hasLeftBehind());
+    QVERIFY(Worker::hasAbandonedThread());
     gate->release();
     ended->acquire();
     QTest::qWait(50);
@@ -160,7 +160,7 @@ class TestWindowUse : public QObject {
     QCOMPARE(left, QStringList());
   }
 
-  /// In the program's own style, which is no other test's: this one comes last.
+  /// In the program's own style, which other tests do not use: this one comes last.
   void theSearchShowsItsWholeHintWhereThereIsRoom() {
     applyTheme(false);
     SessionWindow window;

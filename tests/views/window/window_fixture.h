@@ -1,5 +1,5 @@
 #pragma once
-/// A window with a model in it, for tests that use it as a person does.
+/// A window with a model, for tests that act like a user.
 #include <QMimeData>
 #include <QtTest>
 
@@ -14,7 +14,7 @@ inline constexpr int kPatience = 60'000;
 
 inline void settle(MainWindow& window) { QTRY_VERIFY_WITH_TIMEOUT(window.isSettled(), kPatience); }
 
-/// Of the tests' data. Solved by `reference`: the fastest plan of a tiny model splits nothing.
+/// A model of the tests' data. Solved by `reference`, because the fastest plan of a tiny model is replicated.
 inline void openModel(MainWindow& window, const char* model = "llama") {
   window.resize(1400, 900);
   window.show();

@@ -9,13 +9,13 @@
 namespace cleave::views {
 namespace {
 
-constexpr std::size_t kMaxBends = 200'000;  // beyond, long edges run straight: nobody could follow them anyway
+constexpr std::size_t kMaxBends = 200'000;  // above this, long edges are straight: nobody could follow the bends
 constexpr float kBendWidth = 6;
 
 struct Cell {
   double x = 0;  ///< middle
   float width = 0;
-  std::int64_t box = -1;                ///< -1: an edge passing by
+  std::int64_t box = -1;                ///< -1: a bend of an edge that passes this row
   std::vector<std::uint32_t> up, down;  ///< cells of the neighbouring rows
 };
 
@@ -35,7 +35,7 @@ class Layered {
  private:
   bool isCancelled() const { return m_cancelled && *m_cancelled; }
 
-  /// Edges that close a cycle count as turned round.
+  /// Edges that close a cycle are reversed.
   void breakCycles() {
     const std::size_t n = r.boxes.size();
     std::vector<std::vector<std::uint32_t>> outgoing(n);
@@ -90,7 +90,7 @@ class Layered {
         if (--missing[to] == 0) ready.push_back(to);
       }
     }
-    for (std::size_t at = ready.size(); at-- > 0;) {  // what has no input goes right above its first reader
+    for (std::size_t at = ready.size(); at-- > 0;) {  // a box without inputs goes right above its first reader
       const std::uint32_t box = ready[at];
       if (hasInput[box] || next[box].empty() || r.boxes[box].rank == LayoutBox::Rank::Top) continue;
       std::uint32_t first = ~0u;
@@ -160,7 +160,7 @@ class Layered {
     return (left.width + right.width) / 2 + (isTight ? kBendWidth : kBoxGap);
   }
 
-  /// Nearest positions to the wished ones that keep order and distance: isotonic regression by pooling.
+  /// The nearest positions to the wanted ones that keep order and distance: isotonic regression by pooling.
   void settle(const std::vector<std::uint32_t>& row, const std::vector<double>& wish) {
     struct Pool {
       double sum;
@@ -262,7 +262,7 @@ void shiftEnd(Curve& curve, bool atStart, QPointF end) {
   curve[atStart ? 1 : last - 1] += by;
 }
 
-/// A module with one way in and one way out is entered and left in its middle: columns of modules stand straight.
+/// Centres the only entry and the only exit of a module, so that columns of modules are straight.
 void centerLonePorts(const LayoutRequest& request, LayoutResult& result) {
   for (const auto side : {LayoutBox::Rank::Top, LayoutBox::Rank::Bottom}) {
     std::vector<std::size_t> ports;
@@ -277,7 +277,7 @@ QPointF pointAt(std::span<const QPointF> piece, double t) {
   return u * u * u * piece[0] + 3 * u * u * t * piece[1] + 3 * u * t * t * piece[2] + t * t * t * piece[3];
 }
 
-/// Whether a curve keeps clear of all other boxes.
+/// True if a curve touches no other box.
 bool isClear(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge,
              std::span<const QPointF> curve) {
   constexpr double kMargin = 5;
@@ -295,8 +295,8 @@ bool isClear(const LayoutRequest& request, const LayoutResult& result, const Lay
   return true;
 }
 
-/// Lets a curve begin elsewhere in its row: down and aside between the rows, and on where it went. `drop`: how far,
-/// down or up.
+/// Moves the start of a curve within its row: down and aside between the rows, then along its old path. `drop`: height
+/// of the move, down or up.
 void beginAt(Curve& curve, QPointF start, double drop) {
   double low = 0, high = 1;
   for (int i = 0; i < 20; ++i) {
@@ -310,7 +310,8 @@ void beginAt(Curve& curve, QPointF start, double drop) {
   curve.insert(curve.begin(), lead.begin(), lead.end());
 }
 
-/// The port was moved to the middle of its side: what was drawn to where it stood goes there without crossing a box.
+/// The port was moved to the middle of its side. Curves that ended at its old position are led to the new one without
+/// crossing a box.
 void moveEnd(const LayoutRequest& request, const LayoutResult& result, const LayoutEdge& edge, Curve& curve,
              bool atStart, QPointF end) {
   Curve shifted = curve;
@@ -329,13 +330,13 @@ void smooth(const LayoutRequest& request, LayoutResult& result) {
     const LayoutEdge& edge = request.edges[e];
     QPointF from = result.curves[e].front(), to = result.curves[e].back();
     if (to.y() <= from.y()) continue;
-    if (std::abs(to.x() - from.x()) < 3) {  // nearly upright lines look like mistakes
+    if (std::abs(to.x() - from.x()) < 3) {  // nearly vertical lines look like mistakes
       const bool isFixed = edge.toPort >= 0 || request.boxes[edge.to].rank != LayoutBox::Rank::Free;
       (isFixed ? from : to).setX(isFixed ? to.x() : from.x());
     }
     const double fall = to.y() - from.y(), aside = std::abs(to.x() - from.x());
     const QPointF bend(
-        0, fall * std::clamp(0.5 + aside / fall / 16, 0.5, 0.95));  // far aside: still leave and arrive upright
+        0, fall * std::clamp(0.5 + aside / fall / 16, 0.5, 0.95));  // also a far curve leaves and arrives vertically
     Curve plain{from, from + bend, to - bend, to};
     if (isClear(request, result, edge, plain)) result.curves[e] = std::move(plain);
   }
@@ -371,7 +372,7 @@ bool isColumn(const LayoutRequest& request) {
 }
 
 void attachCurves(const LayoutRequest& request, LayoutResult& result) {
-  for (QPointF& p : result.positions) p = QPointF(std::round(p.x()), std::round(p.y()));  // crisp borders at 100 %
+  for (QPointF& p : result.positions) p = QPointF(std::round(p.x()), std::round(p.y()));  // sharp borders at 100 %
   result.size = QSizeF(std::ceil(result.size.width()), std::ceil(result.size.height()));
   centerLonePorts(request, result);
   std::vector<std::vector<std::uint32_t>> arriving(request.boxes.size());

@@ -1,8 +1,8 @@
 #pragma once
-/// Layered layout of one module's content: sizes and edges in, positions and curves out. Top to bottom.
+/// Layered layout of one module's content, top to bottom. Input: sizes and edges. Output: positions and curves.
 ///
-/// A request is a value: equal requests have equal answers, which is how equal layers are laid out once. Boxes may have
-/// ports: an open child module is entered and left where its own content wants it. Units are pixels at 100 %.
+/// A request is a value, and equal requests have equal answers, so equal layers are laid out once. Boxes may have
+/// ports: an open child module's edges attach at the positions its content prefers. Units are pixels at 100 %.
 #include <QPointF>
 #include <QSizeF>
 #include <atomic>
@@ -34,7 +34,7 @@ struct LayoutRequest {
   std::size_t hash() const;
 };
 
-/// A smooth line: 3k+1 points, cubic Bézier pieces sharing end points, from the bottom of one box to the top of
+/// A smooth line of 3k+1 points: cubic Bézier pieces that share end points, from the bottom of one box to the top of
 /// another.
 using Curve = std::vector<QPointF>;
 
@@ -42,21 +42,21 @@ struct LayoutResult {
   QSizeF size;
   std::vector<QPointF> positions;  ///< top left corners, by box
   std::vector<Curve> curves;       ///< by edge
-  bool isSimplified = false;       ///< by the built-in layout because Graphviz did not answer
+  bool isSimplified = false;       ///< made by the built-in layout because Graphviz did not answer
 };
 
 inline constexpr float kRankGap = 28;  ///< between rows
 inline constexpr float kBoxGap = 20;   ///< between neighbours in a row
 
 /// The built-in layout: longest path, barycentres, curves through gaps between boxes. Never fails; O(boxes + edges)
-/// sweeps. Once `cancelled` is true it ends soon, with positions of no use.
+/// sweeps. After `cancelled` becomes true it ends soon and its positions are meaningless.
 LayoutResult layeredLayout(const LayoutRequest& request, const std::atomic_bool* cancelled = nullptr);
 
-/// Requests whose one sensible picture is a column of boxes: no need to ask anybody.
+/// True if the only sensible picture is a column of boxes. Such a request needs no engine.
 bool isColumn(const LayoutRequest& request);
 
-/// Puts boxes on whole pixels, a lone port in the middle of its side, curve ends where the ports are; spreads edges
-/// that meet at one side of a box, and makes a line one plain curve where nothing is in its way. Done for every
+/// Moves boxes to whole pixels, a single port to the middle of its side, and curve ends to the ports. Spreads edges
+/// that meet at one side of a box, and replaces a line by one plain curve if nothing blocks it. Applied to every
 /// engine's answer.
 void attachCurves(const LayoutRequest& request, LayoutResult& result);
 

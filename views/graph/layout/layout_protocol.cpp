@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMaxBoxes = 2'000'000;
 constexpr std::size_t kMaxPoints = 100'000;
 
-/// Words and numbers of one line after another.
+/// Reads the words and numbers of one line in order.
 class Reader {
  public:
   explicit Reader(std::string_view text) : m_text(text) {}

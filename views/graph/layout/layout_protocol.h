@@ -21,7 +21,7 @@ struct LayoutAnswer {
 };
 
 std::string encodeRequest(std::uint64_t id, const LayoutRequest& request);
-/// nullopt when the text is no request (wrong counts, indices out of range, not numbers).
+/// nullopt if the text is not a request (wrong counts, indices out of range, not numbers).
 std::optional<LayoutRequest> decodeRequest(std::string_view text, std::uint64_t& id);
 std::string encodeAnswer(const LayoutAnswer& answer);
 std::optional<LayoutAnswer> decodeAnswer(std::string_view text);

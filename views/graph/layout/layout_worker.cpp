@@ -16,13 +16,13 @@ namespace {
 
 constexpr double kPointsPerInch = 72;
 
-char kEmpty[] = "";  // Graphviz takes char* and writes to none of them
+char kEmpty[] = "";  // Graphviz takes char* and does not write to it
 
 void set(void* object, const char* name, const std::string& value) {
   agsafeset(object, const_cast<char*>(name), const_cast<char*>(value.c_str()), kEmpty);
 }
 
-/// A table whose cells put ports exactly where the box has them: the one way to give `dot` free port positions.
+/// A table whose cells place ports exactly where the box has them. `dot` has no other way to set free port positions.
 std::string portTable(const LayoutBox& box) {
   const auto row = [&](const std::vector<float>& ports, char side) {
     std::string cells;
@@ -54,7 +54,7 @@ std::string portTable(const LayoutBox& box) {
   return table + "</TABLE>";
 }
 
-/// Ports must ascend in a table row; these say which table port each port of the box is.
+/// Ports must ascend in a table row. This maps each port of the box to its table port.
 std::vector<std::size_t> ascending(std::vector<float>& ports) {
   std::vector<std::size_t> order(ports.size()), rank(ports.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -97,7 +97,7 @@ class Drawing {
       const splines* spline = ED_spl(edge);
       if (spline && spline->size > 0)
         for (int i = 0; i < spline->list[0].size; ++i) curve.push_back(place(spline->list[0].list[i]));
-      // dot stores an edge against its own direction when it turned it to break a cycle
+      // dot stores a reversed edge when it broke a cycle
       if (curve.size() > 1 && ND_coord(agtail(edge)).y < ND_coord(aghead(edge)).y &&
           curve.front().y() < curve.back().y())
         std::reverse(curve.begin(), curve.end());
@@ -175,7 +175,7 @@ LayoutAnswer layOut(GVC_t* context, std::uint64_t id, const LayoutRequest& reque
 }  // namespace
 
 int layoutWorkerMain() {
-  prctl(PR_SET_PDEATHSIG, SIGKILL);  // even in the middle of a layout: the window's end is ours
+  prctl(PR_SET_PDEATHSIG, SIGKILL);  // also during a layout: the helper must end with the window
   std::ios::sync_with_stdio(false);
   GVC_t* context = gvContext();
   agseterr(AGMAX);

@@ -1,6 +1,6 @@
 #pragma once
-/// The layout helper: `cleave --layout-worker`. Graphviz runs here and nowhere else, because it can neither be
-/// cancelled nor trusted with threads; who is tired of waiting kills this process.
+/// The layout helper: `cleave --layout-worker`. Only this process runs Graphviz, which can neither be cancelled nor be
+/// used from several threads. The window kills the process when an answer takes too long.
 #include <string>
 
 namespace cleave::views {
@@ -9,7 +9,7 @@ namespace cleave::views {
 /// Returns the exit code: 0 at end of file, 2 after a request that cannot be read.
 int layoutWorkerMain();
 
-/// "2.43.0", of the library that is loaded.
+/// Version of the loaded library, such as "2.43.0".
 std::string graphvizVersion();
 
 }  // namespace cleave::views

@@ -28,14 +28,14 @@ LayoutHelper LayoutHelper::find() {
 Layouter::Layouter(LayoutHelper helper, QObject* parent) : QObject(parent), m_helper(std::move(helper)) {
   m_pool.setMaxThreadCount(1);
   m_timer.setSingleShot(true);
-  connect(&m_timer, &QTimer::timeout, this, [this] { fail(tr("the layout helper did not answer in time")); });
+  connect(&m_timer, &QTimer::timeout, this, [this] { fail(QStringLiteral("the layout helper timed out")); });
   startHelper();
 }
 
 Layouter::~Layouter() {
   dropHelper();
   if (m_cancelled) *m_cancelled = true;
-  m_pool.waitForDone();  // sweeps look at the flag: a few milliseconds
+  m_pool.waitForDone();  // the layout polls the flag: a few milliseconds
 }
 
 bool Layouter::hasHelper() const { return !m_helper.program.isEmpty() && m_failures < kMaxFailures; }
@@ -51,23 +51,23 @@ void Layouter::startHelper() {
   connect(m_process, &QProcess::started, this, &Layouter::sendNext);
   connect(m_process, &QProcess::errorOccurred, this, [this](QProcess::ProcessError error) {
     if (error == QProcess::FailedToStart)
-      fail(tr("%1 could not be started as the layout helper").arg(m_helper.program));
+      fail(QStringLiteral("the layout helper %1 could not be started").arg(m_helper.program));
   });
   connect(m_process, &QProcess::finished, this, [this] {
-    if (m_isSent) return fail(tr("the layout helper ended in the middle of a layout"));
+    if (m_isSent) return fail(QStringLiteral("the layout helper exited during a layout"));
     dropHelper();  // between two layouts: the next one starts it again
   });
   m_process->start(m_helper.program, m_helper.arguments);
 }
 
-/// Killed, and left to end by itself: nobody waits for it.
+/// Kills the process and does not wait for it.
 void Layouter::dropHelper() {
   QProcess* process = std::exchange(m_process, nullptr);
   m_isSent = false;
   if (!process) return;
   process->disconnect(this);
   if (process->state() == QProcess::NotRunning) return process->deleteLater();
-  process->setParent(nullptr);  // its own from here on
+  process->setParent(nullptr);  // it deletes itself from now on
   connect(process, &QProcess::finished, process, &QObject::deleteLater);
   process->kill();
 }
@@ -115,16 +115,16 @@ void Layouter::readAnswers() {
   QByteArray text = m_received.left(end + kEnd.size());
   m_received.remove(0, text.size());
   m_scanned = 0;
-  if (!m_isSent || !m_received.isEmpty()) return fail(tr("the layout helper sent an answer that makes no sense"));
+  if (!m_isSent || !m_received.isEmpty()) return fail(QStringLiteral("the layout helper sent an invalid answer"));
   m_timer.stop();
   m_isSent = false;
   compute([text, key = m_queue.front(), id = m_nextId](const std::atomic_bool&) -> LaidOut {
     auto answered = decodeAnswer(std::string_view(text.constData(), static_cast<std::size_t>(text.size())));
-    if (!answered || answered->id != id) return {nullptr, tr("the layout helper sent an answer that makes no sense")};
+    if (!answered || answered->id != id) return {nullptr, QStringLiteral("the layout helper sent an invalid answer")};
     if (!answered->result) return {nullptr, QString::fromStdString(answered->error)};
     LayoutResult& result = *answered->result;
     if (result.positions.size() != key->boxes.size() || result.curves.size() != key->edges.size())
-      return {nullptr, tr("the layout helper sent too few positions")};
+      return {nullptr, QStringLiteral("the layout helper sent too few positions")};
     attachCurves(*key, result);
     return {std::make_shared<const LayoutResult>(std::move(result)), {}};
   });
@@ -151,7 +151,7 @@ void Layouter::compute(std::function<LaidOut(const std::atomic_bool&)> work) {
 }
 
 void Layouter::take(std::uint64_t id, const LaidOut& answer) {
-  if (id != m_nextId || m_queue.empty()) return;  // cancelled meanwhile
+  if (id != m_nextId || m_queue.empty()) return;  // cancelled in the meantime
   if (!answer.layout) return fail(answer.failure);
   if (!answer.layout->isSimplified) {
     m_failures = 0;
@@ -165,13 +165,14 @@ void Layouter::take(std::uint64_t id, const LaidOut& answer) {
   emit answered();
 }
 
-/// The helper is of no use for this request; the layout here is.
+/// The helper failed for this request: use the built-in layout.
 void Layouter::fail(const QString& what) {
   m_timer.stop();
   ++m_failures;
   dropHelper();
-  emit helperFailed(hasHelper() ? tr("%1; this module is drawn with the simplified layout").arg(what)
-                                : tr("%1, three times in a row; the simplified layout is used from now on").arg(what));
+  emit helperFailed(
+      hasHelper() ? QStringLiteral("%1; this module uses the simplified layout").arg(what)
+                  : QStringLiteral("%1; 3 failures in a row, so the simplified layout is used from now on").arg(what));
   m_isAtWork = false;
   if (m_queue.empty()) return;
   startHelper();

@@ -1,10 +1,9 @@
 #pragma once
-/// Answers layout requests: from its cache at once, otherwise later, from the Graphviz helper process.
+/// Answers layout requests, at once from its cache or later from the Graphviz helper process.
 ///
-/// GUI thread only; never blocks: answers are read, and the built-in layout is computed, on a thread of its own, and a
-/// helper that must go is killed and not waited for. A request the helper does not answer within the limit, or that
-/// kills it, is answered by the built-in layout and marked simplified; after three failures in a row the helper is
-/// given up for this session.
+/// GUI thread only. Never blocks: a thread of its own parses answers and computes the built-in layout, and a helper is
+/// killed without waiting for it. If the helper does not answer in time or crashes, the built-in layout answers and is
+/// marked simplified. After three failures in a row the helper is not used any more in this session.
 ///
 ///     Layouter layouter(LayoutHelper::find());
 ///     connect(&layouter, &Layouter::answered, this, &View::rebuild);
@@ -22,11 +21,11 @@
 
 namespace cleave::views {
 
-/// How to start the helper. An empty program: there is none, the built-in layout does all.
+/// How to start the helper. Empty program: no helper, the built-in layout does all.
 struct LayoutHelper {
   QString program;
   QStringList arguments;
-  /// CLEAVE_LAYOUT_WORKER (a program, or "none"), else `cleave` beside or in ../bin of this program.
+  /// CLEAVE_LAYOUT_WORKER (a program, or "none"), else `cleave` next to this program or in ../bin.
   static LayoutHelper find();
 };
 
@@ -36,20 +35,20 @@ class Layouter : public QObject {
   explicit Layouter(LayoutHelper helper, QObject* parent = nullptr);
   ~Layouter() override;
 
-  /// The layout if it is known; otherwise null, and it is on its way. Where there is nothing to decide, it is known.
+  /// The layout if it is known, else null, and the request is queued. Trivial requests are known at once.
   std::shared_ptr<const LayoutResult> find(const LayoutRequest& request);
   bool isBusy() const { return !m_queue.empty(); }
-  /// Drops what waits and kills a layout in progress; the cache stays.
+  /// Drops queued requests and kills a running layout. The cache is kept.
   void cancel();
   void setTimeout(int ms) { m_timeoutMs = ms; }
-  /// For tests. For the first answer after the program starts: a cold start reads hundreds of megabytes of libraries.
+  /// For tests. The time limit for the first answer: a cold start reads hundreds of megabytes of libraries.
   void setStartupTimeout(int ms) { m_startupMs = ms; }
-  /// For tests, which kill it.
+  /// For tests that kill the helper.
   qint64 helperProcessId() const { return m_process ? m_process->processId() : 0; }
 
  signals:
   void answered();
-  /// The helper failed: what happened, for the log. The drawing goes on.
+  /// The helper failed. `what`: text for the log. Drawing continues.
   void helperFailed(const QString& message);
 
  private:
@@ -62,7 +61,7 @@ class Layouter : public QObject {
   };
 
   using Cancelled = std::shared_ptr<std::atomic_bool>;
-  /// A layout, or why there is none.
+  /// A layout, or why it failed.
   struct LaidOut {
     std::shared_ptr<const LayoutResult> layout;
     QString failure;
@@ -80,20 +79,20 @@ class Layouter : public QObject {
   void keep(Key key, std::shared_ptr<const LayoutResult> layout);
 
   LayoutHelper m_helper;
-  QProcess* m_process = nullptr;  ///< null: none was started
+  QProcess* m_process = nullptr;  ///< null: not running
   QThreadPool m_pool;             ///< one thread
-  Cancelled m_cancelled;          ///< of the work on that thread
+  Cancelled m_cancelled;          ///< stops the work on that thread
   QTimer m_timer;
   QByteArray m_received;
-  qsizetype m_scanned = 0;  ///< of m_received: holds no end
-  std::deque<Key> m_queue;  ///< front: being worked on when m_isAtWork
-  bool m_isAtWork = false;  ///< the helper or the thread has the front
-  bool m_isSent = false;    ///< the helper has it
+  qsizetype m_scanned = 0;  ///< bytes of m_received that contain no end of message
+  std::deque<Key> m_queue;  ///< the front is in progress if m_isAtWork
+  bool m_isAtWork = false;  ///< the helper or the thread works on the front
+  bool m_isSent = false;    ///< the helper has received it
   std::uint64_t m_nextId = 1;
   int m_failures = 0;
   int m_timeoutMs = 2000;
   int m_startupMs = 8000;
-  bool m_hasAnswered = false;  ///< since it was started
+  bool m_hasAnswered = false;  ///< since the helper's start
   std::unordered_map<Key, std::shared_ptr<const LayoutResult>, KeyHash, KeyEqual> m_cache;
 };
 

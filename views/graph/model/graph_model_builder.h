@@ -1,6 +1,8 @@
 #pragma once
-/// The passes that make a GraphModel, in order. Private to the canvas; see graph_model.h for what they decide.
+/// Makes a GraphModel. graph_model.h describes the decisions. One pass over nodes and edges.
+#include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -8,13 +10,20 @@
 
 namespace cleave::views {
 
+struct GraphModelOptions {
+  bool foldNoise = true;  ///< skip aliases and group helpers
+};
+
+GraphModel makeGraphModel(std::shared_ptr<const ModuleTree> tree, GraphModelOptions options = {});
+
+/// The passes in their order. Private to `makeGraphModel`.
 class GraphModelBuilder {
  public:
-  GraphModelBuilder(GraphModel& model, GraphModelOptions options);
-  void build();
+  GraphModelBuilder(std::shared_ptr<const ModuleTree> tree, GraphModelOptions options);
+  GraphModel build() &&;
 
  private:
-  // graph_model.cpp: modules, members, edges
+  // graph_model_builder.cpp: modules, members, edges
   void countOperators();
   void makeModules();
   bool openStacks(ScopeId wrapper, std::vector<struct PendingScope>& pending);
@@ -47,11 +56,11 @@ class GraphModelBuilder {
   std::string_view shortOp(NodeId node) const;
   NodeId producerOf(ValueId value) const { return g().value(value).producer; }
 
-  GraphModel& m;
+  GraphModel m;
   GraphModelOptions m_options;
   std::vector<std::uint32_t> m_scopeOperators;                   ///< shown operators at any depth, by scope
-  std::vector<std::uint32_t> m_scopeDirect;                      ///< shown operators of the scope itself
-  std::vector<std::vector<ScopeId>> m_scopeChildren;             ///< those with operators
+  std::vector<std::uint32_t> m_scopeDirect;                      ///< operators directly in the scope
+  std::vector<std::vector<ScopeId>> m_scopeChildren;             ///< children with operators
   std::unordered_map<std::uint32_t, std::string> m_inlineTitle;  ///< by scope of a one-operator module
   std::vector<std::uint32_t> m_memberOfNode;                     ///< position in its module
   std::vector<std::uint32_t> m_memberOfModule;                   ///< position in its parent

@@ -12,9 +12,9 @@ using graph::NodeKind;
 
 namespace {
 
-constexpr std::size_t kManySiblings = 3;  // read in so many sibling modules: a hub
-constexpr std::uint32_t kFarRanks = 8;    // an edge over more ranks than this is far
-constexpr std::size_t kMinRotary = 4;     // operators worth a group
+constexpr std::size_t kManySiblings = 3;  // read in this number of sibling modules: a hub
+constexpr std::uint32_t kFarRanks = 8;    // an edge over more ranks than this is long
+constexpr std::size_t kMinRotary = 4;     // minimum number of operators for a group
 
 bool isOneOf(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -49,7 +49,7 @@ void GraphModelBuilder::findNoise() {
   m.m_noiseCount = static_cast<std::size_t>(std::count(m.m_isNoise.begin(), m.m_isNoise.end(), true));
 }
 
-/// Calls that lead to no output: exported programs keep what their code computed and never used.
+/// Calls that lead to no output. Exported programs keep results that their code computed and never used.
 void GraphModelBuilder::findUnread() {
   if (g().outputs.empty()) return;
   std::vector<bool> isRead(g().values.size(), false);
@@ -87,7 +87,7 @@ void GraphModelBuilder::findHubs() {
   }
 }
 
-/// Read in many sibling modules at some level, or in several modules of one list (cos and sin of a model with two
+/// True if many sibling modules read it at some level, or several modules of one list (cos and sin of a model with two
 /// layers).
 bool GraphModelBuilder::isSpreadOut(ValueId value) const {
   const auto& readers = m.m_readers[value.index()];
@@ -109,13 +109,13 @@ bool GraphModelBuilder::isSpreadOut(ValueId value) const {
   return false;
 }
 
-/// Hubs that only the drawing reveals: values with two far readers in one module, or inputs read far down.
+/// Hubs that only the layout shows: values with two far readers in one module, or inputs read far below.
 bool GraphModelBuilder::findFarHubs() {
   bool found = false;
   for (const Module& module : m.m_modules) {
     std::vector<std::uint32_t> rank(module.members.size(), 0);
     for (const MemberEdge& e :
-         module.edges)  // sorted by `from`, and members are in topological order but for odd cycles
+         module.edges)  // sorted by `from`; members are in topological order except for rare cycles
       if (e.from != MemberEdge::kOutside && e.to != MemberEdge::kOutside && e.from < e.to)
         rank[e.to] = std::max(rank[e.to], rank[e.from] + 1);
     std::unordered_map<std::uint32_t, int> farReaders;
@@ -151,7 +151,7 @@ void GraphModelBuilder::trim() {
 
 // ---- rotary helpers
 
-/// From a product's operand back through halves, negations and joins to the whole tensor that was rotated.
+/// From an operand of a product back through halves, negations and joins to the whole tensor that was rotated.
 bool GraphModelBuilder::traceHalves(NodeId from, ValueId whole, std::vector<NodeId>& found) const {
   std::vector<NodeId> pending{from};
   const ModuleId home = m.m_nodeModule[from.index()];
@@ -210,7 +210,7 @@ void GraphModelBuilder::groupRotary() {
   for (const std::uint32_t home : homes) {
     std::set<NodeId>& nodes = byModule[home];
     if (nodes.size() < kMinRotary) continue;
-    // What only fits cos and sin to these products (unsqueeze of a hub) belongs to them.
+    // Operators that only fit cos and sin to these products (unsqueeze of a hub) belong to the group.
     for (std::uint32_t i = nodes.rbegin()->raw(); i-- > 0;) {
       const NodeId n(i);
       if (m.m_nodeModule[i] != ModuleId(home) || !isShownCall(n) || nodes.contains(n)) continue;
@@ -232,7 +232,7 @@ void GraphModelBuilder::groupRotary() {
   }
 }
 
-// ---- what prepares hubs
+// ---- operators that prepare hubs
 
 void GraphModelBuilder::groupShared() {
   std::vector<bool> prepares(g().nodes.size(), false);
@@ -241,7 +241,7 @@ void GraphModelBuilder::groupShared() {
   for (const graph::Output& output : g().outputs) isOutput[m.m_source[output.value.index()].index()] = true;
   for (std::size_t i = g().nodes.size(); i-- > 0;) {
     const NodeId n(i);
-    // An encoder that a decoder reads all over is a model, not what prepares one.
+    // An encoder that a decoder reads everywhere is a model of its own, not a hub's preparation.
     if (!isShownCall(n) || graph::layerShape(g(), n)) continue;
     const auto& results = g().node(n).results;
     prepares[i] = std::all_of(results.begin(), results.end(), [&](ValueId v) {
@@ -289,7 +289,7 @@ std::string GraphModel::hubName(ValueId value) const {
     if (mask && m_source[mask->index()] == value) return "mask";
   }
   ValueId at = value;
-  for (int steps = 0; steps < 6; ++steps) {  // cos and sin, behind scaling, casts and reshapes
+  for (int steps = 0; steps < 6; ++steps) {  // cos and sin, through scaling, casts and reshapes
     const graph::Node& node = g.node(g.value(at).producer);
     if (node.kind != NodeKind::Call) break;
     const std::string_view op = shortOpName(g.opName(node));

@@ -1,6 +1,5 @@
 #include "views/graph/model/heat_field.h"
 
-#include <QCoreApplication>
 #include <QStringList>
 #include <algorithm>
 #include <cmath>
@@ -11,17 +10,16 @@
 namespace cleave::views {
 
 namespace {
-/// Below this part of the most, differences do not matter and would eat the scale.
+/// Below this fraction of the maximum, differences do not matter and would use up the scale.
 constexpr double kWidestSpan = 1e5;
-/// The least amount above zero is still told apart from nothing.
+/// The smallest amount above zero stays visibly different from zero.
 constexpr double kFaintest = 0.04;
 
 struct Wording {
   const char *name, *title;
 };
-QString tr(const char* text) { return QCoreApplication::translate("HeatField", text); }
 
-/// "=", "3.4 %", "12×": a part of the tolerance, short enough for a node's head.
+/// "=", "3.4 %", "12×": a fraction of the tolerance, short enough for a node's head.
 QString partText(double part) {
   if (agreementOf(part) == Agreement::Equal) return QStringLiteral("=");
   if (!std::isfinite(part)) return QStringLiteral("≠");
@@ -33,20 +31,20 @@ QString partText(double part) {
 QString gapText(HeatGap gap) {
   switch (gap) {
     case HeatGap::None: return {};
-    case HeatGap::OverBudget: return tr("over budget");
-    case HeatGap::NotKnown: return tr("not known");
-    case HeatGap::NotCompared: return tr("not compared");
+    case HeatGap::OverBudget: return QStringLiteral("over budget");
+    case HeatGap::NotKnown: return QStringLiteral("unknown");
+    case HeatGap::NotCompared: return QStringLiteral("not compared");
   }
   return {};
 }
 
 constexpr Wording kWordings[kColorByCount] = {
     {"axis", "Axis: the dimension that is split"},
-    {"regret", "Regret: what the fastest plan with another choice takes more than this plan"},
-    {"time", "Time: of the plan, per step on each rank, collectives included"},
-    {"memory", "Memory: bytes that stay on each rank under the plan"},
-    {"traffic", "Traffic: bytes of the tensors that ranks exchange under the plan"},
-    {"error", "Error: how far the ranks' values are from an unsplit run's"},
+    {"regret", "Regret: extra time of the fastest plan with another choice"},
+    {"time", "Time: per step and rank under the plan, with collectives"},
+    {"memory", "Memory: bytes stored on each rank under the plan"},
+    {"traffic", "Traffic: bytes that ranks exchange under the plan"},
+    {"error", "Error: difference between the ranks' values and an unsplit run"},
 };
 }  // namespace
 
@@ -66,14 +64,14 @@ Agreement agreementOf(double partOfTolerance) {
 
 QString agreementName(Agreement agreement) {
   switch (agreement) {
-    case Agreement::Equal: return tr("equal");
-    case Agreement::Within: return tr("within tolerance");
+    case Agreement::Equal: return QStringLiteral("equal");
+    case Agreement::Within: return QStringLiteral("within tolerance");
     case Agreement::Beyond: break;
   }
-  return tr("beyond it");
+  return QStringLiteral("above tolerance");
 }
 
-/// From light to strong, so that they are told apart in grey too.
+/// From light to strong, so that they differ in grey too.
 QColor agreementColor(const Theme& theme, Agreement agreement) {
   switch (agreement) {
     case Agreement::Equal: return blend(theme.ground, theme.color(Tint::Dim2), 0.28);
@@ -173,8 +171,9 @@ QString HeatField::text(double amount) const {
     case ColorBy::Memory:
     case ColorBy::Traffic: return bytesText(static_cast<std::int64_t>(amount));
     case ColorBy::Error:
-      if (agreementOf(amount) == Agreement::Equal) return tr("equal");
-      return (agreementOf(amount) == Agreement::Within ? tr("within, %1") : tr("beyond, %1")).arg(partText(amount));
+      if (agreementOf(amount) == Agreement::Equal) return QStringLiteral("equal");
+      return (agreementOf(amount) == Agreement::Within ? QStringLiteral("within, %1") : QStringLiteral("beyond, %1"))
+          .arg(partText(amount));
   }
   return {};
 }
@@ -187,7 +186,7 @@ QString HeatField::moduleText(double amount) const {
 QString HeatField::label(NodeId shown) const {
   const auto amount = of(shown);
   if (!amount) return gapText(gapOf(shown));
-  if (m_what == ColorBy::Error) return partText(*amount);  // colours say the rest, and the tool tip
+  if (m_what == ColorBy::Error) return partText(*amount);  // the colours show the rest, and the tooltip has the words
   return *amount != 0 || !isSum() ? text(*amount) : QString();
 }
 
@@ -208,11 +207,14 @@ QString HeatField::tip(ModuleId first, ModuleId last) const {
 QString HeatField::tipOf(const std::optional<double>& amount, const QString& label, HeatGap gap) const {
   if (label.isEmpty() && gap == HeatGap::None) return {};
   QStringList lines{QStringLiteral("%1: %2").arg(colorName(m_what), label)};
-  if (amount && *amount < 0) lines << tr("faster, and given up because a rank holds more: the slack allows it");
-  if (gap == HeatGap::OverBudget) lines << tr("every plan that treats it otherwise needs more than the memory budget");
-  if (amount && m_what == ColorBy::Error) lines << tr("of what is tolerated, by the value's own size");
-  if (gap == HeatGap::NotCompared) lines << tr("the two runs do not both hold this value");
-  if (gap == HeatGap::NotKnown) lines << tr("the search ended at its limit before it found the plans to compare with");
+  if (amount && *amount < 0)
+    lines << QStringLiteral("faster, but needs more memory per rank: rejected within the slack");
+  if (gap == HeatGap::OverBudget) lines << QStringLiteral("every plan with another choice exceeds the memory budget");
+  if (amount && m_what == ColorBy::Error)
+    lines << QStringLiteral("fraction of the tolerance, relative to the value's size");
+  if (gap == HeatGap::NotCompared) lines << QStringLiteral("only one of the two runs has this value");
+  if (gap == HeatGap::NotKnown)
+    lines << QStringLiteral("the search stopped at its limit, before it found plans to compare with");
   return lines.join(QStringLiteral("<br>"));
 }
 

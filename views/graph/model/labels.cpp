@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "graph/layers.h"
+#include "views/graph/model/module_path.h"
 
 namespace cleave::views {
 namespace {
@@ -79,7 +80,7 @@ const ModuleLabel& Labels::module(ModuleId first, ModuleId last) {
   ModuleLabel label;
   label.title = text(module.title);
   std::uint64_t operators = module.operatorCount;
-  if (module.kind == ModuleKind::Scope)  // folded helpers are there all the same
+  if (module.kind == ModuleKind::Scope)  // folded helpers are always shown
     operators = m_model.tree().operatorsIn(module.scope);
   if (first != last) {
     const int end = m_model.module(last).listIndex;
@@ -126,11 +127,12 @@ QSizeF Labels::nodeSize(NodeId id) {
   const NodeLabel& label = node(id);
   const Metrics& m = m_metrics;
   const bool isInput = m_model.graph().node(id).kind == graph::NodeKind::Input;
-  // Room for what any colouring writes there, as for any strategy: neither a step nor another colouring lays out again.
+  // Reserves room for every colouring and every strategy, so that neither a step nor another colouring needs a new
+  // layout.
   const double chip =
       std::max(kChipRoom * m.scale, m.smallMetrics.horizontalAdvance(QStringLiteral("+99.9 µs")) + 20 * m.scale);
   double width = m.labelMetrics.horizontalAdvance(label.title) + chip + 2.5 * m.pad;
-  if (label.isLayer) {  // room for any strategy, whatever it takes: a step of the search must not lay out again
+  if (label.isLayer) {  // room for any strategy: a step of the search must not need a new layout
     const double name = label.tail.isEmpty() ? 0 : m.strongMetrics.horizontalAdvance(label.tail) + m.pad;
     width += name + 14 * m.scale;
     const double notch = m.smallMetrics.horizontalAdvance(QStringLiteral("column+gather")) +
@@ -141,7 +143,7 @@ QSizeF Labels::nodeSize(NodeId id) {
     width = std::max(width, tail + m.digitsMetrics.horizontalAdvance(label.shape) + 2 * m.pad);
   }
   for (const DockLabel& dock : label.docks) {
-    QString longest;  // any dimension may be the one that is split, in parts that are no longer than it
+    QString longest;  // any dimension may be split, and no shard is longer than the dimension
     for (const QString& size : dock.shape.split(QChar(0xD7)))
       if (size.size() > longest.size()) longest = size;
     const QString widest = QStringLiteral("%1 → %2 per rank").arg(dock.shape, longest);

@@ -1,7 +1,7 @@
 #pragma once
-/// The words on the canvas and how much room they take: what layout measures is what the painter writes.
+/// The text on the canvas and its size. Layout measures the same text that the painter writes.
 ///
-/// Sizes are in pixels at 100 %; everything scales with the font size the user set. GUI thread only (font metrics).
+/// Sizes are in pixels at 100 %. Everything scales with the user's font size. GUI thread only (font metrics).
 #include <QFont>
 #include <QFontMetricsF>
 #include <QGuiApplication>
@@ -23,11 +23,11 @@ struct Metrics {
   QFont label, strong, small, digits;  ///< operator names, titles, quiet text, shapes and sizes
   QFontMetricsF labelMetrics, strongMetrics, smallMetrics, digitsMetrics;
   double band, row, chipRow, header, pad, radius;
-  double sheetOffset;  ///< how far the sheets of a stack peep out
+  double sheetOffset;  ///< visible offset of the sheets of a stack
   double button;       ///< side of a fold button
 };
 
-/// As the canvas writes an operator's name: "sdp attention".
+/// An operator's name on the canvas, such as "sdp attention".
 QString abbreviated(QString op);
 
 struct DockLabel {
@@ -38,19 +38,19 @@ struct DockLabel {
 struct HubLabel {
   ValueId value;
   QString name;
-  bool isMade = false;  ///< made here and read all over the model, rather than read here
+  bool isMade = false;  ///< made here and read all over the model; false: read here
 };
 struct NodeLabel {
   QString title;  ///< operator, or name of an input or output
   QString tail;   ///< "q_proj"
   QString shape;
-  bool isLayer = false;  ///< titled by its tail; a row says its strategy
+  bool isLayer = false;  ///< the title is its tail; a row shows its strategy
   std::vector<DockLabel> docks;
   std::vector<HubLabel> hubs;
 };
 struct ModuleLabel {
   QString title;   ///< "layers.3", "layers 0–31"
-  QString kind;    ///< class name in short, or what a group is
+  QString kind;    ///< short class name, or the kind of group
   QString counts;  ///< "3 232 ops"
   std::vector<HubLabel> hubs;
 };
@@ -71,7 +71,7 @@ class Labels {
   bool isCompact(ModuleId first, ModuleId last) const;  ///< a folded member of a list: one row
   double frameWidth(ModuleId module);                   ///< least width of an open module's header
 
-  /// Where chips of a box lie, relative to the left and top of the row they start in.
+  /// Positions of the chips of a box, relative to the left and top of their first row.
   std::vector<QRectF> chipRects(const std::vector<HubLabel>& hubs, double width) const;
   double chipWidth(const HubLabel& hub) const;
 

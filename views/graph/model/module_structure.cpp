@@ -5,14 +5,21 @@
 #include <map>
 #include <unordered_map>
 
+#include "views/graph/model/module_path.h"
+
 namespace cleave::views {
+
+using graph::NodeId;
+using graph::ScopeId;
+using graph::ValueId;
+
 namespace {
 
 using Signature = std::vector<std::uint64_t>;
 
-constexpr std::size_t kManyReaders = 3;  // a value read in so many neighbours is one that all of them share
+constexpr std::size_t kManyReaders = 3;  // number of neighbours that must read a value before it counts as shared
 
-/// Texts to numbers, equal for equal ones.
+/// Numbers texts: equal texts have equal numbers.
 class Interner {
  public:
   std::uint64_t operator()(std::string_view text) {
@@ -24,14 +31,14 @@ class Interner {
   std::map<std::string, std::uint64_t, std::less<>> m_ids;
 };
 
-/// Who else reads what a module reads and makes.
+/// The other readers of a module's inputs and results.
 class Sharing {
  public:
   explicit Sharing(const graph::Graph& graph) : m_graph(graph), m_isOutput(graph.values.size(), false) {
     for (const graph::Output& output : graph.outputs) m_isOutput[output.value.index()] = true;
   }
 
-  /// Many modules of the list that `module` is a member of read it.
+  /// True if many modules in the list of `module` read the value.
   bool isShared(ValueId value, ScopeId module) {
     const auto& users = m_graph.value(value).users;
     if (users.size() < kManyReaders) return false;
@@ -97,12 +104,12 @@ class Signer {
   }
 
   void write(std::monostate) { add({0}); }
-  /// By its number where it was met before; a new one comes from outside, or is a weight.
+  /// A value that was met before goes by its number. A new one comes from outside, or is a weight.
   void write(ValueId value) {
     if (!value.isValid()) return add({1});
     if (const auto known = m_numbers.find(value.raw()); known != m_numbers.end()) return add({2, known->second});
     if (m_sharing.isShared(value, m_module)) return add({3, value.raw()});
-    // The first module of a list may read an input where the others read what the one before them made.
+    // The first module of a list may read an input where the others read a result of the previous one.
     const auto kind = m_graph.node(m_graph.value(value).producer).kind;
     add({4, number(value), kind == graph::NodeKind::Parameter, kind == graph::NodeKind::Constant});
     writeType(value);
@@ -123,11 +130,11 @@ class Signer {
   Interner& m_intern;
   Sharing& m_sharing;
   ScopeId m_module;
-  std::unordered_map<std::uint32_t, std::uint64_t> m_numbers;  ///< values in the order they are met
+  std::unordered_map<std::uint32_t, std::uint64_t> m_numbers;  ///< numbers of values in the order of their first use
   Signature m_signature;
 };
 
-/// Members of lists: modules with a number for a name, and with a neighbour of that kind.
+/// Members of lists: modules whose name is a number and that have such a neighbour.
 std::vector<bool> findNumbered(const graph::Graph& graph, const std::vector<std::vector<ScopeId>>& below) {
   std::vector<bool> isNumbered(graph.scopes.size(), false);
   const auto hasNumber = [&](ScopeId scope) { return listIndexOf(lastPart(graph.scope(scope).path)) >= 0; };

@@ -1,13 +1,14 @@
 #pragma once
-/// The modules of a model as one tree: what the canvas, its legend, the modules tree and the tables count by.
+/// The modules of a model as one tree. The canvas, its legend, the modules tree and the tables count by its items.
 ///
-/// A tree item is a module (a scope of the graph), or a *stack*: three or more equal neighbours of a numbered list
-/// ("layers.0" to "layers.31"), which stand between their parent and themselves. Two modules are *equal* when the same
-/// operators read the same things in the same order: names below the module, literal arguments, types of all values
-/// read and made, and the wiring count; the same value where it is read in many neighbours (cos, sin, a mask), else one
-/// of the same type. Names of tensors and what weights hold do not count. Only members of numbered lists are compared.
+/// A tree item is a module (a scope of the graph) or a *stack*: three or more equal neighbours of a numbered list
+/// ("layers.0" to "layers.31"), placed between their parent and themselves. Two modules are *equal* if the same
+/// operators read the same things in the same order. The comparison covers names below the module, literal arguments,
+/// types of all values read and made, and the wiring. A value that many neighbours read (cos, sin, a mask) must be the
+/// same one; any other value must have the same type. Names of tensors and contents of weights do not count. Only
+/// members of numbered lists are compared.
 ///
-/// Immutable; any thread. One pass over the nodes, and one more for each numbered list around them.
+/// Immutable; any thread. One pass over the nodes, plus one pass for each numbered list around them.
 ///
 ///     const ModuleTree tree(graph);
 ///     for (TreeItemId id : tree.item(tree.root()).children) tree.item(id).operators;
@@ -25,10 +26,10 @@ using graph::ValueId;
 using TreeItemId = Id<struct TreeItemTag>;
 
 struct TreeItem {
-  ScopeId scope;                     ///< of a stack: its first module; invalid only in a graph without scopes
+  ScopeId scope;                     ///< a stack's first module; invalid only in a graph without scopes
   TreeItemId parent;                 ///< invalid for the root
   std::uint32_t row = 0;             ///< among the children of its parent
-  std::uint32_t stackSize = 0;       ///< > 0: a stack of so many modules
+  std::uint32_t stackSize = 0;       ///< > 0: the number of modules in the stack
   std::uint32_t operators = 0;       ///< calls inside, at any depth
   std::vector<TreeItemId> children;  ///< in the order of their scopes
 };
@@ -42,14 +43,14 @@ class ModuleTree {
   TreeItemId root() const { return TreeItemId(0); }
   std::size_t size() const { return m_items.size(); }
   const TreeItem& item(TreeItemId id) const { return m_items[id.index()]; }
-  /// The module's own item, never its stack. The root for what is no scope of the graph.
+  /// The module's own item, never its stack. The root for a scope that is not in the graph.
   TreeItemId itemOf(ScopeId scope) const;
-  /// The stack of exactly these modules; invalid: there is none.
+  /// The stack of exactly these modules. Invalid: no such stack.
   TreeItemId stackOf(ScopeId first, ScopeId last) const;
   std::uint32_t operatorsIn(ScopeId scope) const { return item(itemOf(scope)).operators; }
   /// Modules right below, in the order of their scopes.
   const std::vector<ScopeId>& below(ScopeId scope) const { return m_below[scope.index()]; }
-  /// Both are members of numbered lists and equal, as said above.
+  /// True if both are members of numbered lists and equal, as defined above.
   bool isEqual(ScopeId a, ScopeId b) const;
 
  private:
@@ -60,10 +61,5 @@ class ModuleTree {
   std::vector<std::vector<ScopeId>> m_below;
   std::vector<std::uint32_t> m_structure;  ///< by scope; kNoStructure: not compared
 };
-
-/// "q_proj" of "model.layers.3.self_attn.q_proj".
-std::string_view lastPart(std::string_view path);
-/// The index that a part of a path is: 3 for "3"; -1: it is a name.
-int listIndexOf(std::string_view part);
 
 }  // namespace cleave::views

@@ -11,7 +11,7 @@ PlacementBoard::PlacementBoard(const GraphModel& model, const SplitCounts& count
       m_conflictCounts(model.moduleCount(), 0) {
   for (const NodeId node : idRange<NodeId>(model.graph().nodes.size())) {
     if (model.shownNode(node) != node) continue;
-    // A module that others were moved into counts as the outermost group it lies in; groups do not nest otherwise.
+    // A module that contains moved operators counts as part of its outermost group. Groups do not nest otherwise.
     ModuleId group;
     for (ModuleId id = model.moduleOf(node); id.isValid(); id = model.module(id).parent)
       if (model.module(id).kind != ModuleKind::Scope) group = id;

@@ -1,6 +1,6 @@
 #pragma once
-/// What the canvas knows of a search or plan: how the graph is split (split_counts.h), for the modules that it draws
-/// and with collectives and conflicts.
+/// The canvas's view of a search or plan: how the graph is split (split_counts.h) for the drawn modules, with
+/// collectives and conflicts.
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -10,7 +10,7 @@
 
 namespace cleave::views {
 
-/// A collective behind (or before) a value.
+/// A collective after (or before) a value.
 struct CollectiveBadge {
   rules::CollectiveKind kind = rules::CollectiveKind::AllReduce;
   std::int64_t bytes = 0;
@@ -24,7 +24,7 @@ struct ModuleTally {
 
 class PlacementBoard {
  public:
-  /// Of the same tree; who owns the counts updates them. Both outlive the board.
+  /// For counts of the same tree. Their owner updates them. Both outlive the board.
   PlacementBoard(const GraphModel& model, const SplitCounts& counts);
 
   void setCollectives(const std::map<ValueId, std::vector<CollectiveBadge>>& byValue);
@@ -32,13 +32,14 @@ class PlacementBoard {
 
   const SplitCounts& counts() const { return m_counts; }
   const MaybePlacement& of(ValueId value) const { return m_counts.placement(value); }
-  /// What stands at a node as it is drawn: behind its results, and behind the noise that it stands for.
+  /// The collectives drawn at a node: after its results, and after the noise drawn as part of it.
   const std::vector<CollectiveBadge>* collectives(NodeId shown) const;
   bool isConflict(NodeId node) const { return m_conflicts.contains(node.raw()); }
   ModuleTally tally(ModuleId id) const;
-  /// Of a stack: equal modules `first`..`last` of one list.
+  /// The tally of a stack of equal modules `first`..`last` of one list.
   ModuleTally tally(ModuleId first, ModuleId last) const;
-  /// Of a stack whose values and layers are all decided: how many of its modules are split otherwise than the first.
+  /// For a stack whose values and layers are all decided: the number of its modules that are split differently from the
+  /// first.
   std::uint32_t unlike(ModuleId first, ModuleId last) const;
   bool isEmpty() const { return m_counts.isEmpty(); }
 
@@ -50,7 +51,7 @@ class PlacementBoard {
 
   const GraphModel& m_model;
   const SplitCounts& m_counts;
-  std::unordered_map<std::uint32_t, std::vector<NodeId>> m_groups;  ///< what is in modules that are no scope
+  std::unordered_map<std::uint32_t, std::vector<NodeId>> m_groups;  ///< nodes in modules that are not scopes
   std::vector<std::uint32_t> m_collectiveCounts, m_conflictCounts;  ///< by ModuleId
   std::unordered_map<std::uint32_t, std::vector<CollectiveBadge>> m_collectives;  ///< by raw NodeId, of shown nodes
   std::unordered_set<std::uint32_t> m_conflicts;

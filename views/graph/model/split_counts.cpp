@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/text/shares_text.h"
 #include "views/base/quantities.h"
 
 namespace cleave::views {
@@ -69,8 +70,8 @@ std::vector<NodeId> SplitCounts::update(std::span<const NodeId> nodes) {
   return changed;
 }
 
-/// The node's results, and the parameters that it places as a layer: those may be made by another node, which has
-/// changed then, whoever is read first.
+/// The node's results, and the parameters that it places as a layer. Another node may make those parameters; it counts
+/// as changed too, in any order of reading.
 void SplitCounts::read(NodeId node, std::vector<NodeId>* changed) {
   const auto note = [&](NodeId differs) {
     if (changed) changed->push_back(differs);

@@ -1,20 +1,18 @@
 #include "views/graph/scene/legend_drawing.h"
 
-#include <QCoreApplication>
 #include <QFontMetrics>
 #include <algorithm>
 
+#include "plan/text/shares_text.h"
 #include "views/base/quantities.h"
 #include "views/graph/model/heat_field.h"
-#include "views/graph/scene/scene_painter.h"
+#include "views/graph/scene/fills.h"
 
 namespace cleave::views {
 namespace {
 
 constexpr int kSwatch = 16, kGap = 6, kPad = 8;
 constexpr std::size_t kMostMeanings = 2;
-
-QString tr(const char* text) { return QCoreApplication::translate("Legend", text); }
 
 QString shortName(Tint tint) {
   static const char* const names[kTintCount] = {"S0", "S1", "S2", "S3", "S4+", "expert", "R", "open"};
@@ -25,12 +23,13 @@ QString splitTooltip(LayerSplit split, const LegendContent& content) {
   const plan::LayerTally& tally = content.splits[static_cast<std::size_t>(split)];
   std::int64_t bytes = 0;
   for (const plan::LayerTally& each : content.splits) bytes += each.weightBytes;
-  QString text = describe(split) + QLatin1Char('\n') + countedText(tally.layers, tr("layer"));
+  QString text = describe(split) + QLatin1Char('\n') + countedText(tally.layers, QStringLiteral("layer"));
   if (bytes > 0)
-    text += tr(", %1 of weights (%2)")
+    text += QStringLiteral(", %1 of weights (%2)")
                 .arg(bytesText(tally.weightBytes), percentText(double(tally.weightBytes) / double(bytes)));
-  if (content.flops > 0) text += tr(", %1 of the forward FLOPs").arg(percentText(tally.flops / content.flops));
-  return text + tr("\nClick to show only these");
+  if (content.flops > 0)
+    text += QStringLiteral(", %1 of the forward FLOPs").arg(percentText(tally.flops / content.flops));
+  return text + QStringLiteral("\nClick to show only these");
 }
 
 }  // namespace
@@ -60,7 +59,7 @@ std::vector<LegendDrawing::Entry> LegendDrawing::makeEntries(const SplitFilter& 
     for (std::size_t i = 0; i < kLayerSplits; ++i) {
       const auto split = static_cast<LayerSplit>(i);
       if (m_content.splits[i].layers == 0 && !filter.has(split)) continue;
-      if (entries.empty()) entries.push_back({.text = tr("Layers")});
+      if (entries.empty()) entries.push_back({.text = QStringLiteral("Layers")});
       entries.push_back(
           {.text = QStringLiteral("%1  %2").arg(strategyText(split), countText(m_content.splits[i].layers)),
            .tooltip = splitTooltip(split, m_content),
@@ -70,27 +69,29 @@ std::vector<LegendDrawing::Entry> LegendDrawing::makeEntries(const SplitFilter& 
     for (std::size_t i = 0; i < kTintCount; ++i) {
       const auto tint = static_cast<Tint>(i);
       if (m_content.values[i] == 0 && !filter.has(tint)) continue;
-      if (std::exchange(isFirst, false)) entries.push_back({.text = tr("Values")});
+      if (std::exchange(isFirst, false)) entries.push_back({.text = QStringLiteral("Values")});
       const QString& meaning = m_content.meanings[i];
       const bool isShort = meaning.isEmpty() || !hasMeanings;
       const QString name = isShort ? shortName(tint) : shortName(tint) + QLatin1Char(' ') + meaning;
       const QString of = meaning.isEmpty() ? QString() : QStringLiteral(" (%1)").arg(meaning);
-      entries.push_back({.text = QStringLiteral("%1  %2").arg(name, countText(m_content.values[i])),
-                         .tooltip = QStringLiteral("%1%2: %3\n%4")
-                                        .arg(describe(tint), of, countedText(m_content.values[i], tr("value")),
-                                             tr("Click to show only these")),
-                         .tint = tint});
+      entries.push_back(
+          {.text = QStringLiteral("%1  %2").arg(name, countText(m_content.values[i])),
+           .tooltip = QStringLiteral("%1%2: %3\n%4")
+                          .arg(describe(tint), of, countedText(m_content.values[i], QStringLiteral("value")),
+                               QStringLiteral("Click to show only these")),
+           .tint = tint});
     }
     if (m_content.changed > 0) entries.push_back({});
   }
   if (m_content.changed > 0) {
     entries.back().isChange = true;
-    entries.back().text = tr("%1 changed from A to B").arg(countedText(m_content.changed, tr("node")));
+    entries.back().text =
+        QStringLiteral("%1 changed from A to B").arg(countedText(m_content.changed, QStringLiteral("node")));
   }
   return entries;
 }
 
-/// What the colours say, the numbers on the colours they stand for, and what there is to know of them.
+/// The scale's title, its numbers on their colours, and its note.
 std::vector<LegendDrawing::Entry> LegendDrawing::scaleEntries() const {
   const HeatScale& scale = m_content.scale;
   std::vector<Entry> entries;
@@ -101,8 +102,8 @@ std::vector<LegendDrawing::Entry> LegendDrawing::scaleEntries() const {
   return entries;
 }
 
-/// The explanation after the title's colon goes first where there is no room for it; a note wider than a row is cut
-/// short, and told whole by its tooltip.
+/// Without room for the whole title, the explanation after its colon is left out. A note wider than a row is shortened,
+/// and its tooltip has the full text.
 void LegendDrawing::fitScale(std::vector<Entry>& entries, int width) const {
   const int room = width - 2 * kPad;
   int all = 0;
@@ -126,8 +127,8 @@ int LegendDrawing::widthOf(const Entry& entry) const {
   return entry.isChoice() || entry.isChange ? kSwatch + text + 3 * kGap : text + kGap;
 }
 
-/// Left to right, and on in a new row where one is full; values start a row where they do not fit into the first.
-/// Answers the number of rows.
+/// Places entries left to right and starts a new row when one is full. Values start a row if they do not fit into the
+/// first. Returns the number of rows.
 int LegendDrawing::place(std::vector<Entry>& entries, int width, int reserved) const {
   fitScale(entries, width);
   const auto values = std::find_if(entries.begin(), entries.end(), [](const Entry& e) { return e.tint.has_value(); });
@@ -154,7 +155,7 @@ LegendDrawing::Placed LegendDrawing::placed(int width, int reserved, const Split
     result.rows = place(result.entries, width, reserved);
     return result;
   };
-  constexpr int kUsualRows = 2;  // one of layers, one of values
+  constexpr int kUsualRows = 2;  // one for layers, one for values
   Placed full = placedWith(true);
   if (full.rows <= kUsualRows) return full;
   Placed shorter = placedWith(false);
@@ -227,7 +228,7 @@ void LegendDrawing::paintBar(QPainter& painter, const QRect& rect) const {
   const QRectF bar(rect.left(), rect.top() + 2.5, static_cast<double>(cell * ticks.size()), rowHeight() - 8);
   const double last = static_cast<double>(ticks.size() - 1);
   for (int x = 0; x < bar.width(); ++x) {
-    // Flat under each number, so that it stands on the very colour it names.
+    // Flat below each number, so that the number is on exactly the colour it names.
     const double at = std::clamp((x / static_cast<double>(cell) - 0.5) / last, 0.02, 1.0);
     painter.fillRect(
         QRectF(bar.left() + x, bar.top(), 1, bar.height()),

@@ -1,6 +1,6 @@
 #pragma once
-/// The legend as a drawing: the same on the strip above the canvas and on exported pictures. First the strategies of
-/// layers with their numbers, then the placements of values with what their dimension means; or the scale of amounts.
+/// The legend as a drawing, for the strip above the canvas and for exported pictures. It shows the strategies of layers
+/// with their numbers, then the placements of values with the meaning of their dimension, or the scale of amounts.
 ///
 ///     LegendDrawing drawing(theme, font);
 ///     drawing.setContent(legendContent(counts));
@@ -12,50 +12,37 @@
 #include <vector>
 
 #include "views/graph/model/split_counts.h"
+#include "views/graph/scene/split_filter.h"
 
 namespace cleave::views {
 
-/// What of the drawing is shown at full strength. Nothing chosen: all.
-struct SplitFilter {
-  std::uint32_t splits = 0;  ///< bit per LayerSplit
-  std::uint32_t tints = 0;   ///< bit per Tint
-  bool isOn() const { return splits != 0 || tints != 0; }
-  bool has(LayerSplit split) const { return splits & (1u << static_cast<int>(split)); }
-  bool has(Tint tint) const { return tints & (1u << static_cast<int>(tint)); }
-  /// A layer is shown for its strategy and for its result's placement.
-  bool dims(std::optional<LayerSplit> split, Tint tint) const {
-    return isOn() && !(split && has(*split)) && !has(tint);
-  }
-  bool operator==(const SplitFilter&) const = default;
-};
-
-/// The scale of amounts: what they are, and numbers along it.
+/// The scale of amounts: a title, and numbers along the scale.
 struct HeatScale {
-  QString title;             ///< empty: there is no scale, colours say how layers and values are split
-  QStringList ticks;         ///< at equal distances from the least to the most; empty: nothing to show yet
-  QString note;              ///< "folded boxes show the sum (Σ)"; without ticks: why there is nothing
-  bool isAgreement = false;  ///< a cell of one colour for each Agreement, in place of a scale of amounts
+  QString title;             ///< empty: no scale; colours show placements and strategies
+  QStringList ticks;         ///< at equal distances from the least to the most; empty: no amounts yet
+  QString note;              ///< "folded boxes show the sum (Σ)"; without ticks: the reason
+  bool isAgreement = false;  ///< one coloured cell per Agreement replaces the scale
   bool operator==(const HeatScale&) const = default;
 };
 
 struct LegendContent {
   std::array<plan::LayerTally, kLayerSplits> splits{};
   std::array<std::uint32_t, kTintCount> values{};
-  std::array<QString, kTintCount> meanings;  ///< "heads", "features, vocabulary"; empty: not known
+  std::array<QString, kTintCount> meanings;  ///< "heads", "features, vocabulary"; empty: unknown
   double flops = 0;                          ///< of all operators
   HeatScale scale;
   std::size_t changed = 0;  ///< nodes outlined as changed between two plans; 0: no entry
   bool operator==(const LegendContent&) const = default;
 };
-/// Numbers and meanings; scale and changes are the caller's.
+/// Numbers and meanings. The caller sets scale and changes.
 void setCounts(LegendContent& content, const SplitCounts* counts);
 
 class LegendDrawing {
  public:
   struct Entry {
     QString text;                     ///< "row  14"
-    QString tooltip;                  ///< empty: nothing more is known than what is written
-    std::optional<LayerSplit> split;  ///< neither: a part of the scale, a caption, or the sign of changes
+    QString tooltip;                  ///< empty: the text says everything
+    std::optional<LayerSplit> split;  ///< no split and no tint: part of the scale, a caption, or the sign of changes
     std::optional<Tint> tint;
     enum class Part { None, Title, Bar, Note } part = Part::None;  ///< of the scale
     bool isChange = false;
@@ -68,14 +55,15 @@ class LegendDrawing {
   void setFont(const QFont& font) { m_font = font; }
   void setContent(const LegendContent& content) { m_content = content; }
   const LegendContent& content() const { return m_content; }
-  /// As many rows as the entries need; `reserved`: kept free at the right of the first where that takes no more rows.
+  /// The height for as many rows as the entries need. `reserved`: width kept free at the right of the first row, if
+  /// that does not need more rows.
   int heightFor(int width, int reserved = 0) const;
   void arrange(const QSize& size, int reserved, const SplitFilter& filter);
   const std::vector<Entry>& entries() const { return m_entries; }
   QSizeF size() const { return m_size; }
-  /// Right end of what stands in the first row.
+  /// Right end of the entries in the first row.
   int firstRowEnd() const { return m_firstRowEnd; }
-  /// `focused`: index of the entry that has the keyboard, -1: none.
+  /// `focused`: index of the entry with the keyboard focus. -1: no focus.
   void paint(QPainter& painter, const SplitFilter& filter, int focused = -1) const;
 
  private:
@@ -83,7 +71,7 @@ class LegendDrawing {
     std::vector<Entry> entries;
     int rows = 1;
   };
-  /// What dimensions mean is left to the tooltips where it would take a further row.
+  /// Moves the meanings of dimensions into the tooltips if they would need another row.
   Placed placed(int width, int reserved, const SplitFilter& filter) const;
   std::vector<Entry> makeEntries(const SplitFilter& filter, bool hasMeanings) const;
   std::vector<Entry> scaleEntries() const;

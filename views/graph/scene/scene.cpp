@@ -95,7 +95,7 @@ namespace {
 constexpr double kFramePad = 14;  // between a frame and its content
 constexpr double kSceneMargin = 24;
 
-/// A child as it stands on the picture: a member, a run of equal ones, or a port.
+/// A child in the picture: a member, a run of equal members, or a port.
 struct Entry {
   ItemKind kind = ItemKind::Operator;
   Member member;
@@ -103,7 +103,7 @@ struct Entry {
   int content = -1;  ///< Frame: index into SceneMaker's contents
 };
 
-/// One open module: its entries, their layout, and where values cross its border.
+/// One open module: its entries, their layout, and the places where values cross its border.
 struct Content {
   ModuleId module;
   std::vector<Entry> entries;
@@ -111,7 +111,7 @@ struct Content {
   LayoutRequest request;           ///< boxes: entries, ins, outs
   std::vector<std::vector<ValueId>> edgeValues;
   std::shared_ptr<const LayoutResult> layout;
-  double left = 0, top = 0;  ///< of the layout inside the frame
+  double left = 0, top = 0;  ///< position of the layout inside the frame
   QSizeF size;               ///< of the frame
 };
 
@@ -143,8 +143,8 @@ class SceneMaker {
     return module.listIndex >= 0 && !m_folds.isOpen(id) && !m_folds.loose.contains(id);
   }
 
-  /// Content of an open module with all open modules inside; -1 while a layout is missing. All children are tried, so
-  /// that everything missing is on its way at once.
+  /// Content of an open module with all open modules inside. -1 while a layout is missing: all children are visited
+  /// first, so that all missing layouts are requested at once.
   int arrange(ModuleId id) {
     Content content;
     content.module = id;
@@ -232,7 +232,7 @@ class SceneMaker {
       values.push_back(v);
       return static_cast<std::uint32_t>(values.size() - 1);
     };
-    for (const MemberEdge& e : module.edges) {  // first the ports, so that boxes have their final indices
+    for (const MemberEdge& e : module.edges) {  // ports first, so that boxes have their final indices
       if (e.from == MemberEdge::kOutside) port(content.ins, e.value);
       if (e.to == MemberEdge::kOutside) port(content.outs, e.value);
     }

@@ -1,9 +1,9 @@
 #pragma once
-/// The picture as data: every visible box and line in world pixels (100 %), made from a model, what is open, and
+/// The picture as data: every visible box and line in world pixels (100 %), made from a model, its fold state, and
 /// layouts.
 ///
-/// Boxes come in preorder (a frame before what it holds), so painting in order is right and `subtreeEnd` skips a frame.
-/// Equal layers take the same layout; making a scene costs copies and offsets only. Immutable once made.
+/// Boxes are in preorder (a frame before its content), so painting in order is correct and `subtreeEnd` skips a frame.
+/// Equal layers share one layout, so a scene costs only copies and offsets. Immutable once made.
 #include <QPointF>
 #include <QRectF>
 #include <functional>
@@ -19,7 +19,7 @@
 
 namespace cleave::views {
 
-/// What the user unfolded. Equal neighbours of a list are one stack, but for those that are open or `loose`.
+/// The user's unfolded modules. Equal neighbours of a list are one stack, except open or `loose` ones.
 struct FoldState {
   std::set<ModuleId> open;
   std::set<ModuleId> loose;
@@ -33,10 +33,10 @@ struct SceneItem {
   static constexpr std::uint32_t kNone = 0xFFFFFFFF;
   ItemKind kind = ItemKind::Operator;
   std::uint16_t depth = 0;    ///< frames around it
-  bool isSimplified = false;  ///< Frame: by the built-in layout
+  bool isSimplified = false;  ///< a Frame with the built-in layout
   QRectF rect;
-  std::uint32_t parent = kNone;  ///< the frame it lies in
-  std::uint32_t subtreeEnd = 0;  ///< first item after all it holds
+  std::uint32_t parent = kNone;  ///< the frame around it
+  std::uint32_t subtreeEnd = 0;  ///< first item after its content
   NodeId node;                   ///< Operator, Input
   int output = -1;               ///< Output
   ModuleId module, lastModule;   ///< Folded, Frame: equal; Stack: first and last
@@ -46,15 +46,15 @@ struct SceneEdge {
   std::uint32_t firstPoint = 0, pointCount = 0;
   std::uint32_t firstValue = 0, valueCount = 0;
   std::uint32_t from = SceneItem::kNone, to = SceneItem::kNone;  ///< kNone: a port of `frame`
-  std::uint32_t frame = SceneItem::kNone;                        ///< the frame it lies in
+  std::uint32_t frame = SceneItem::kNone;                        ///< the frame around it
   QRectF bounds;
 };
 
-/// Uniform grid over rectangles: which could touch an area.
+/// Uniform grid over rectangles. It returns those that may touch an area.
 class Grid {
  public:
   void build(const QRectF& bounds, std::span<const QRectF> rects);
-  /// Ascending, each once.
+  /// Ascending, without duplicates.
   void query(const QRectF& area, std::vector<std::uint32_t>& out) const;
 
  private:
@@ -79,10 +79,10 @@ class Scene {
 
   void itemsIn(const QRectF& area, std::vector<std::uint32_t>& out) const { m_itemGrid.query(area, out); }
   void edgesIn(const QRectF& area, std::vector<std::uint32_t>& out) const { m_edgeGrid.query(area, out); }
-  /// The innermost item at a point; kNone: ground.
+  /// The innermost item at a point. kNone: the ground.
   std::uint32_t itemAt(const QPointF& p) const;
 
-  /// The item that shows the node / module: itself, or the folded module or stack around it. kNone: not drawn.
+  /// The item that shows the node or module: itself, or the folded module or stack around it. kNone: not drawn.
   std::uint32_t itemOf(const GraphModel& model, NodeId node) const;
   std::uint32_t itemOf(const GraphModel& model, ModuleId module) const;
   std::uint32_t outputItem(int output) const;
@@ -100,10 +100,10 @@ class Scene {
   Grid m_itemGrid, m_edgeGrid;
 };
 
-/// Null when the layout is not known yet (and is being made).
+/// Null while the layout is not known (it has been requested).
 using LayoutSource = std::function<std::shared_ptr<const LayoutResult>(const LayoutRequest&)>;
 
-/// The scene, or null while layouts are missing; all that can be asked for by then have been asked for.
+/// The scene, or null while layouts are missing. All layouts that can be requested by then have been requested.
 std::shared_ptr<const Scene> makeScene(const GraphModel& model, const FoldState& folds, Labels& labels,
                                        const LayoutSource& layouts);
 

@@ -1,5 +1,5 @@
 #pragma once
-/// Who is connected to whom in a scene, across the borders of open modules.
+/// The connections in a scene, across the borders of open modules.
 #include <cstdint>
 #include <unordered_map>
 #include <vector>
@@ -8,7 +8,7 @@
 
 namespace cleave::views {
 
-/// Lines and boxes that touch one box, followed through ports.
+/// Lines and boxes that are connected to one box, followed through ports.
 struct Neighbourhood {
   std::vector<std::uint32_t> edges;
   std::vector<std::uint32_t> items;

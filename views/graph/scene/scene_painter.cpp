@@ -5,13 +5,14 @@
 #include <set>
 
 #include "views/base/text.h"
+#include "views/graph/scene/fills.h"
 #include "views/graph/scene/scene_painter_parts.h"
 
 namespace cleave::views {
 namespace {
 
 constexpr double kEdgeLabelZoom = 1.5;
-constexpr double kBlockZoom = 0.17;   // below: frames of moderate height are blocks
+constexpr double kBlockZoom = 0.17;   // below: medium-height frames are blocks
 constexpr double kBlockHeight = 150;  // on screen
 constexpr double kTinyHeight = 24;    // on screen: a frame below is a block at any zoom
 
@@ -28,56 +29,6 @@ void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double p
   painter.drawText(device, flags | Qt::TextDontClip,
                    QFontMetricsF(font).elidedText(text, elideModeOf(text), device.width()));
   painter.restore();
-}
-
-namespace {
-
-/// Lines, not a brush: they keep their distance at any zoom and come out in vector formats.
-void fillPattern(QPainter& painter, const QRectF& rect, const QColor& color, const QBrush& pattern, double step) {
-  painter.fillRect(rect, color);
-  if (pattern.style() == Qt::NoBrush || rect.width() < step) return;
-  const QPen before = painter.pen();
-  painter.setPen(hairline(pattern.color()));
-  const double h = rect.height();
-  const auto slanted = [&](bool rising) {
-    for (double x = rect.left() - h + step; x < rect.right(); x += step) {
-      const double from = std::max(x, rect.left()), to = std::min(x + h, rect.right());
-      const double a = rising ? rect.bottom() - (from - x) : rect.top() + (from - x);
-      const double b = rising ? rect.bottom() - (to - x) : rect.top() + (to - x);
-      painter.drawLine(QPointF(from, a), QPointF(to, b));
-    }
-  };
-  const auto upright = [&] {
-    for (double x = rect.left() + step; x < rect.right(); x += step)
-      painter.drawLine(QPointF(x, rect.top()), QPointF(x, rect.bottom()));
-  };
-  const auto level = [&](double from, double until) {
-    for (double y = rect.top() + step; y < rect.bottom(); y += step)
-      painter.drawLine(QPointF(from, y), QPointF(until, y));
-  };
-  switch (pattern.style()) {
-    case Qt::BDiagPattern: slanted(true); break;
-    case Qt::FDiagPattern: slanted(false); break;
-    case Qt::VerPattern: upright(); break;
-    case Qt::HorPattern: level(rect.left(), rect.right()); break;
-    case Qt::CrossPattern:
-    case Qt::Dense6Pattern: upright(), level(rect.left(), rect.right()); break;
-    case Qt::Dense4Pattern:  // dashes
-      for (double x = rect.left() + step / 2; x + step < rect.right(); x += 2 * step) level(x, x + step);
-      break;
-    default: slanted(true), slanted(false); break;
-  }
-  painter.setPen(before);
-}
-
-}  // namespace
-
-void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step) {
-  fillPattern(painter, rect, theme.color(tint), theme.pattern(tint), step);
-}
-
-void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerSplit split, double step) {
-  fillPattern(painter, rect, theme.color(split), theme.pattern(split), step);
 }
 
 void drawCollective(QPainter& painter, const QRectF& square, rules::CollectiveKind kind, const QColor& color) {
@@ -263,11 +214,12 @@ void ScenePainter::paint(QPainter& painter, const QRectF& area) {
     }
   }
   if (m_zoom < kEdgeLabelZoom) return;
-  std::set<std::pair<std::uint32_t, ValueId>> said;  // a value leaves its source once, however many read it
+  std::set<std::pair<std::uint32_t, ValueId>> said;  // a value leaves its source once, for any number of readers
   for (const std::uint32_t e : found) {
     const SceneEdge& edge = m_scene.edges()[e];
     const auto values = m_scene.values(edge);
-    const bool isOperator = edge.from != SceneItem::kNone && items[edge.from].node.isValid();  // its box says the shape
+    const bool isOperator = edge.from != SceneItem::kNone && items[edge.from].node.isValid();  // its box shows the
+                                                                                               // shape
     if (!isOperator && !values.empty() && edge.bounds.intersects(area) && said.insert({edge.from, values[0]}).second)
       edgeLabel(painter, edge);
   }
@@ -282,7 +234,7 @@ void ScenePainter::paintOverview(QPainter& painter) {
       painter.fillRect(item.rect, sheet(item));
       continue;
     }
-    // A box below a pixel still leaves its colour.
+    // A box smaller than a pixel still shows its colour.
     const QRectF rect(item.rect.topLeft(), item.rect.size().expandedTo(QSizeF(hair(), hair())));
     if (item.node.isValid() || item.output >= 0) {
       const Fill fill = fillOf(item);

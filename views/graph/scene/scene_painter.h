@@ -1,16 +1,16 @@
 #pragma once
-/// Draws a scene: the same routine for the window, for pictures and for SVG or PDF. Detail follows the size on the
-/// sheet: a frame too small to read is one block with its placement bar, an operator a filled box; names come with
-/// legible type, shapes and weights at full size.
+/// Draws a scene, with the same routine for the window, for pictures and for SVG or PDF. Detail follows the size on the
+/// device: a frame too small to read is one block with its placement bar, an operator a filled box. Names appear at
+/// readable type sizes, shapes and weights at full size.
 ///
-/// The painter must map world pixels to the device; `zoom` says by how much.
+/// The painter must map world pixels to the device. `zoom`: device pixels per world pixel.
 #include <QPainter>
 
 #include "views/base/theme.h"
 #include "views/graph/model/heat_field.h"
 #include "views/graph/model/placement_board.h"
-#include "views/graph/scene/legend_drawing.h"
 #include "views/graph/scene/scene.h"
+#include "views/graph/scene/split_filter.h"
 
 namespace cleave::views {
 
@@ -19,7 +19,7 @@ struct PaintStyle {
   const PlacementBoard* board = nullptr;
   Labels* labels = nullptr;
   Theme theme;
-  SplitFilter filter;               ///< what it leaves out is drawn faint
+  SplitFilter filter;               ///< items that it excludes are drawn faint
   const HeatField* heat = nullptr;  ///< colours by amounts; null: by strategy and placement
 };
 
@@ -27,41 +27,41 @@ class ScenePainter {
  public:
   ScenePainter(const PaintStyle& style, const Scene& scene, double zoom);
 
-  /// Everything that touches `area` (world), frames first, then lines, then boxes.
+  /// Draws everything that touches `area` (world): frames first, then lines, then boxes.
   void paint(QPainter& painter, const QRectF& area);
-  /// All of it, small: boxes as plain rectangles, no lines, no words. Linear in boxes with little for each.
+  /// Draws everything in small: boxes as plain rectangles, without lines and text. Linear in boxes, at low cost per
+  /// box.
   void paintOverview(QPainter& painter);
 
-  // Marks laid over the picture.
+  // Marks drawn over the picture.
   void ring(QPainter& painter, const SceneItem& item, const QColor& color, double width, double gap = 2) const;
   void glow(QPainter& painter, const SceneItem& item, const QColor& color) const;
-  void fade(QPainter& painter, const SceneItem& item) const;  ///< what is taken back
+  void fade(QPainter& painter, const SceneItem& item) const;  ///< a value that a step took back
   void conflict(QPainter& painter, const SceneItem& item) const;
   void changed(QPainter& painter, const SceneItem& item) const;  ///< differs between two plans
   void breakpoint(QPainter& painter, const SceneItem& item) const;
-  /// The collectives behind an operator, on the line that leaves it; nothing where it is drawn small.
+  /// The collectives after an operator, on its outgoing line. Not drawn at small sizes.
   void badges(QPainter& painter, const SceneItem& item) const;
   void edge(QPainter& painter, const SceneEdge& edge, const QColor& color, double width) const;
   void edgeLabel(QPainter& painter, const SceneEdge& edge) const;
 
-  // Where parts of an item lie, in world pixels, for hit tests.
+  // Positions of an item's parts in world pixels, for hit tests.
   static QRectF foldButton(const SceneItem& item, const Metrics& metrics);
   static QRectF listButton(const SceneItem& item, const Metrics& metrics);  ///< stacks: unfold into a list
   static QRectF header(const SceneItem& item, const Metrics& metrics);
   static QRectF card(const SceneItem& item, const Metrics& metrics);  ///< the front sheet of a stack, else the rect
-  /// The chip of a hub at a point of an operator or folded module.
+  /// The chip of a hub at this point of an operator or folded module.
   static const HubLabel* chipAt(const SceneItem& item, Labels& labels, const QPointF& p);
 
-  /// How many world pixels one pixel on the device is.
+  /// World pixels per device pixel.
   double hair() const { return 1 / m_zoom; }
 
  private:
-  /// How a box is filled and what its chip says: a layer by its strategy, other operators by placement, or all by
-  /// amount.
+  /// A box's fill and chip text: a layer's by its strategy, other operators' by placement, or all by amount.
   struct Fill {
     QColor color;
     std::optional<LayerSplit> split;  ///< of a layer
-    std::optional<Tint> tint;         ///< of the result; nullopt: plain, by amount
+    std::optional<Tint> tint;         ///< of the result; nullopt: plain, or by amount
     bool isOpen = false;              ///< a dashed outline on the ground
     bool isDimmed = false;
     QString chip;
@@ -86,7 +86,7 @@ class ScenePainter {
   void drawChip(QPainter& painter, const QRectF& band, const Fill& fill);
   void drawTitle(QPainter& painter, const QRectF& room, const SceneItem& item, const Fill& fill);
   double drawNotch(QPainter& painter, const QRectF& row, const SceneItem& item, const Fill& fill);
-  /// How a module's work is split, or what it costs.
+  /// How a module's work is split, or its cost.
   void drawBar(QPainter& painter, const QRectF& bar, const SceneItem& module, const ModuleTally& tally);
   void outlineBar(QPainter& painter, const QRectF& bar) const;
   QString moduleAmount(const SceneItem& module) const;  ///< "Σ 1.25 ms"; empty without amounts
@@ -105,13 +105,10 @@ class ScenePainter {
   double m_zoom;
 };
 
-/// Fills `rect` with a tint and its pattern, lines drawn so that they also come out in vector formats.
-void fillTint(QPainter& painter, const QRectF& rect, const Theme& theme, Tint tint, double step);
-void fillForm(QPainter& painter, const QRectF& rect, const Theme& theme, LayerSplit split, double step);
-/// Text that stays legible: `pixels` high on the device whatever the zoom, shortened as elideModeOf says.
+/// Text of readable size: `pixels` high on the device at any zoom, shortened by elideModeOf.
 void drawScreenText(QPainter& painter, const QRectF& world, QFont font, double pixels, const QColor& color, int flags,
                     const QString& text);
-/// The sign of a collective in a square: ⊕ all-reduce, ⇉ all-gather, ⇇ reduce-scatter, drawn, not typed.
+/// The sign of a collective in a square: ⊕ all-reduce, ⇉ all-gather, ⇇ reduce-scatter. It is drawn, not typed.
 void drawCollective(QPainter& painter, const QRectF& square, rules::CollectiveKind kind, const QColor& color);
 
 }  // namespace cleave::views

@@ -157,7 +157,7 @@ void ScenePainter::drawFolded(QPainter& painter, const SceneItem& item) {
   if (tally.conflicts > 0) conflict(painter, item);
 }
 
-/// Numbers at the right end of a row; returns the width they took.
+/// Numbers at the right end of a row. Returns their width.
 double ScenePainter::drawCounts(QPainter& painter, const QRectF& row, const ModuleTally& tally, const QString& counts) {
   const Metrics& m = m_metrics;
   double x = row.right() - m.smallMetrics.horizontalAdvance(counts);

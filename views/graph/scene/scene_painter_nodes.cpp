@@ -4,13 +4,14 @@
 #include <cmath>
 
 #include "rules/strategy_collectives.h"
+#include "views/graph/scene/fills.h"
 #include "views/graph/scene/scene_painter.h"
 #include "views/graph/scene/scene_painter_parts.h"
 
 namespace cleave::views {
 namespace {
 
-constexpr double kSplitStrip = 16;  ///< where a layer's pattern shows, left of its title
+constexpr double kSplitStrip = 16;  ///< width of the layer's pattern, left of its title
 constexpr double kNameZoom = 0.24, kArrowZoom = 0.55;
 
 }  // namespace
@@ -55,7 +56,7 @@ double ScenePainter::chipWidth(const QString& text) const {
   return std::max(20 * m_metrics.scale, m_metrics.smallMetrics.horizontalAdvance(text) + 9 * m_metrics.scale);
 }
 
-/// On a layer's head the chip has the colour of its result's placement; elsewhere the band has it.
+/// On a layer's head the chip has the colour of its result's placement; on other boxes the band has it.
 void ScenePainter::drawChip(QPainter& painter, const QRectF& band, const Fill& fill) {
   if (fill.chip.isEmpty()) return;
   const Metrics& m = m_metrics;
@@ -72,7 +73,7 @@ void ScenePainter::drawChip(QPainter& painter, const QRectF& band, const Fill& f
   painter.drawText(pill, Qt::AlignCenter, fill.chip);
 }
 
-/// A filled box; its name as long as that can be read.
+/// A filled box with its name, while the name is readable.
 void ScenePainter::drawFarNode(QPainter& painter, const SceneItem& item, const Fill& fill) {
   const QRectF& r = item.rect;
   if (fill.isOpen) {
@@ -143,7 +144,7 @@ void ScenePainter::drawNearNode(QPainter& painter, const SceneItem& item, const 
   badges(painter, item);
 }
 
-/// A layer by its own name with the operator small behind it; anything else by its operator.
+/// A layer by its own name, followed by the operator in small type; any other box by its operator.
 void ScenePainter::drawTitle(QPainter& painter, const QRectF& room, const SceneItem& item, const Fill& fill) {
   const Metrics& m = m_metrics;
   const NodeLabel& label = m_style.labels->node(item.node);
@@ -161,8 +162,7 @@ void ScenePainter::drawTitle(QPainter& painter, const QRectF& room, const SceneI
                    label.title);
 }
 
-/// Below a layer's head: the word of its strategy, what goes in and comes out, and the collective it owns. Answers the
-/// width.
+/// Below a layer's head: its strategy's word, its input and output placements, and its collective. Returns the width.
 double ScenePainter::drawNotch(QPainter& painter, const QRectF& row, const SceneItem& item, const Fill& fill) {
   const Metrics& m = m_metrics;
   const SplitCounts& counts = m_style.board->counts();
@@ -332,7 +332,7 @@ void ScenePainter::edgeLabel(QPainter& painter, const SceneEdge& edge) const {
                                           : countedText(values.size(), QStringLiteral("value"));
   const Metrics& m = m_metrics;
   const QSizeF size(m.digitsMetrics.horizontalAdvance(text) + 4, 13 * m.scale);
-  const QRectF plate(points[0] + QPointF(7, 4), size);  // beside the line where it leaves, on a plate of its own
+  const QRectF plate(points[0] + QPointF(7, 4), size);  // next to the start of the line, on a plate of its own
   QColor ground = edge.frame == SceneItem::kNone ? m_theme.ground : sheet(m_scene.items()[edge.frame]);
   ground.setAlpha(225);
   painter.fillRect(plate, ground);
@@ -392,7 +392,7 @@ void ScenePainter::changed(QPainter& painter, const SceneItem& item) const {
   painter.setPen(pen);
   painter.setBrush(Qt::NoBrush);
   painter.drawRoundedRect(r.adjusted(-by, -by, by, by), m_metrics.radius + by, m_metrics.radius + by);
-  // A delta at the corner, so that it is not the colour alone that says it.
+  // A delta at the corner, so that the change shows without colour too.
   const double side = 7 * std::max(1.0, m_zoom) * hair();
   if (r.height() < 2 * side) return;
   const QPointF corner = r.topLeft();

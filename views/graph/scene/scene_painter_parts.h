@@ -1,5 +1,5 @@
 #pragma once
-/// What the parts of the scene painter share: from which size on things are drawn, and lines as thin on any zoom.
+/// Shared by the scene painter's parts: the zoom at which things are drawn, and lines of equal width at any zoom.
 #include <QPen>
 
 namespace cleave::views {

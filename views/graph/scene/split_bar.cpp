@@ -1,6 +1,6 @@
 #include "views/graph/scene/split_bar.h"
 
-#include "views/graph/scene/scene_painter.h"
+#include "views/graph/scene/fills.h"
 
 namespace cleave::views {
 namespace {
@@ -11,8 +11,8 @@ struct Part {
   Tint tint;
 };
 
-/// By work: layers by their form, other operators that compute (attention) by what they give. What has layers but no
-/// FLOPs (an embedding) goes by their weights; what has neither, by its values.
+/// Counts by work: layers by strategy, other operators that compute (attention) by the placement of their results. A
+/// module whose layers have no FLOPs (an embedding) counts by their weights, and a module without either by its values.
 std::vector<Part> partsOf(const SplitTally& tally) {
   std::vector<Part> parts;
   const plan::LayerTally total = tally.work.total();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "plan/text/shares_text.h"
 #include "views/graph/scene/scene_painter.h"
 #include "views/graph/view/legend.h"
 #include "views/graph/view/minimap.h"
@@ -20,8 +21,8 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
   setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
   setFocusPolicy(Qt::StrongFocus);
-  setAccessibleName(tr("Graph"));
-  setAccessibleDescription(tr("Arrows walk along edges, Enter unfolds, plus and minus zoom, 0 shows all"));
+  setAccessibleName(QStringLiteral("Graph"));
+  setAccessibleDescription(QStringLiteral("Arrows follow edges, Enter unfolds, plus and minus zoom, 0 shows all"));
   viewport()->setMouseTracking(true);
   viewport()->setAttribute(Qt::WA_OpaquePaintEvent);
   viewport()->grabGesture(Qt::PinchGesture);
@@ -57,7 +58,7 @@ GraphView::GraphView(LayoutHelper helper, QWidget* parent)
 
 GraphView::~GraphView() = default;
 
-/// Everything drawn scales with the font that the user set; its usual size is 100 %.
+/// Everything drawn scales with the user's font size. The default size is 100 %.
 void GraphView::makeMetrics() {
   constexpr double kUsualPixels = 12;
   m_metrics = std::make_unique<Metrics>(QFontInfo(font()).pixelSize() / kUsualPixels, font());
@@ -90,7 +91,7 @@ void GraphView::makeModel() {
   m_model.reset();
   m_minimap->setScene({});
   if (m_splits) {
-    m_model = std::make_unique<GraphModel>(m_splits->sharedTree(), m_modelOptions);
+    m_model = std::make_unique<GraphModel>(makeGraphModel(m_splits->sharedTree(), m_modelOptions));
     m_labels = std::make_unique<Labels>(*m_model, *m_metrics);
     m_board = std::make_unique<PlacementBoard>(*m_model, *m_splits);
     m_board->setCollectives(m_collectives);
@@ -106,7 +107,7 @@ void GraphView::makeModel() {
 void GraphView::setHelpersFolded(bool folded) {
   if (folded == m_modelOptions.foldNoise) return;
   m_modelOptions.foldNoise = folded;
-  std::vector<ScopeId> open = expandedScopes();  // module ids change with the model, scopes do not
+  std::vector<ScopeId> open = expandedScopes();  // module ids change with the model, scopes stay
   const Selection selection = m_selection;
   m_folds = {};
   makeModel();
@@ -142,16 +143,17 @@ void GraphView::showSplits(std::span<const NodeId> changed) {
     isChanged[node.index()] = true;
     const auto& results = graph()->node(node).results;
     if (std::any_of(results.begin(), results.end(), [this](ValueId v) { return m_model->isHub(v); })) {
-      m_stale = viewport()->rect();  // its chips are anywhere
+      m_stale = viewport()->rect();  // its chips may be anywhere
       return viewport()->update();
     }
     add(node);
-    // Helpers that are passed through are drawn with what they read, and count where they are written.
+    // Skipped helpers are drawn with their inputs, and count at the boxes that show them.
     if (const ScopeId scope = graph()->node(node).scope; scope.index() < graph()->scopes.size())
       addItem(m_scene->itemOf(*m_model, m_model->moduleOf(scope)));
     const auto kind = graph()->node(node).kind;
     const bool isDocked = kind == graph::NodeKind::Parameter || kind == graph::NodeKind::Constant;
-    for (const ValueId result : results)  // layers say what comes in, and who reads a parameter shows it
+    for (const ValueId result : results)  // a layer shows its input placements, and a parameter's readers show the
+                                          // parameter
       for (const NodeId reader : m_model->readers(m_model->source(result)))
         if (isDocked || m_splits->isLayer(reader)) add(reader);
   }
@@ -161,8 +163,8 @@ void GraphView::showSplits(std::span<const NodeId> changed) {
   repaintItems(items);
 }
 
-/// A box and the headers and blocks of all frames around it. Stale is what lies there in the picture painted so far,
-/// which need not be where the view has moved since: it may move back before anything is painted.
+/// Marks a box and the headers and blocks of all frames around it as stale. The region refers to the picture painted so
+/// far, because the view may move back before the next paint.
 void GraphView::repaintItems(std::span<const std::uint32_t> items) {
   const QRect all = viewport()->rect();
   if (m_baseZoom != m_zoom) {
@@ -221,11 +223,11 @@ void GraphView::recount() {
 
 void GraphView::updateStatus() {
   QStringList parts;
-  if (m_isBuilding) parts << tr("laying out …");
-  if (m_scene && m_scene->isSimplified()) parts << tr("simplified layout");
+  if (m_isBuilding) parts << QStringLiteral("laying out …");
+  if (m_scene && m_scene->isSimplified()) parts << QStringLiteral("simplified layout");
   if (m_scene) parts << percentText(m_zoom);
   if (m_model && m_model->noiseCount() > 0)
-    parts << tr("%1 folded").arg(countedText(m_model->noiseCount(), tr("helper")));
+    parts << QStringLiteral("%1 folded").arg(countedText(m_model->noiseCount(), QStringLiteral("helper")));
   m_legend->setStatus(parts.join(QStringLiteral("  ·  ")));
 }
 

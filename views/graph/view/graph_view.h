@@ -1,11 +1,11 @@
 #pragma once
-/// The canvas: a graph with its modules folded and unfolded, coloured by placement. Draws and forwards; decides
-/// nothing.
+/// The canvas: a graph with modules that fold and unfold, coloured by placement. It draws and forwards; it makes no
+/// decisions.
 ///
-/// GUI thread only. Layouts arrive from the helper process in the background (`readyChanged`); until then the former
-/// picture stays. New placements repaint what changed and never lay out: they are read from the counts that the view
-/// was given, whose owner says what changed in them. The strips with legend and minimap belong to the view; nothing
-/// floats over the drawing.
+/// GUI thread only. Layouts arrive from the helper process in the background (`readyChanged`), and the previous picture
+/// stays until then. New placements repaint the changed boxes without a new layout: they come from the view's counts,
+/// whose owner reports the changes. The strips with legend and minimap belong to the view, so nothing floats over the
+/// drawing.
 ///
 ///     GraphView view;
 ///     view.setSplits(counts);                          // a std::shared_ptr<const SplitCounts>
@@ -22,6 +22,7 @@
 #include "plan/plan.h"
 #include "views/base/theme.h"
 #include "views/graph/layout/layouter.h"
+#include "views/graph/model/graph_model_builder.h"
 #include "views/graph/model/heat_field.h"
 #include "views/graph/model/placement_board.h"
 #include "views/graph/scene/scene.h"
@@ -43,57 +44,57 @@ class GraphView : public QAbstractScrollArea {
   ~GraphView() override;
 
   // ---- content
-  /// What is drawn, and how it is split; null: empty. Everything below starts anew.
+  /// The drawn graph and its split. Null: empty. Resets everything below.
   void setSplits(std::shared_ptr<const SplitCounts> splits);
   const graph::Graph* graph() const { return m_splits ? &m_splits->graph() : nullptr; }
   const GraphModel* model() const { return m_model.get(); }
   void showSplits();                                 ///< all of the counts may have changed
   void showSplits(std::span<const NodeId> changed);  ///< as SplitCounts::update answered them
   void setPlan(const plan::Plan* plan);              ///< collectives' badges; null: none
-  /// Colours by amounts: `what` says of what; Axis (amounts empty) goes back to placements. `note` stands in the legend
-  /// instead of the scale while there are no amounts ("computing …").
+  /// Colours by amounts of kind `what`. Axis (amounts empty) returns to placements. `note` replaces the legend's scale
+  /// while there are no amounts ("computing …").
   void setColorBy(ColorBy what, HeatAmounts amounts, const QString& note = {}, HeatGaps gaps = {});
   ColorBy colorBy() const { return m_colorBy; }                  ///< for tests
-  const HeatField* heat() const { return m_heat.get(); }         ///< null: colours say the axis
-  const PlacementBoard* board() const { return m_board.get(); }  ///< what modules are said to hold; for tests
-  void setChangedNodes(std::vector<NodeId> nodes);               ///< outlined: they differ from another plan
+  const HeatField* heat() const { return m_heat.get(); }         ///< null: colours show the axis
+  const PlacementBoard* board() const { return m_board.get(); }  ///< placements and tallies of modules; for tests
+  void setChangedNodes(std::vector<NodeId> nodes);               ///< outlined: different in another plan
   void setConflictNodes(std::vector<NodeId> nodes);
-  void setCurrentNode(NodeId node);  ///< where the search stands: a ring; invalid: none
-  /// Shows for 150 ms what a step assigned, or (faded) took back.
+  void setCurrentNode(NodeId node);  ///< ring at the search's position; invalid: no ring
+  /// Highlights the nodes that a step assigned, or (faded) took back, for 150 ms.
   void flash(std::vector<NodeId> nodes, bool isUndone);
   void setBreakpoints(std::vector<NodeId> nodes);
   void setSearchHits(std::vector<NodeId> nodes);
-  void setHelpersFolded(bool folded);  ///< aliases passed through, rotary helpers grouped (default)
+  void setHelpersFolded(bool folded);  ///< skip aliases and group rotary helpers (default)
   bool areHelpersFolded() const { return m_modelOptions.foldNoise; }
-  void setTheme(const Theme& theme);  ///< otherwise taken from the palette
+  void setTheme(const Theme& theme);  ///< default: the palette's theme
 
   // ---- selection and folding
-  void selectValue(ValueId value);  ///< invalid: nothing
+  void selectValue(ValueId value);  ///< invalid: no selection
   void selectNode(NodeId node);
   void selectScope(ScopeId scope);
   NodeId selectedNode() const { return m_selection.node; }  ///< for tests
-  void reveal(NodeId node);                                 ///< opens what is around it and brings it into view
+  void reveal(NodeId node);                                 ///< unfolds its modules and scrolls to it
   void reveal(ScopeId scope);
-  /// As `reveal`, for a focus that moves on its own: what it opened for one node it folds again for the next, unless
-  /// the user folded or unfolded something meanwhile.
+  /// As `reveal`, for a focus that moves on its own: modules unfolded for one node are folded again for the next,
+  /// unless the user folded or unfolded something in between.
   void follow(NodeId node);
-  void expand(ScopeId scope);  ///< of a dissolved list ("layers"): its stacks into lists
+  void expand(ScopeId scope);  ///< a dissolved list ("layers"): unstacks its members
   void collapse(ScopeId scope);
   bool isExpanded(ScopeId scope) const;
   void expandAll();
   void collapseAll();
   std::vector<ScopeId> expandedScopes() const;
-  /// While still, a new size of the view neither moves nor rescales the picture.
+  /// While true, a new size of the view neither moves nor rescales the picture.
   void setStill(bool isStill) { m_isStill = isStill; }
-  /// No layout is running: the picture shows what was asked for.
+  /// No layout is running: the picture is up to date.
   bool isReady() const { return !m_isBuilding; }
 
   // ---- view
   double zoom() const { return m_zoom; }
-  void zoomTo(double zoom);  ///< about the middle
+  void zoomTo(double zoom);  ///< about the view's middle
   void zoomBy(double factor) { zoomTo(m_zoom * factor); }
   void fit();
-  /// All, or its top where all of it would be too small to read anything of.
+  /// Fits the whole picture, or its top if the whole would be too small to read.
   void fitReadable();
   QRectF visibleArea() const;  ///< world pixels
   const Scene* scene() const { return m_scene.get(); }
@@ -101,11 +102,12 @@ class GraphView : public QAbstractScrollArea {
   QRectF viewRect(const SceneItem& item) const;  ///< in viewport pixels
 
   // ---- pictures
-  /// Of the whole drawing at 100 % under its legend; empty: there is none yet.
+  /// The size of the whole drawing at 100 % with its legend. Empty: no drawing yet.
   QSizeF pictureSize() const;
-  /// The part `area` of that picture (100 %), with marks; the painter maps it to a device of `zoom` pixels for each.
+  /// Paints the part `area` of that picture (100 %), with marks. The painter maps it to a device with `zoom` pixels per
+  /// unit.
   void paintPicture(QPainter& painter, const QRectF& area, double zoom);
-  QString visibleText() const;  ///< titles of what is drawn, top to bottom: for tests and readers
+  QString visibleText() const;  ///< titles of the drawn boxes, top to bottom, for tests and screen readers
 
  signals:
   void nodeClicked(cleave::graph::NodeId node);
@@ -118,7 +120,7 @@ class GraphView : public QAbstractScrollArea {
   void readyChanged(bool ready);
   void breadcrumbChanged(const QStringList& path);  ///< modules around the selection, outermost first
   void zoomChanged(double zoom);
-  void message(const QString& text);  ///< for the log: the layout helper failed
+  void message(const QString& text);  ///< for the log, when the layout helper failed
 
  protected:
   bool viewportEvent(QEvent* event) override;
@@ -141,7 +143,7 @@ class GraphView : public QAbstractScrollArea {
     int output = -1;
     bool operator==(const Selection&) const = default;
   };
-  /// What the next scene has to bring into view.
+  /// The item that the next scene must scroll to.
   struct Arrival {
     enum class Kind { Stay, Fit, Readable, Anchor, Show } kind = Kind::Stay;
     ModuleId module;   ///< Anchor, Show
@@ -177,7 +179,7 @@ class GraphView : public QAbstractScrollArea {
   void zoomAt(double zoom, const QPointF& view);
   void panBy(const QPointF& by);
   void keepInReach();
-  void bringIntoView(const QRectF& world);
+  void scrollIntoView(const QRectF& world);
   void setHovered(std::uint32_t item, ValueId hub);
   void click(std::uint32_t item, const QPointF& world, Qt::KeyboardModifiers modifiers);
   void walk(int key);
@@ -215,7 +217,7 @@ class GraphView : public QAbstractScrollArea {
   bool m_isFlashUndone = false;
   QTimer m_flashTimer;
   FoldState m_folds;
-  std::vector<ModuleId> m_followed;  ///< opened by `follow` alone
+  std::vector<ModuleId> m_followed;  ///< modules that only `follow` opened
   Selection m_selection;
 
   // picture
@@ -225,26 +227,26 @@ class GraphView : public QAbstractScrollArea {
   bool m_isBuilding = false;
   Arrival m_arrival;
   double m_zoom = 1;
-  QPointF m_offset;        ///< viewport pixels of the world's origin; whole numbers, so that panning blits
-  bool m_isFitted = true;  ///< follows the window's size until the user moves
+  QPointF m_offset;        ///< viewport position of the world's origin; whole pixels, so that panning can copy pixels
+  bool m_isFitted = true;  ///< the picture follows the window's size until the user moves it
   bool m_isStill = false;
   Theme m_theme;
   bool m_hasOwnTheme = false;
   QPixmap m_base;
   double m_baseZoom = 0;
   QPointF m_baseOffset;
-  QRegion m_stale;  ///< of m_base, viewport pixels
+  QRegion m_stale;  ///< stale part of m_base, in viewport pixels
 
   // input
   std::uint32_t m_hovered = SceneItem::kNone;
   ValueId m_hoveredHub;
-  NodeId m_ledTo;  ///< where the last click led, if it was on a chip that leads elsewhere
+  NodeId m_ledTo;  ///< destination of the last click on a chip
   QPoint m_pressedAt;
   QPointF m_draggedFrom;
   bool m_isDragging = false, m_isPressed = false;
   Legend* m_legend = nullptr;
   Minimap* m_minimap = nullptr;
-  int m_stripHeight = 0;  ///< of the legend
+  int m_stripHeight = 0;  ///< height of the legend
 };
 
 }  // namespace cleave::views

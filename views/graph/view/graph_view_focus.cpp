@@ -1,4 +1,4 @@
-// Bringing what the user looks at into view: folds that open for it, and the least motion that shows it.
+// Scrolls to the user's focus: unfolds modules for it and moves as little as possible.
 #include <algorithm>
 
 #include "views/graph/view/graph_view.h"
@@ -6,19 +6,19 @@
 namespace cleave::views {
 
 namespace {
-constexpr double kReadableHeight = 10;  ///< pixels; a lower box says nothing
+constexpr double kReadableHeight = 10;  ///< pixels; a lower box is not readable
 constexpr double kReadableZoom = 0.8;
 }  // namespace
 
-/// The user's zoom stays. A fitted one is nobody's choice: it gives way where the item could not be read.
+/// Keeps a zoom that the user chose. An automatic fit changes if the item would not be readable.
 void GraphView::showItem(std::uint32_t item) {
   if (item == SceneItem::kNone) return;
   const QRectF rect = m_scene->items()[item].rect;
   if (m_isFitted && rect.height() * m_zoom < kReadableHeight) zoomTo(kReadableZoom);
-  bringIntoView(rect);
+  scrollIntoView(rect);
 }
 
-/// What is drawn for a node: itself, what its value passes through, or the first that reads it.
+/// The node drawn for this one: itself, the one whose value it passes on, or its first reader.
 NodeId GraphView::standIn(NodeId node) const {
   if (!m_model || node.index() >= graph()->nodes.size()) return {};
   if (const NodeId shown = m_model->shownNode(node); shown.isValid()) return shown;

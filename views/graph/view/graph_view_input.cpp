@@ -1,4 +1,4 @@
-// Mouse, wheel, keys of the canvas, and where the view stands.
+// Mouse, wheel and keys of the canvas, and the position of the view.
 #include <QGestureEvent>
 #include <QHelpEvent>
 #include <QKeyEvent>
@@ -20,14 +20,14 @@ namespace {
 
 constexpr double kMaxZoom = 6, kKeyZoom = 1.25, kMaxFit = 1, kLeastReadable = 0.2;
 constexpr int kLeastPicture = 96, kLeastWidthWithMinimap = 440;
-constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // so many pixels of the picture stay in the window
+constexpr int kMinimapWidth = 96, kMargin = 40, kReach = 80;  // pixels of the picture that always stay in the window
 
 }  // namespace
 
 // ---- view
 
 void GraphView::placeStrips() {
-  // In a small window the picture is what there is room for.
+  // In a small window the picture gets all available room.
   const bool hasMinimap = width() >= kLeastWidthWithMinimap;
   setMinimumHeight(m_stripHeight + kLeastPicture);
   setViewportMargins(0, m_stripHeight, hasMinimap ? kMinimapWidth : 0, 0);
@@ -41,8 +41,8 @@ void GraphView::fitStrips() {
   placeStrips();
 }
 
-/// Entries of the legend come and go with each step: a row that it once took stays its own, until the colours mean
-/// something else, and one that it takes lies over the picture, which moves neither way under the pointer.
+/// Entries of the legend appear and disappear with each step. A row once used stays reserved until the colours mean
+/// something else, and a new row overlaps the picture, so that the picture does not move under the pointer.
 void GraphView::growStrips(bool mayShrink) {
   const int by = m_legend->heightForWidth(width()) - m_stripHeight;
   if (by == 0 || (by < 0 && !mayShrink)) return;
@@ -108,7 +108,7 @@ void GraphView::fitReadable() {
   m_offset = QPointF(std::round((viewport()->width() - m_scene->bounds().width() * m_zoom) / 2), 0);
   keepInReach();
   if (const std::uint32_t selected = selectedItem(); selected != SceneItem::kNone)
-    bringIntoView(m_scene->items()[selected].rect);
+    scrollIntoView(m_scene->items()[selected].rect);
   m_stale = viewport()->rect();
   m_minimap->setView(visibleArea());
 }
@@ -141,7 +141,7 @@ void GraphView::panBy(const QPointF& by) {
   viewport()->update();
 }
 
-/// Some of the picture stays in the window, however far one drags.
+/// Part of the picture always stays in the window.
 void GraphView::keepInReach() {
   if (!m_scene) return;
   const QSizeF size = m_scene->bounds().size() * m_zoom;
@@ -153,8 +153,8 @@ void GraphView::keepInReach() {
                      bound(m_offset.y(), size.height(), viewport()->height()));
 }
 
-/// Moves the picture no more than it takes; what is far away comes into the middle.
-void GraphView::bringIntoView(const QRectF& world) {
+/// Moves the picture by the smallest amount. A distant item moves to the middle.
+void GraphView::scrollIntoView(const QRectF& world) {
   const QRectF at(toView(world.topLeft()), world.size() * m_zoom);
   const QRectF view = QRectF(viewport()->rect()).adjusted(kMargin, kMargin, -kMargin, -kMargin);
   const auto shift = [](double from, double to, double low, double high) {
@@ -271,7 +271,8 @@ void GraphView::click(std::uint32_t index, const QPointF& world, Qt::KeyboardMod
 
 void GraphView::mouseDoubleClickEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton || !m_scene) return;
-  // Its first click led elsewhere: the second is not meant for what has come under the pointer since.
+  // The first click of this double click went to another place, so the second one is not meant for the box now under
+  // the pointer.
   if (m_ledTo.isValid()) return emit nodeActivated(m_ledTo);
   const QPointF world = toWorld(event->pos());
   const std::uint32_t index = m_scene->itemAt(world);
@@ -325,14 +326,14 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
     if (const auto meaning = graph::toText(counts.meaning(v)); !meaning.empty())
       how += QStringLiteral(" (%1)").arg(QString::fromUtf8(meaning.data(), static_cast<qsizetype>(meaning.size())));
     if (m_board->of(v) && m_board->of(v)->isSplit() && counts.tint(v) == Tint::Replicated)
-      how += tr(": every rank holds all of it");
+      how += QStringLiteral(": replicated, each rank has a full copy");
     return QStringLiteral("<b>%1</b>&nbsp; %2 %3<br>%4: %5")
         .arg(QString::fromStdString(value.name).toHtmlEscaped(),
              QString::fromUtf8(graph::toText(value.type.dtype).data()), shapeText(value.type.shape),
              m_board->of(v) ? QString::fromStdString(m_board->of(v)->text()) : QStringLiteral("–"), how);
   };
   if (const HubLabel* hub = ScenePainter::chipAt(item, *m_labels, world))
-    return valueText(hub->value) + tr("<br>read all over the model; click to go there");
+    return valueText(hub->value) + QStringLiteral("<br>read all over the model; click to go to its source");
   if (item.node.isValid()) {
     const graph::Node& node = graph()->node(item.node);
     QString text = node.results.empty() ? QString() : valueText(node.results[0]);
@@ -356,9 +357,9 @@ QString GraphView::tooltip(std::uint32_t index, const QPointF& world) const {
     text += QStringLiteral("<br>") + tip;
   for (const QString& line : splitLines(tally.split)) text += QStringLiteral("<br>") + line.toHtmlEscaped();
   if (item.kind != ItemKind::Stack) return text;
-  text += tr("<br>equal modules; + opens the first, the list button shows all");
+  text += QStringLiteral("<br>equal modules; + unfolds the first, the list button lists all");
   if (const auto unlike = m_board->unlike(item.module, item.lastModule); unlike > 0)
-    text += tr("<br><b>%1</b> of them are split otherwise than the first").arg(unlike);
+    text += QStringLiteral("<br><b>%1</b> of them are split differently from the first").arg(unlike);
   return text;
 }
 
@@ -388,7 +389,7 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
         return;
       }
       break;
-    case Qt::Key_Backspace:  // out to the module around
+    case Qt::Key_Backspace:  // to the module around the selection
       if (const std::uint32_t item = selectedItem();
           item != SceneItem::kNone && m_scene->items()[item].parent != SceneItem::kNone)
         return select({{}, m_scene->items()[m_scene->items()[item].parent].module, -1}, true);
@@ -398,7 +399,7 @@ void GraphView::keyPressEvent(QKeyEvent* event) {
   QAbstractScrollArea::keyPressEvent(event);
 }
 
-/// Down and up follow edges, through open modules; left and right go to the neighbour in the same row.
+/// Down and up follow edges, also through open modules. Left and right go to the neighbour in the same row.
 void GraphView::walk(int key) {
   const auto& items = m_scene->items();
   std::uint32_t from = selectedItem(), to = SceneItem::kNone;
@@ -428,7 +429,7 @@ void GraphView::walk(int key) {
     }
   }
   if (to == SceneItem::kNone) return;
-  bringIntoView(items[to].rect);
+  scrollIntoView(items[to].rect);
   select({items[to].node, items[to].module, items[to].output}, true);
 }
 

@@ -1,4 +1,4 @@
-// What lies over (or colours) the picture without laying it out again: amounts, changes, conflicts, steps, hits.
+// Marks over the picture that need no new layout: amounts, changes, conflicts, steps, hits.
 #include "views/graph/view/graph_view.h"
 #include "views/graph/view/legend.h"
 #include "views/graph/view/minimap.h"
@@ -45,15 +45,16 @@ void GraphView::makeHeat() {
     for (const Agreement agreement : {Agreement::Equal, Agreement::Within, Agreement::Beyond})
       scale.ticks << agreementName(agreement);
     scale.isAgreement = true;
-    scale.note = tr("dashed: not compared  ·  folded boxes show the farthest");
+    scale.note = QStringLiteral("dashed: not compared  ·  folded boxes show the maximum");
     content.scale = scale;
     return m_legend->setContent(content);
   }
-  const QString negative = m_heat->hasNegative() ? tr("−: faster, but holds more  ·  ") : QString();
-  if (m_heatNote.isEmpty() && m_heat->isEmpty()) scale.note = negative + tr("no amount is above zero");
+  const QString negative = m_heat->hasNegative() ? QStringLiteral("−: faster, but needs more memory  ·  ") : QString();
+  if (m_heatNote.isEmpty() && m_heat->isEmpty()) scale.note = negative + QStringLiteral("all amounts are zero");
   if (scale.note.isEmpty()) {
     for (const double at : {0.0, 0.5, 1.0}) scale.ticks << m_heat->text(m_heat->amountAt(at));
-    scale.note = m_heat->isSum() ? tr("folded boxes show the sum (Σ)") : tr("folded boxes show the maximum");
+    scale.note = m_heat->isSum() ? QStringLiteral("folded boxes show the sum (Σ)")
+                                 : QStringLiteral("folded boxes show the maximum");
     scale.note = negative + scale.note;
   }
   content.scale = scale;
@@ -72,7 +73,7 @@ void GraphView::setCurrentNode(NodeId node) {
 }
 
 void GraphView::flash(std::vector<NodeId> nodes, bool isUndone) {
-  if (nodes.size() > kMostFlashes) nodes.clear();  // a jump, not a step: everything would blink
+  if (nodes.size() > kMostFlashes) nodes.clear();  // a jump instead of a step: too many boxes would flash
   m_flash = std::move(nodes);
   m_isFlashUndone = isUndone;
   if (!m_flash.empty()) m_flashTimer.start();

@@ -1,4 +1,4 @@
-// The canvas on the screen: a cached base picture, repaired where it is stale, and marks laid over it.
+// The canvas on the screen: a cached base picture, repainted where it is stale, with marks drawn over it.
 #include <QPaintEvent>
 #include <QPainter>
 #include <QPainterPath>
@@ -40,7 +40,7 @@ void GraphView::paintEvent(QPaintEvent*) {
   paintMarks(screen, m_zoom, visibleArea());
 }
 
-/// Panning moves what is there and leaves only the uncovered strips to paint.
+/// Panning copies the cached pixels and paints only the uncovered strips.
 void GraphView::shiftBase() {
   const QPoint by = (m_offset - m_baseOffset).toPoint();
   const QRect all = viewport()->rect();
@@ -108,7 +108,7 @@ void GraphView::paintMarks(QPainter& painter, double zoom, const QRectF& area) {
   forNodes(m_breakpoints, [&](const SceneItem& item) { marks.breakpoint(painter, item); });
 }
 
-/// What feeds the selection in one colour, what reads it in another, lines and boxes alike.
+/// Colours the selection's inputs and readers differently, lines and boxes alike.
 void GraphView::paintSelection(QPainter& painter, const ScenePainter& marks) {
   const std::uint32_t item = selectedItem();
   if (item == SceneItem::kNone) return;
@@ -128,7 +128,7 @@ void GraphView::paintSelection(QPainter& painter, const ScenePainter& marks) {
   for (const ValueId hub : m_model->trimmings(m_selection.node).hubs) paintHubEdge(painter, marks, item, hub);
 }
 
-/// The edge that is not drawn: from the hub's maker to a reader.
+/// A hub's hidden edge, from its maker to a reader.
 void GraphView::paintHubEdge(QPainter& painter, const ScenePainter& marks, std::uint32_t reader, ValueId hub) {
   const std::uint32_t maker = m_scene->itemOf(*m_model, graph()->value(hub).producer);
   if (maker == SceneItem::kNone || maker == reader) return;
@@ -151,15 +151,15 @@ void GraphView::paintHubEdge(QPainter& painter, const ScenePainter& marks, std::
 void GraphView::paintEmpty(QPainter& painter) {
   painter.fillRect(viewport()->rect(), m_theme.ground);
   painter.setPen(m_theme.textQuiet);
-  const QString text = m_splits
-                           ? tr("Laying out the graph …")
-                           : tr("The model's graph appears here.\nOpen a model folder, or drop one on the window.");
+  const QString text =
+      m_splits ? QStringLiteral("Laying out the graph …")
+               : QStringLiteral("The model's graph appears here.\nOpen a model folder, or drop one on the window.");
   painter.drawText(viewport()->rect(), Qt::AlignCenter, text);
 }
 
 // ---- pictures
 
-/// As wide as the drawing, but wide enough to be read.
+/// As wide as the drawing, but at least wide enough to read.
 LegendDrawing GraphView::pictureLegend() const {
   constexpr int kLeastWidth = 420;
   LegendDrawing drawing(m_theme, m_metrics->small);

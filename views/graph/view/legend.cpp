@@ -13,8 +13,8 @@ constexpr int kPad = 8;
 
 Legend::Legend(QWidget* parent) : QWidget(parent), m_drawing(Theme::light(), font()), m_theme(Theme::light()) {
   setFocusPolicy(Qt::TabFocus);
-  setAccessibleName(tr("Legend"));
-  setAccessibleDescription(tr("Left and right choose an entry, space shows only its layers or values"));
+  setAccessibleName(QStringLiteral("Legend"));
+  setAccessibleDescription(QStringLiteral("Left and right select an entry, space shows only its layers or values"));
 }
 
 void Legend::setTheme(const Theme& theme) {
@@ -26,7 +26,7 @@ void Legend::setTheme(const Theme& theme) {
 void Legend::setContent(const LegendContent& content) {
   if (content == m_drawing.content() && !m_drawing.entries().empty()) return;
   m_drawing.setContent(content);
-  setAccessibleName(content.scale.title.isEmpty() ? tr("Legend") : content.scale.title);
+  setAccessibleName(content.scale.title.isEmpty() ? QStringLiteral("Legend") : content.scale.title);
   arrange();
   if (height() != heightForWidth(width())) emit heightChanged();
 }
@@ -37,7 +37,7 @@ void Legend::setStatus(const QString& status) {
   update();
 }
 
-/// Kept for the status, so that it does not come and go with the numbers.
+/// Room reserved for the status, so that its place does not change with the numbers.
 int Legend::reserved() const {
   return fontMetrics().horizontalAdvance(QStringLiteral("simplified layout  ·  100 %")) + 2 * kPad;
 }
@@ -48,7 +48,7 @@ void Legend::arrange() {
   m_drawing.setFont(font());
   m_drawing.arrange(size(), reserved(), m_filter);
   setAccessibleDescription(entryTexts().join(QStringLiteral(", ")) +
-                           tr(". Left and right choose an entry, space shows only its layers or values"));
+                           QStringLiteral(". Left and right select an entry, space shows only its layers or values"));
   update();
 }
 
@@ -101,7 +101,7 @@ bool Legend::event(QEvent* event) {
   return QWidget::event(event);
 }
 
-/// Behind the entries of the first row.
+/// The status, after the entries of the first row.
 QRect Legend::statusRoom() const {
   const int row = m_drawing.heightFor(1 << 20) - 2;
   return {m_drawing.firstRowEnd() + kPad, 0, width() - m_drawing.firstRowEnd() - 2 * kPad, row};
@@ -111,7 +111,7 @@ void Legend::paintEvent(QPaintEvent*) {
   QPainter painter(this);
   m_drawing.paint(painter, m_filter, m_showsFocus ? m_focus : -1);
   const QRect room = statusRoom();
-  if (room.width() < fontMetrics().horizontalAdvance(QStringLiteral("100 %"))) return;  // not even the zoom
+  if (room.width() < fontMetrics().horizontalAdvance(QStringLiteral("100 %"))) return;  // not even room for the zoom
   painter.setPen(m_theme.textQuiet);
   painter.drawText(room, Qt::AlignVCenter | Qt::AlignRight,
                    fontMetrics().elidedText(m_status, Qt::ElideRight, room.width()));
@@ -130,7 +130,7 @@ void Legend::mousePressEvent(QMouseEvent* event) {
     if (entry.isChoice() && entry.rect.contains(event->pos())) return toggle(LegendDrawing::Entry(entry));
 }
 
-/// To the next entry that can be chosen; 0: this one, if it can.
+/// Moves to the next selectable entry. 0: this one, if it is selectable.
 void Legend::moveFocus(int by) {
   const auto& entries = m_drawing.entries();
   const int count = static_cast<int>(entries.size());

@@ -1,6 +1,7 @@
 #pragma once
-/// The strip above the drawing: strategies of layers and placements of values with their numbers (legend_drawing.h); a
-/// click shows only what was chosen. At its right end: what the canvas has to say (zoom, layout running, simplified).
+/// The strip above the drawing: strategies of layers and placements of values with their numbers (legend_drawing.h). A
+/// click shows only the chosen entry. The right end shows the canvas's status (zoom, running layout, simplified
+/// layout).
 #include <QWidget>
 
 #include "views/graph/scene/legend_drawing.h"
@@ -17,14 +18,14 @@ class Legend : public QWidget {
   void setStatus(const QString& status);
   const SplitFilter& filter() const { return m_filter; }
   int heightForWidth(int width) const override;
-  /// Where the entry of a strategy or placement is, for tests and tours; empty: there is none.
+  /// The rectangle of a strategy's or placement's entry, for tests and tours. Empty: no such entry.
   QRect entryRect(LayerSplit split) const;
   QRect entryRect(Tint tint) const;
   QStringList entryTexts() const;
 
  signals:
   void filterChanged(const cleave::views::SplitFilter& filter);
-  void heightChanged();  ///< it wants another height for its width
+  void heightChanged();  ///< it needs another height for its width
 
  protected:
   bool event(QEvent* event) override;

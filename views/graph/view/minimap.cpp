@@ -13,8 +13,8 @@ constexpr int kRepaintMs = 150;
 
 Minimap::Minimap(QWidget* parent, PaintScene paint)
     : QWidget(parent), m_paint(std::move(paint)), m_theme(Theme::light()) {
-  setAccessibleName(tr("Overview of the graph"));
-  setAccessibleDescription(tr("Arrows, Page Up and Down, Home and End move what is in view"));
+  setAccessibleName(QStringLiteral("Overview of the graph"));
+  setAccessibleDescription(QStringLiteral("Arrows, Page Up and Down, Home and End move the view"));
   setCursor(Qt::ArrowCursor);
   setFocusPolicy(Qt::TabFocus);
   m_repaint.setSingleShot(true);
@@ -97,7 +97,7 @@ void Minimap::focusOutEvent(QFocusEvent*) { update(); }
 
 void Minimap::keyPressEvent(QKeyEvent* event) {
   if (m_bounds.isEmpty()) return QWidget::keyPressEvent(event);
-  constexpr double kStep = 0.25, kPage = 0.9;  // of what is in view
+  constexpr double kStep = 0.25, kPage = 0.9;  // fractions of the view
   QPointF to = m_view.center();
   switch (event->key()) {
     case Qt::Key_Left: to.rx() -= kStep * m_view.width(); break;
@@ -110,7 +110,7 @@ void Minimap::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_End: to.setY(m_bounds.bottom()); break;
     default: return QWidget::keyPressEvent(event);
   }
-  // Beyond the picture there is nothing to look at.
+  // The area outside the picture is empty, so the view stays inside.
   emit moved(QPointF(std::clamp(to.x(), m_bounds.left(), m_bounds.right()),
                      std::clamp(to.y(), m_bounds.top(), m_bounds.bottom())));
 }

@@ -1,6 +1,7 @@
 #pragma once
-/// The strip beside the drawing: the whole picture in small, and a frame around what is in view; drag it, or move it
-/// with the arrow keys, Page Up and Down, Home and End. Steps of a search repaint it a few times a second at most.
+/// The strip next to the drawing: the whole picture in small, with a frame around the view. Drag the frame, or move it
+/// with the arrow keys, Page Up and Down, Home and End. Steps of a search repaint the strip a few times a second at
+/// most.
 #include <QPixmap>
 #include <QTimer>
 #include <QWidget>
@@ -13,12 +14,12 @@ namespace cleave::views {
 class Minimap : public QWidget {
   Q_OBJECT
  public:
-  /// `paint` draws the whole scene; the painter maps world pixels, the number says how many device pixels one is.
+  /// `paint` draws the whole scene. The painter maps world pixels; the number is device pixels per world pixel.
   using PaintScene = std::function<void(QPainter&, double zoom)>;
   Minimap(QWidget* parent, PaintScene paint);
   void setTheme(const Theme& theme);
-  void setScene(const QRectF& bounds);  ///< draws anew
-  void refresh();                       ///< same scene, other colours; drawn soon
+  void setScene(const QRectF& bounds);  ///< draws again
+  void refresh();                       ///< same scene with other colours; drawn soon
   void setView(const QRectF& world);
 
  signals:

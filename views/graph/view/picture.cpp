@@ -2,7 +2,6 @@
 
 #include <zlib.h>
 
-#include <QCoreApplication>
 #include <QImage>
 #include <QtEndian>
 #include <algorithm>
@@ -16,7 +15,7 @@ namespace {
 
 constexpr double kSmallPixels = 25e6, kMostPixels = 400e6;
 constexpr int kTileWidth = 8192;     // Qt's rasteriser ends at 32767
-constexpr double kBandPixels = 4e6;  // of one piece in memory
+constexpr double kBandPixels = 4e6;  // pixels per band in memory
 constexpr std::size_t kChunkBytes = 1 << 18;
 
 /// PNG (ISO/IEC 15948), 8 bits RGB, rows as they come.
@@ -34,7 +33,7 @@ class PngWriter {
   }
   ~PngWriter() { deflateEnd(&m_stream); }
 
-  /// `width` RGB triples. Rows differ little from the one above: only the difference is packed.
+  /// Writes `width` RGB triples. Rows differ little from the row above, so only the difference is compressed.
   void addRow(const uchar* pixels) {
     constexpr uchar kUp = 2;
     m_row[0] = kUp;
@@ -116,9 +115,9 @@ Result<QString> writePng(QIODevice& out, const QSizeF& size, const PaintPicture&
       png.addRow(band.data() + static_cast<std::size_t>(y) * static_cast<std::size_t>(width) * 3);
   }
   if (!png.finish())
-    return fail(ErrorCode::Environment, "The picture cannot be written: {}.", out.errorString().toStdString());
+    return fail(ErrorCode::Environment, "The picture was not written: {}.", out.errorString().toStdString());
   if (zoom >= 1) return QString();
-  return QCoreApplication::translate("Picture", "The picture is drawn at %1: at 100 % it would have %2 million pixels.")
+  return QStringLiteral("Drawn at %1 of full size: at 100 % the picture would have %2 million pixels.")
       .arg(percentText(zoom), countText(static_cast<std::uint64_t>(pixels / 1e6)));
 }
 

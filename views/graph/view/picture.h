@@ -1,5 +1,5 @@
 #pragma once
-/// Large pictures, drawn and written piece by piece: a drawing of any size becomes a PNG without ever being an image in
+/// Large pictures, drawn and written in bands, so that a drawing of any size becomes a PNG without a full image in
 /// memory.
 #include <QIODevice>
 #include <QPainter>
@@ -10,12 +10,11 @@
 
 namespace cleave::views {
 
-/// Draws the part `area` of a picture; the painter maps it to a device of `zoom` pixels for each of its own.
+/// Draws the part `area` of a picture. The painter maps it to a device with `zoom` pixels per unit.
 using PaintPicture = std::function<void(QPainter&, const QRectF& area, double zoom)>;
 
-/// Small drawings at 200 %, others at 100 %, and what would have more than 400 million pixels smaller than that: then
-/// the answer says so ("drawn at 40 %, ..."); else it is empty. Environment when the device takes no more, with its
-/// reason.
+/// Small drawings at 200 %, others at 100 %, and drawings above 400 million pixels smaller than that. The answer then
+/// says so ("Drawn at 40 % ..."), and is empty otherwise. Environment with the reason if the device rejects data.
 Result<QString> writePng(QIODevice& out, const QSizeF& size, const PaintPicture& paint);
 
 }  // namespace cleave::views

@@ -1,0 +1,17 @@
+#pragma once
+/// Quotes words of a command line for a POSIX shell.
+#include <string>
+#include <string_view>
+
+namespace cleave {
+
+/// The word unchanged if it needs no quotes, else in single quotes.
+inline std::string shellWord(std::string_view word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,@%+-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+}  // namespace cleave

@@ -1,0 +1,106 @@
+#include "pipeline/run/rank_launch.h"
+
+#include "base/output_file.h"
+#include "launch/rank_program.h"
+#include "pipeline/run/generation.h"
+#include "plan/file/plan_file.h"
+#include "program/rank_program.h"
+
+#include <algorithm>
+
+namespace cleave::pipeline {
+namespace {
+
+/// An upper bound for the file that a rank writes: outputs, parameters and names.
+std::int64_t mostOutputBytes(const plan::Plan& plan, int replicas) {
+  std::int64_t bytes = std::int64_t{64} << 20;
+  for (const graph::Output& output : plan.program->outputs) bytes += replicas * plan.program->bytesOf(output.value);
+  for (const program::ParameterShards& parameter : plan.parameters) bytes += graph::sizeInBytes(parameter.type);
+  return bytes;
+}
+
+}  // namespace
+
+std::vector<std::string> rankArguments(const RunRequest& request) {
+  std::vector<std::string> words;
+  if (const auto input = request.inputFile()) words.insert(words.end(), {"--input", input->string()});
+  if (request.skipWeights) words.emplace_back("--skip-weights");
+  if (request.initMissing) words.emplace_back("--init-missing");
+  if (request.replicas > 1) words.insert(words.end(), {"--replicas", std::to_string(request.replicas)});
+  if (request.collectiveTimeout)
+    words.insert(words.end(), {"--collective-timeout", std::to_string(request.collectiveTimeout->count())});
+  if (request.recordsTimes && !request.generation.isAsked()) words.emplace_back("--times");
+  std::ranges::copy(program::arguments(request.training), std::back_inserter(words));
+  std::ranges::copy(program::arguments(request.generation), std::back_inserter(words));
+  return words;
+}
+
+Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files,
+                                       const RunRequest& request, const launch::Observer& observer,
+                                       const Progress& progress, const std::vector<std::string>& then) {
+  CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(plan)));
+  launch::LaunchRequest launch;
+  launch.rankProgram = request.rankProgram;
+  if (launch.rankProgram.empty()) {
+    CLEAVE_TRY(launch.rankProgram, launch::rankProgram());
+  }
+  launch.planFile = files.plan;
+  launch.ranks = plan.ranks * request.replicas;
+  launch.backend = backend;
+  launch.silence = request.silence;
+  // The outputs of training are all parameters: ranks gather them only on request.
+  if (request.wantsOutputs() || !request.training.isAsked())
+    launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};
+  for (const std::string& one : then) launch.rankArguments.insert(launch.rankArguments.end(), {"--then", one});
+  std::ranges::copy(rankArguments(request), std::back_inserter(launch.rankArguments));
+  if (request.step) {
+    CLEAVE_TRY_VOID(writeFile(files.step, plan::toJson(*request.step)));
+    launch.rankArguments.insert(launch.rankArguments.end(), {"--decode", files.step.string()});
+  }
+  return launch::launch(launch, observer, progress);
+}
+
+Result<launch::RunOutcome> followRemoteRanks(const RunRequest& request, const RankFiles& files,
+                                             const launch::Observer& observer, const Progress& progress) {
+  CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(*request.plan)));
+  CLEAVE_TRY(const auto program, program::readRankProgram(files.plan));
+  const std::string digest = fmt::format("{:016x}", program::digestOf(program));
+  launch::FollowRequest follow{
+      .ranks = request.mesh().ranks(), .silence = request.silence, .joinMs = request.remote->joinMs};
+  follow.notice = request.remote->notice;
+  if (request.wantsOutputs()) {
+    follow.output = files.output;
+    follow.deviation = files.deviation;
+    follow.maxOutputBytes = mostOutputBytes(*request.plan, request.replicas);
+  }
+  CLEAVE_TRY(auto outcome, request.remote->listener->follow(follow, observer, progress));
+  for (std::size_t rank = 0; outcome.succeeded && rank < outcome.results.size(); ++rank) {
+    const std::string& own = outcome.results[rank]->program;
+    if (own == digest) continue;
+    return fail(ErrorCode::BadInput, "Rank {} ran a different plan ({}, not {}). Copy this plan file to all nodes.",
+                rank, own, digest);
+  }
+  return outcome;
+}
+
+Result<void> launchUnsplit(const plan::Plan& plan, const UnsplitPlace& place, const RankFiles& files,
+                           const RunRequest& request, const ModelFiles& model, const Progress& progress,
+                           const std::vector<std::string>& then) {
+  RunRequest alone = request;
+  alone.recordsTimes = false;
+  alone.replicas = 1;
+  if (request.step) {
+    CLEAVE_TRY(alone.step, planStep(plan, progress));
+  }
+  const auto noObserver = [](const launch::RankEvent&) {};
+  const auto outcome = launchRanks(plan, place.backend, files, alone, noObserver, progress, then);
+  if (!outcome && outcome.error().code == ErrorCode::Cancelled)
+    return progress.cancelledError("the unsplit run for the comparison was running");
+  if (!outcome) return tl::unexpected(outcome.error());
+  CLEAVE_TRY_VOID(model.checkUnchanged());
+  if (outcome->succeeded) return {};
+  const launch::RankExit& failure = *outcome->firstFailure;
+  return fail(failure.code, "The unsplit run for the comparison failed: it {}. {}", failure.what, failure.lastMessage);
+}
+
+}  // namespace cleave::pipeline

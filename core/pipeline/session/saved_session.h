@@ -1,0 +1,52 @@
+#pragma once
+/// A session of the window in a file: the model, the settings of its solves, and the view. The settings are arguments
+/// of `cleave-cli plan`, so users can read and write such a file.
+///
+///     {"schema": "cleave.session/1", "made_by": "0.1.0",
+///      "model": {"path": "/data/llama", "beside": "../llama"},           or {"hub": "org/name@COMMIT"},
+///                                                                        or {"sample": "one-kv-head"}
+///      "settings": {"arguments": ["--ranks", "4"], "device": {...}},     the device unless it is bundled
+///      "branches": [...], "shown": 0,                                    A, or A and B, in the form of `settings`
+///      "step": 18, "focus": {"value": "linear_17"}, "unfolded": ["model.layers.0"], "colours": "regret",
+///      "breakpoints": [{"event": "conflict", "inside": "model.layers.3"}]}
+///
+/// A foreign file: bounded, and every field is checked. Names of the model's parts are checked when they are applied.
+#include "base/files.h"
+#include "libtorch/capture/capture.h"
+#include "pipeline/model/solve_options.h"
+#include "solve/trace/cursor.h"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace cleave::pipeline {
+
+struct SavedBreakpoint {
+  solve::Breakpoint what;  ///< breakpoint without its node
+  std::string value;       ///< name of the first result of its node; empty: any node
+};
+
+struct SavedSession {
+  std::string source;  ///< absolute path or "org/name@commit"; for a sample: the path of its model
+  std::string sample;  ///< name of a bundled sample; empty: not a sample
+  torch_capture::CaptureOptions capture;
+  SolveOptions settings;               ///< options of the next solve
+  std::vector<SolveOptions> branches;  ///< options of the solved branches: empty, A, or A and B
+  std::size_t shown = 0;               ///< index of the branch in view
+  std::uint64_t step = 0;              ///< step of its search in view
+  std::string value, scope;            ///< name of the value or module in focus; at most one is set
+  std::vector<std::string> unfolded;   ///< paths of unfolded modules
+  std::string colours;                 ///< "axis", "regret", ...
+  std::vector<SavedBreakpoint> breakpoints;
+};
+
+/// `file`: the path of the session file. The text also has the model's path relative to it, for files that move
+/// together.
+std::string toText(const SavedSession& session, const fs::path& file);
+/// BadInput names the file and the field, also if neither path of the model exists.
+Result<SavedSession> readSession(const fs::path& file);
+/// The same for the text of a file.
+Result<SavedSession> parseSession(std::string_view text, const fs::path& file);
+
+}  // namespace cleave::pipeline

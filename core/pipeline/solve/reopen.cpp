@@ -1,0 +1,67 @@
+#include "pipeline/solve/reopen.h"
+
+#include "pipeline/source/plan_file.h"
+#include "pipeline/source/planned_model.h"
+#include "plan/build/demands.h"
+
+namespace cleave::pipeline {
+namespace {
+
+/// A model with the plan's graph and no weights, for viewing only.
+std::shared_ptr<Model> modelOfPlan(const plan::Plan& plan) {
+  auto model = std::make_shared<Model>();
+  model->info = plan.model;
+  model->captured = model->aten = plan.graph;
+  return model;
+}
+
+}  // namespace
+
+Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress) {
+  ReopenedPlan reopened;
+  CLEAVE_TRY(reopened.plan, readPlanFile(file));
+  const plan::Plan& plan = *reopened.plan;
+  const auto opened = openModelOf(plan.model, progress);
+  if (progress.cancelled()) return progress.cancelledError("opening " + file.string());
+  // If the new capture is the same graph, its value ids are those of the plan.
+  const auto other = opened ? modelDifference(plan, **opened) : std::optional(std::string());
+  reopened.model = other ? modelOfPlan(plan) : *opened;
+  if (other) {
+    reopened.whyNotRun = !opened ? opened.error().message : other->empty() ? "" : modelDifferenceText(plan, *other);
+    reopened.note = fmt::format("The plan is shown without its model: {}",
+                                reopened.whyNotRun.empty()
+                                    ? "this version of Cleave captures it differently from the one that made the plan."
+                                    : reopened.whyNotRun);
+  }
+  auto problem = std::make_shared<solve::Problem>();
+  problem->graph = reopened.model->aten;
+  problem->context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
+  problem->cost = plan.costSettings;
+  CLEAVE_TRY_VOID(plan::addDemands(plan.demands, *problem));
+  auto solved = std::make_shared<Solved>();
+  solved->result.outcome = solve::Outcome::Solved;
+  solved->result.engine = plan.engine;
+  solved->result.solution = *plan.solution;
+  solved->result.stats = plan.search;
+  solved->options = {.ranks = plan.ranks,
+                     .engine = plan.engine,
+                     .candidateSet = plan.candidateSet == defaultCandidateSet(plan.engine)
+                                         ? std::nullopt
+                                         : std::optional(plan.candidateSet),
+                     .sequenceParallel = plan.sequenceParallel,
+                     .pins = problem->pins,
+                     .rulesOff = problem->rulesOff,
+                     .redistributable = problem->redistributable,
+                     .cost = plan.costSettings,
+                     .trainsWithDropout = plan.model.hasDropout,
+                     .cache = nullptr,
+                     .seed = plan.seed,
+                     .record = true,
+                     .limits = {},
+                     .onTrace = nullptr};
+  solved->problem = std::move(problem);
+  reopened.solved = std::move(solved);
+  return reopened;
+}
+
+}  // namespace cleave::pipeline

@@ -1,0 +1,43 @@
+#include "plan/file/schema.h"
+
+#include <array>
+#include <utility>
+
+namespace cleave::plan {
+namespace {
+
+template <class T, std::size_t N>
+using Words = std::array<std::pair<T, std::string_view>, N>;
+
+constexpr Words<graph::LayerKind, 4> kKinds{{{graph::LayerKind::Linear, "linear"},
+                                             {graph::LayerKind::Embedding, "embedding"},
+                                             {graph::LayerKind::CrossEntropy, "cross_entropy"},
+                                             {graph::LayerKind::Experts, "experts"}}};
+constexpr Words<graph::NodeKind, 4> kSources{{{graph::NodeKind::Input, "input"},
+                                              {graph::NodeKind::Parameter, "parameter"},
+                                              {graph::NodeKind::Constant, "constant"},
+                                              {graph::NodeKind::Call, "call"}}};
+
+template <class T, std::size_t N>
+std::string_view wordOf(const Words<T, N>& words, T value) {
+  for (const auto& [known, word] : words) {
+    if (known == value) return word;
+  }
+  return {};
+}
+
+template <class T, std::size_t N>
+std::optional<T> parseWord(const Words<T, N>& words, std::string_view text) {
+  for (const auto& [value, word] : words) {
+    if (word == text) return value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view kindText(graph::LayerKind kind) { return wordOf(kKinds, kind); }
+std::optional<graph::LayerKind> parseKind(std::string_view text) { return parseWord(kKinds, text); }
+std::string_view sourceText(graph::NodeKind kind) { return wordOf(kSources, kind); }
+
+}  // namespace cleave::plan
