@@ -1,11 +1,9 @@
-// The front of the single file cleave-VERSION-x86_64.run: unpacks what is appended to it into the user's cache, once,
-// and becomes the program that was asked for there. Statically linked, so that it needs nothing of the system but
-// Linux.
+// The first part of the single file cleave-VERSION-x86_64.run. It unpacks the appended archive into the user's cache
+// once, and executes the requested program there. It is linked statically, so it needs only Linux.
 //
-// Behind these bytes lie a tar archive compressed with zstd, and a last line: where it begins, how many bytes it
-// unpacks to, its name in the cache, and a mark (packaging/bundle writes it). One process unpacks while others wait:
-// into a folder that gets its final name when all of it is on the disk, so that there is never half a one under that
-// name.
+// After this program the file has a tar archive compressed with zstd, and a last line that packaging/bundle writes: the
+// archive's offset, its unpacked size, its name in the cache, and a mark. One process unpacks while others wait. The
+// folder gets its final name when all files are on the disk, so a folder with that name is always complete.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -50,8 +48,8 @@ fs::path cacheFolder() {
 /// `what`: "The folder X cannot be made".
 [[noreturn]] void failToWrite(const std::string& what, unsigned long long neededBytes) {
   if (errno == ENOSPC || errno == EDQUOT)
-    fail("The disk that holds " + cacheFolder().string() + " is full: what Cleave unpacks there needs " +
-         std::to_string(neededBytes / 1'000'000 + 1) + " MB. Free as much, or " + kElsewhere + ".");
+    fail("The disk of " + cacheFolder().string() + " is full: unpacking Cleave needs " +
+         std::to_string(neededBytes / 1'000'000 + 1) + " MB. Free this space, or " + kElsewhere + ".");
   fail(what + " (" + std::strerror(errno) + "): make it writable, or " + kElsewhere + ".");
 }
 
@@ -74,13 +72,13 @@ Payload findPayload() {
       std::string_view(tail.data(), kTailBytes).ends_with(kMark) &&
       std::sscanf(tail.data(), "%16llu %16llu %16[0-9a-f]", &payload.begin, &payload.unpackedBytes, name.data()) == 3 &&
       payload.begin < static_cast<unsigned long long>(at);
-  if (!isWhole) fail("This file is not whole: copy or download it again.");
+  if (!isWhole) fail("This file is incomplete: copy or download it again.");
   payload.end = static_cast<unsigned long long>(at);
   payload.name = std::string("bundle-") + name.data();
   return payload;
 }
 
-/// What is unpacked, byte by byte as it is asked for.
+/// Decompresses the archive as it is read.
 class Unzipped {
  public:
   explicit Unzipped(const Payload& payload)
@@ -94,7 +92,7 @@ class Unzipped {
     ZSTD_outBuffer output{out, bytes, 0};
     while (output.pos < output.size) unzip(output);
   }
-  /// Reads what is left: behind the last byte stands the checksum of all.
+  /// Reads the rest. The checksum of all bytes follows the last byte.
   void finish() {
     std::vector<char> rest(ZSTD_DStreamOutSize());
     while (m_left > 0) {
@@ -123,10 +121,10 @@ class Unzipped {
   std::vector<char> m_in;
   ZSTD_DStream* m_stream;
   ZSTD_inBuffer m_input{nullptr, 0, 0};
-  std::size_t m_left = 1;  ///< 0: the archive is at its end, and its checksum was right
+  std::size_t m_left = 1;  ///< 0 at the end of the archive, if its checksum is right
 };
 
-/// A header of POSIX's ustar format, as far as our own archive makes use of it.
+/// A header of POSIX's ustar format, with the fields that this archive uses.
 struct Header {
   char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100], magic[6], version[2],
       user[32], group[32], major[8], minor[8], prefix[155], padding[12];
@@ -138,7 +136,7 @@ std::string textOf(const char (&field)[N]) {
   return {field, ::strnlen(field, N)};
 }
 
-/// Below the archive's one folder.
+/// The path without the archive's top folder.
 fs::path pathOf(const Header& header) {
   const std::string prefix = textOf(header.prefix);
   const fs::path whole = prefix.empty() ? fs::path(textOf(header.name)) : fs::path(prefix) / textOf(header.name);
@@ -192,17 +190,17 @@ void unpack(const Payload& payload, const fs::path& folder) {
   }
 }
 
-/// Removes what is unfinished, however this process goes on to end with exit().
+/// Removes the unfinished folder at exit().
 fs::path unfinished, lockFile;
 void removeUnfinished() {
   std::error_code ignored;
   if (unfinished.empty()) return;
   fs::remove_all(unfinished, ignored);
   fs::remove(lockFile, ignored);
-  fs::remove(lockFile.parent_path(), ignored);  // where nothing else is in it
+  fs::remove(lockFile.parent_path(), ignored);  // only if it is empty
 }
 
-/// Held by one process; who waited for one that has removed it makes another.
+/// One process holds the lock. If that process removed the file, a waiting process makes another one.
 int lockedFile(const Payload& payload) {
   while (true) {
     const int lock = ::open(lockFile.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -228,7 +226,7 @@ fs::path unpacked(const Payload& payload) {
   }
   lockFile = cache / (payload.name + ".lock");
   const int lock = lockedFile(payload);
-  if (!fs::exists(folder / "bin", error)) {  // else another process has done it meanwhile
+  if (!fs::exists(folder / "bin", error)) {  // otherwise another process has unpacked it
     unfinished = cache / (payload.name + ".part");
     std::atexit(removeUnfinished);
     struct statvfs disk {};
@@ -236,7 +234,7 @@ fs::path unpacked(const Payload& payload) {
     if (::statvfs(cache.c_str(), &disk) == 0 &&
         static_cast<unsigned long long>(disk.f_bavail) * disk.f_frsize < payload.unpackedBytes)
       failToWrite({}, payload.unpackedBytes);
-    std::fprintf(stderr, "cleave: unpacking %llu MB into %s, this once\n", payload.unpackedBytes / 1'000'000,
+    std::fprintf(stderr, "cleave: unpacking %llu MB into %s, only this time\n", payload.unpackedBytes / 1'000'000,
                  folder.c_str());
     fs::remove_all(unfinished, error);  // of a process that was killed
     if (::mkdir(unfinished.c_str(), 0755) != 0)
@@ -259,7 +257,7 @@ bool isProgram(std::string_view name) {
 
 }  // namespace
 
-/// Which of the three programs: the one that this file is called, or that its first argument names; else the window.
+/// Selects the program by the name of this file, then by the first argument. The default is the window.
 int main(int argc, char** argv) {
   std::string program = argc > 0 ? fs::path(argv[0]).filename().string() : "";
   int first = 1;
