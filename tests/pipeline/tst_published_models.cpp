@@ -105,11 +105,12 @@ Cleave's plans for the published models in `tests/data/configs`, made from their
 NVIDIA H100 SXM5 80 GB (`h100`), batch 1, sequence 128 with its KV cache, the engine `optimal` without a
 memory budget.
 
-- parameters: in billions. *Stored as* comes from the configuration (`quantization_config`) and sets the size of the weights.
+- parameters: in billions. *Stored as* comes from the configuration (`quantization_config`) and sets the size of
+  the weights.
 - layers split: of the layers with weights. A layer whose result is gathered right after the product does not count.
 - step: one forward pass with its loss.
-- replicated: layers that every rank has in full, with the reason. "Splitting does not pay" means that it takes more time,
-  or saves no memory within the slack of 1 %.
+- replicated: layers that every rank has in full, with the reason. "Splitting does not pay" means that it takes more
+  time, or saves no memory within the slack of 1 %.
 
 `tst_published_models` compares this table with the plans. `CLEAVE_UPDATE_CASES=1` rewrites it.
 
