@@ -77,16 +77,18 @@ void DeviceCalls::checkHealth() {
   for (const auto& check : checks) check();
 }
 
+/// A second caller waits until the first has aborted all groups, so that a rank does not exit before.
 void DeviceCalls::abortGroups(Error why) {
-  std::vector<Group> groups;
-  {
-    const std::lock_guard lock(m_mutex);
-    if (m_failure) return;
-    m_failure = std::move(why);
-    groups = m_groups;
-  }
-  for (const Group& group : groups)
-    if (group.abort) group.abort();
+  std::call_once(m_abort, [&] {
+    std::vector<Group> groups;
+    {
+      const std::lock_guard lock(m_mutex);
+      m_failure = std::move(why);
+      groups = m_groups;
+    }
+    for (const Group& group : groups)
+      if (group.abort) group.abort();
+  });
 }
 
 std::optional<Error> DeviceCalls::failure() const {

@@ -76,6 +76,7 @@ class DeviceCalls {
   std::deque<Call> m_calls;
   std::vector<Group> m_groups;
   std::optional<Error> m_failure;
+  std::once_flag m_abort;  ///< the first failure aborts; others wait for it
   std::uint64_t m_pushed = 0;
   // Only the watch uses the next two members.
   std::uint64_t m_watched = 0;  ///< number of the call that the watch waits for
