@@ -9,8 +9,8 @@
 ///   predict   memory per rank by category, traffic per collective
 ///
 /// The rank program is a `graph::Graph` whose types are one rank's; all ranks run the same program. A node's `origin`
-/// is the node of the ATen graph it stands for. On one rank it is the ATen graph itself. Cleave's own operators are in
-/// graph/operators.h.
+/// is the node of the ATen graph it stands for. On one rank, the program is the ATen graph. Cleave's own
+/// operators are in graph/operators.h.
 ///
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
 // clang-format on
