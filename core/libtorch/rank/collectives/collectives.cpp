@@ -343,11 +343,17 @@ Result<std::unique_ptr<Collectives>> connectGlooOver(const StorePtr& store, cons
     return makeCollectives(backend, {}, group.callTimeout, others);
   };
   auto connected = withinTime(limit, [connect] { return bridge::translated(connect, ErrorCode::RankFailed); });
-  if (connected && *connected) return std::move(*connected);
-  return fail(ErrorCode::RankFailed, "{} cannot connect to its peers through Gloo: {}", group.rankText(),
-              connected
-                  ? connected->error().message
-                  : fmt::format("they did not answer within {:g} s.", std::chrono::duration<double>(limit).count()));
+  if (!connected) {
+    return fail(ErrorCode::RankFailed,
+                "{} cannot connect to its peers through Gloo: they did not answer within {:g} s.", group.rankText(),
+                std::chrono::duration<double>(limit).count());
+  }
+  // Environment if this rank itself ran out of threads, memory or descriptors.
+  if (!*connected) {
+    return fail(connected->error().code, "{} cannot connect to its peers through Gloo: {}", group.rankText(),
+                connected->error().message);
+  }
+  return std::move(*connected);
 }
 
 }  // namespace
