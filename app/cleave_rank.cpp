@@ -2,7 +2,6 @@
 /// torchrun or srun start it and pass its rank in the environment: protocol/rank_side.h.
 #include "base/file_mapping.h"
 #include "base/libtorch_folder.h"
-#include "base/overwriting.h"
 #include "base/secret.h"
 #include "base/standard_streams.h"
 #include "base/temporary_folder.h"
@@ -17,7 +16,6 @@
 
 #include <CLI/CLI.hpp>
 
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -32,17 +30,6 @@
 using namespace cleave;
 
 namespace {
-
-/// "plan.json", "2x16:plan.json"
-torch_rank::RankRequest::Plan planOf(const std::string& text) {
-  torch_rank::RankRequest::Plan plan{text};
-  torch_rank::Rows rows;
-  int read = 0;
-  if (std::sscanf(text.c_str(), "%" SCNd64 "x%" SCNd64 ":%n", &rows.batch, &rows.sequence, &read) == 2 && read > 0 &&
-      rows.batch > 0 && rows.sequence > 0)
-    plan = {text.substr(static_cast<std::size_t>(read)), rows};
-  return plan;
-}
 
 std::string ncclLibrary() {
   std::error_code error;
@@ -133,43 +120,27 @@ class Report {
   fs::path m_outputs;  ///< set if the listener requested them; else empty
 };
 
-int runAsRank(options::RankOptions& options) {
-  const auto optimizer = program::parseOptimizer(options.optimizer);
-  if (!optimizer) {
-    std::fprintf(stderr, "cleave-rank: --optimizer is \"%s\". Use sgd, momentum or adamw.\n",
-                 options.optimizer.c_str());
-    return exitCode(ErrorCode::BadUsage);
-  }
-  options.request.training.optimizer = *optimizer;
+/// Prints the sentence, and returns its exit code.
+int refuse(const Error& error) {
+  std::fprintf(stderr, "cleave-rank: %s\n", error.message.c_str());
+  return exitCode(error.code);
+}
+
+int runAsRank(const options::RankOptions& options, torch_rank::RankRequest request) {
   auto environment = protocol::readRankEnvironment([](const char* name) { return std::getenv(name); });
-  if (!environment) {
-    std::fprintf(stderr, "cleave-rank: %s\n", environment.error().message.c_str());
-    return exitCode(environment.error().code);
-  }
-  torch_rank::RankRequest& request = options.request;
+  if (!environment) return refuse(environment.error());
   request.rank = environment->rank;
   request.localRank = environment->localRank;
   request.worldSize = environment->worldSize;
   request.masterAddress = environment->masterAddress;
   request.masterPort = environment->masterPort;
   request.agentStore = environment->agentStore;
-  request.connectTimeout = std::chrono::seconds(options.connectTimeout);
-  request.collectiveTimeout = std::chrono::seconds(options.collectiveTimeout);
-  if (!options.input.empty()) request.inputFile = options.input;
-  if (!options.output.empty()) request.outputFile = options.output;
-  if (!options.deviation.empty()) request.deviationFile = options.deviation;
-  if (!options.watch.empty()) request.watchFile = options.watch;
-  if (!options.watched.empty()) request.watchedFile = fmt::format("{}.{}", options.watched, request.rank);
-  for (const std::string& text : options.then) request.then.push_back(planOf(text));
+  if (request.watchedFile) request.watchedFile = fmt::format("{}.{}", request.watchedFile->string(), request.rank);
   request.ncclLibrary = ncclLibrary();
-  request.training.clipNorm = options.clipNorm;
 
   Report report(options.eventsFd);
   if (options.eventsFd < 0 && !options.eventsTo.empty()) {
-    if (const auto joined = report.join(request, options.eventsTo); !joined) {
-      std::fprintf(stderr, "cleave-rank: %s\n", joined.error().message.c_str());
-      return exitCode(joined.error().code);
-    }
+    if (const auto joined = report.join(request, options.eventsTo); !joined) return refuse(joined.error());
   }
   const torch_rank::EventSink sink = [&](const protocol::Message& message) { report.send(request.rank, message); };
   exitSink = &sink;
@@ -207,40 +178,17 @@ int main(int argc, char** argv) {
   failWritesInsteadOfEnding();
   options::RankOptions options;
   CLI::App app;
-  options::declareRank(app, options);
+  options.declare(app);
   options::addVersionFlag(app);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
   }
-  const auto& request = options.request;
-  if (int{options.calibrates} + int{options.probes} + int{!request.planFile.empty()} != 1) {
-    std::fprintf(stderr, "cleave-rank: no plan given. Pass a plan file, --calibrate or --probe.\n");
-    return exitCode(ErrorCode::BadUsage);
-  }
-  if (request.generation.isAsked() != !request.decodeFile.empty()) {
-    std::fprintf(stderr, "cleave-rank: --generate and --decode must be used together.\n");
-    return exitCode(ErrorCode::BadUsage);
-  }
-  if (request.generation.isAsked() &&
-      (request.training.isAsked() || request.recordsTimes || request.replicas > 1 || !options.then.empty())) {
-    std::fprintf(stderr,
-                 "cleave-rank: --generate cannot be combined with --train-steps, --times, --replicas or --then.\n");
-    return exitCode(ErrorCode::BadUsage);
-  }
-  if (!options.then.empty() && (!options.input.empty() || !options.watch.empty())) {
-    std::fprintf(stderr, "cleave-rank: --then cannot be combined with --input or --watch.\n");
-    return exitCode(ErrorCode::BadUsage);
-  }
-  if (const auto apart = refuseOverwriting({{"--output", options.output}},
-                                           {{"the plan", request.planFile}, {"--input", options.input}});
-      !apart) {
-    std::fprintf(stderr, "cleave-rank: %s\n", apart.error().message.c_str());
-    return exitCode(apart.error().code);
-  }
+  auto request = options.request();
+  if (!request) return refuse(request.error());
   if (options.controlFd >= 0) protocol::endWithControlPipe(options.controlFd);
   if (options.probes) end(probe(options.eventsFd));
-  if (request.backend == "gloo") keepFreedMemory(request.training.isAsked());
-  end(runAsRank(options));
+  if (request->backend == "gloo") keepFreedMemory(request->training.isAsked());
+  end(runAsRank(options, *std::move(request)));
 }

@@ -3,8 +3,8 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "pipeline/calibrate/calibrate.h"
-#include "pipeline/session/option_types.h"
 #include "pipeline/solve/devices.h"
+#include "settings/option_types.h"
 #include "solve/problem/device_profile.h"
 
 #include <nlohmann/json.hpp>

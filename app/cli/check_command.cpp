@@ -2,7 +2,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
-#include "pipeline/session/option_types.h"
+#include "settings/option_types.h"
 
 #include "base/files.h"
 #include "pipeline/solve/check_plan.h"

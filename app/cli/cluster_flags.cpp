@@ -3,7 +3,7 @@
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "pipeline/run/cluster.h"
-#include "pipeline/session/option_types.h"
+#include "settings/option_types.h"
 
 #include <CLI/CLI.hpp>
 

@@ -1,6 +1,6 @@
 #include "cli/command_facts.h"
 
-#include "cli/old_flags.h"
+#include "options/old_flags.h"
 #include "options/rank_options.h"
 #include "options/standard_flags.h"
 #include "options/window_options.h"
@@ -64,7 +64,7 @@ const OptionFacts* CommandFacts::positional() const {
 CommandFacts factsOf(const CLI::App& app) {
   CommandFacts facts{app.get_name(), app.get_description(), {}, {}};
   const auto isShown = [](const auto* declared) {
-    return !declared->get_group().empty() && declared->get_group() != kHiddenGroup;
+    return !declared->get_group().empty() && declared->get_group() != options::kHiddenGroup;
   };
   for (const CLI::Option* option : app.get_options()) {
     if (isShown(option)) facts.options.push_back(factsOf(*option));
@@ -80,7 +80,7 @@ std::vector<CommandFacts> programFacts(const CLI::App& cleaveCli) {
   options::addVersionFlag(window);
   window.add_flag(options::kReportFlag, options::kReportHelp);
   options::RankOptions rankOptions;
-  options::declareRank(rank, rankOptions);
+  rankOptions.declare(rank);
   options::addVersionFlag(rank);
   return {factsOf(window), factsOf(cleaveCli), factsOf(rank)};
 }

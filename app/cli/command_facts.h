@@ -12,7 +12,7 @@ struct OptionFacts {
   std::string name;       ///< "--ranks", or "MODEL" for a positional
   std::string shortName;  ///< "-h", or empty
   std::string description;
-  std::string takes;        ///< "TEXT", "INT", "{on,off}", "FILE|-" (pipeline/session/option_types.h); empty: a flag
+  std::string takes;        ///< "TEXT", "INT", "{on,off}", "FILE|-" (settings/option_types.h); empty: a flag
   std::string unlessGiven;  ///< default, if it is shown
   std::string variable;     ///< environment variable that is read if the option is not given
   bool isPositional = false, isRequired = false;

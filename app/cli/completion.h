@@ -11,7 +11,7 @@ std::string bashCompletion(const std::vector<CommandFacts>& programs);
 std::string zshCompletion(const std::vector<CommandFacts>& programs);
 std::string fishCompletion(const std::vector<CommandFacts>& programs);
 
-/// What completes a path (pipeline/session/option_types.h).
+/// What completes a path (settings/option_types.h).
 struct PathParts {
   bool isPath = false, anyFile = false, folder = false;
   std::vector<std::string> endings;  ///< ".pt2"

@@ -3,8 +3,8 @@
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "hub/snapshot.h"
-#include "pipeline/session/option_types.h"
 #include "pipeline/source/hub_model.h"
+#include "settings/option_types.h"
 
 #include <nlohmann/json.hpp>
 

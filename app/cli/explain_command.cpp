@@ -4,12 +4,12 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
-#include "pipeline/session/option_types.h"
 #include "pipeline/solve/over_budget.h"
 #include "pipeline/solve/what_fits.h"
 #include "plan/build/warnings.h"
 #include "plan/text/gradient_text.h"
 #include "plan/text/shares_text.h"
+#include "settings/option_types.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
 
@@ -149,11 +149,12 @@ struct ExplainCommand {
 
   Result<int> run() {
     const Progress progress = consoleProgress();
-    CLEAVE_TRY_VOID(resolveModel(flags.model, hub::Wanted::Config, progress));
-    CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, flags.filesRead()));
+    CLEAVE_TRY(PlanSettings asked, flags.read());
+    CLEAVE_TRY_VOID(resolveModel(asked.model, hub::Wanted::Config, progress));
+    CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, asked.filesRead()));
     if (!placement.empty() && value.empty())
       return fail(ErrorCode::BadUsage, "--placement needs a value: name it with --value.");
-    CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
+    CLEAVE_TRY(const Planned planned, planModel(asked, false, progress));
     Json document{{"schema", "cleave.explain/2"}};
     std::string text;
     if (value.empty()) {
@@ -222,7 +223,7 @@ struct ExplainCommand {
       }
     }
     CLEAVE_TRY(const auto remedies,
-               solve::remediesFor(problem, planned.solved->result, planned.solved->options.engine, nullptr, progress));
+               solve::remediesFor(problem, planned.solved->result, planned.solved->spec.engine, nullptr, progress));
     Json list = Json::array();
     if (!remedies.empty()) text += fmt::format("Changes that help (now: {}):\n", figuresText(remedies.front().before));
     for (std::size_t i = 0; i < remedies.size(); ++i) {
@@ -300,7 +301,7 @@ struct ExplainCommand {
                              Json& document) const {
     const solve::Problem& problem = *planned.solved->problem;
     const solve::Solution& solution = *planned.solved->result.solution;
-    const solve::Engine engine = planned.solved->options.engine;
+    const solve::Engine engine = planned.solved->spec.engine;
     const auto parsed = rules::Placement::parse(placement);
     const auto strategy = rules::parseStrategy(placement);
     if (!parsed && !strategy) {

@@ -2,29 +2,29 @@
 #include "cli/console.h"
 #include "cli/planning.h"
 #include "exchange/formats.h"
-#include "pipeline/session/option_types.h"
 #include "pipeline/source/source_files.h"
+#include "settings/option_types.h"
 
 namespace cleave::cli {
 namespace {
 
 struct ExportCommand {
   PlanFlags flags;
-  std::vector<const CLI::Option*> planFlags;
   std::string format = "json", out = "-";
   exchange::Options options;
 
   Result<int> run() {
     const Progress progress = consoleProgress();
-    CLEAVE_TRY_VOID(resolveModel(flags.model, hub::Wanted::Config, progress));
-    CLEAVE_TRY_VOID(flags.checkNoSettingsWithPlan(planFlags));
-    CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, flags.filesRead()));
+    CLEAVE_TRY(PlanSettings asked, flags.read());
+    CLEAVE_TRY_VOID(resolveModel(asked.model, hub::Wanted::Config, progress));
+    CLEAVE_TRY_VOID(flags.checkNoSettingsWithPlan());
+    CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, asked.filesRead()));
     std::shared_ptr<const plan::Plan> plan;
-    if (isPlanFile(flags.model)) {
-      CLEAVE_TRY(plan, readUnalteredPlan(flags.model));
+    if (isPlanFile(asked.model)) {
+      CLEAVE_TRY(plan, readUnalteredPlan(asked.model));
       CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, pipeline::sourceFilesOf(plan->model.source)));
     } else {
-      CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
+      CLEAVE_TRY(const Planned planned, planModel(asked, false, progress));
       if (!planned.plan) return tl::unexpected(planned.planError);
       plan = planned.plan;
     }
@@ -43,7 +43,7 @@ struct ExportCommand {
 void addExportCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<ExportCommand>();
   CLI::App* command = app.add_subcommand("export", "Write a plan in another format");
-  state->planFlags = state->flags.addTo(*command);
+  state->flags.addTo(*command);
   command->get_option("MODEL")->description(
       "Model folder, config.json, exported program (.pt2), Hub id (org/name), or a plan file");
   std::vector<std::string> names;

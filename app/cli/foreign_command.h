@@ -5,13 +5,13 @@
 
 namespace cleave::cli {
 
-/// The plan that another library's demands make of the model of these flags; nothing of what the file says of ranks.
+/// The plan that another library's demands make of the model of these settings; nothing of what the file says of ranks.
 /// Negative: its layers disagree, or no plan is so.
-Result<std::shared_ptr<const plan::Plan>> foreignPlan(const PlanFlags& flags, const std::string& file,
+Result<std::shared_ptr<const plan::Plan>> foreignPlan(PlanSettings asked, const std::string& file,
                                                       const Progress& progress);
 
 /// `file`: what exchange::readForeignPlan reads, or "own". Without `asksRanks` the file's number of ranks counts.
-Result<int> showForeignPlan(PlanFlags flags, bool asksRanks, const std::string& file, const std::string& json,
+Result<int> showForeignPlan(PlanSettings asked, bool asksRanks, const std::string& file, const std::string& json,
                             const Progress& progress);
 
 }  // namespace cleave::cli

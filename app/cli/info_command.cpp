@@ -1,7 +1,7 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/planning.h"
-#include "pipeline/session/option_types.h"
+#include "settings/option_types.h"
 
 #include "families/near_names.h"
 #include "pipeline/source/describe_model.h"
@@ -24,7 +24,7 @@ struct InfoCommand {
     CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, pipeline::sourceFilesOf(source)));
     CLEAVE_TRY(const pipeline::Source recognised, pipeline::recognise(source));
     // An exported program has the sizes of its example.
-    const auto options = recognised.isExported ? torch_capture::CaptureOptions() : pipeline::kDescribedAs;
+    const auto options = recognised.isExported ? spec::InputSpec() : pipeline::kDescribedAs;
     auto opened = pipeline::openModel(source, options, progress);
     endProgress();
     CLEAVE_TRY(const auto model, std::move(opened));

@@ -2,7 +2,7 @@
 #include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/manual.h"
-#include "pipeline/session/option_types.h"
+#include "settings/option_types.h"
 
 namespace cleave::cli {
 namespace {

@@ -2,14 +2,14 @@
 #include "cli/commands.h"
 #include "cli/console.h"
 #include "cli/foreign_command.h"
-#include "cli/old_flags.h"
 #include "cli/planning.h"
 #include "cli/summary.h"
 #include "cli/what_if.h"
-#include "pipeline/session/option_types.h"
+#include "options/old_flags.h"
 #include "pipeline/solve/over_budget.h"
 #include "pipeline/solve/what_fits.h"
 #include "plan/file/plan_file.h"
+#include "settings/option_types.h"
 
 namespace cleave::cli {
 namespace {
@@ -20,7 +20,7 @@ struct OldQuestions {
   std::optional<std::vector<std::string>> sides;
   std::size_t best = 0;
   bool asksPreflight = false, asksFront = false;
-  OldFlags flags;
+  options::OldFlags flags;
 
   void addTo(CLI::App& command) {
     flags.add(command.add_option("--compare", sides, "compare")->delimiter(','), "compare MODEL SIDES");
@@ -48,7 +48,7 @@ struct OldQuestions {
   }
 
   /// nullopt if no question was given.
-  std::optional<Result<int>> answer(const PlanFlags& of, const std::string& json, const Progress& progress) const {
+  std::optional<Result<int>> answer(const PlanSettings& of, const std::string& json, const Progress& progress) const {
     flags.hint("plan");
     if (sides) return comparePlans(of, *sides, json, progress);
     if (worldSizes) return showWorldSizes(of, *worldSizes, json, progress);
@@ -64,22 +64,23 @@ struct PlanCommand {
   std::string json, trace;
   std::optional<std::string> foreign;
   OldQuestions questions;
-  const CLI::Option *ranks = nullptr, *traceFlag = nullptr, *foreignFlag = nullptr;
+  const CLI::Option *traceFlag = nullptr, *foreignFlag = nullptr;
 
   Result<int> run() {
     if (trace == "-") return fail(ErrorCode::BadUsage, "--trace cannot write to stdout: name a file.");
     CLEAVE_TRY_VOID(questions.checkAlone({traceFlag, foreignFlag}));
     const Progress progress = consoleProgress();
-    CLEAVE_TRY_VOID(resolveModel(flags.model, hub::Wanted::Config, progress));
-    CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, flags.filesRead()));
-    if (foreign) return showForeignPlan(flags, ranks->count() > 0, *foreign, json, progress);
-    if (const auto answered = questions.answer(flags, json, progress)) return *answered;
-    return plan(progress);
+    CLEAVE_TRY(PlanSettings asked, flags.read());
+    CLEAVE_TRY_VOID(resolveModel(asked.model, hub::Wanted::Config, progress));
+    CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, asked.filesRead()));
+    if (foreign) return showForeignPlan(asked, flags.isGiven("ranks"), *foreign, json, progress);
+    if (const auto answered = questions.answer(asked, json, progress)) return *answered;
+    return plan(asked, progress);
   }
 
  private:
-  Result<int> plan(const Progress& progress) const {
-    CLEAVE_TRY(const Planned planned, planModel(flags, !trace.empty(), progress));
+  Result<int> plan(const PlanSettings& asked, const Progress& progress) const {
+    CLEAVE_TRY(const Planned planned, planModel(asked, !trace.empty(), progress));
     endProgress();
     if (!trace.empty()) CLEAVE_TRY_VOID(solve::saveTrace(*planned.solved->trace, trace, progress));
     if (!planned.plan) {
@@ -114,7 +115,6 @@ void addPlanCommand(CLI::App& app, Chosen& chosen) {
   auto state = std::make_shared<PlanCommand>();
   CLI::App* command = app.add_subcommand("plan", "Find the parallel axis of every tensor and print the plan");
   state->flags.addTo(*command);
-  state->ranks = command->get_option("--ranks");
   command->add_option("--json", state->json, "Write the answer as JSON to a file, or - for stdout")
       ->type_name(option_types::kFileOrDash);
   CLI::Option* trace = command->add_option("--trace", state->trace, "Save the recorded search to a file")

@@ -1,7 +1,7 @@
 #pragma once
 /// What most commands need of the pipeline.
 #include "cli/console.h"
-#include "pipeline/session/plan_flags.h"
+#include "cli/plan_flags.h"
 #include "pipeline/source/describe_model.h"
 #include "pipeline/source/hub_model.h"
 #include "pipeline/source/plan_file.h"
@@ -10,7 +10,6 @@ namespace cleave::cli {
 
 using pipeline::isForeignPlan;
 using pipeline::isPlanFile;
-using pipeline::PlanFlags;
 using pipeline::planModel;
 using pipeline::Planned;
 using pipeline::readPlanFile;

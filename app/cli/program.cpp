@@ -5,8 +5,8 @@
 #include "base/secret.h"
 #include "base/standard_streams.h"
 #include "cli/commands.h"
-#include "cli/old_flags.h"
 #include "libtorch/bridge/errors.h"
+#include "options/old_flags.h"
 #include "options/standard_flags.h"
 
 #include <unistd.h>
@@ -33,7 +33,7 @@ int runProgram(int argc, char** argv) {
   failWritesInsteadOfEnding();
   std::set_terminate(reportAndExit);
   CLI::App app("Splits Transformer models across ranks and explains the split.", "cleave-cli");
-  app.formatter(std::make_shared<HelpFormatter>());  // before the commands, which inherit it
+  app.formatter(std::make_shared<options::HelpFormatter>());  // before the commands, which inherit it
   app.require_subcommand(1);
   options::addVersionFlag(app);
   app.add_flag_callback(

@@ -1,6 +1,6 @@
 #include "cli/commands.h"
 #include "cli/what_if.h"
-#include "pipeline/session/option_types.h"
+#include "settings/option_types.h"
 
 #include <functional>
 
@@ -9,6 +9,7 @@ namespace {
 
 struct Question {
   PlanFlags flags;
+  PlanSettings asked;  ///< read from `flags` before the answer
   std::string json, sizes;
   std::vector<std::string> sides;
   std::size_t count = 10;
@@ -17,8 +18,9 @@ using Answer = std::function<Result<int>(const Question&, const Progress&)>;
 
 Result<int> ask(Question& question, const Answer& answer) {
   const Progress progress = consoleProgress();
-  CLEAVE_TRY_VOID(resolveModel(question.flags.model, hub::Wanted::Config, progress));
-  CLEAVE_TRY_VOID(refuseOverwriting({{"--json", question.json}}, question.flags.filesRead()));
+  CLEAVE_TRY(question.asked, question.flags.read());
+  CLEAVE_TRY_VOID(resolveModel(question.asked.model, hub::Wanted::Config, progress));
+  CLEAVE_TRY_VOID(refuseOverwriting({{"--json", question.json}}, question.asked.filesRead()));
   return answer(question, progress);
 }
 
@@ -41,20 +43,17 @@ Added addQuestion(CLI::App& app, Chosen& chosen, const std::string& name, const 
 }
 
 void addWorldSizesCommand(CLI::App& app, Chosen& chosen) {
-  const auto [command, question] =
-      addQuestion(app, chosen, "world-sizes", "List the world sizes that work, and why the others do not",
-                  [](const Question& asked, const Progress& progress) {
-                    return showWorldSizes(asked.flags, asked.sizes, asked.json, progress);
-                  });
+  const auto [command, question] = addQuestion(
+      app, chosen, "world-sizes", "List the world sizes that work, and why the others do not",
+      [](const Question& q, const Progress& progress) { return showWorldSizes(q.asked, q.sizes, q.json, progress); });
   command->add_option("--sizes", question->sizes, "World sizes to try: numbers and ranges, such as 1-8,16,32")
       ->default_str(kListedSizes);
 }
 
 void addBestCommand(CLI::App& app, Chosen& chosen) {
-  const auto [command, question] = addQuestion(app, chosen, "best", "List the best plan and the next best ones",
-                                               [](const Question& asked, const Progress& progress) {
-                                                 return showBest(asked.flags, asked.count, asked.json, progress);
-                                               });
+  const auto [command, question] = addQuestion(
+      app, chosen, "best", "List the best plan and the next best ones",
+      [](const Question& q, const Progress& progress) { return showBest(q.asked, q.count, q.json, progress); });
   command
       ->add_option("--count", question->count,
                    "Number of plans, each with another strategy of a layer or another redistribution")
@@ -63,10 +62,9 @@ void addBestCommand(CLI::App& app, Chosen& chosen) {
 }
 
 void addCompareCommand(CLI::App& app, Chosen& chosen) {
-  const auto [command, question] = addQuestion(app, chosen, "compare", "Compare plans of a model, layer by layer",
-                                               [](const Question& asked, const Progress& progress) {
-                                                 return comparePlans(asked.flags, asked.sides, asked.json, progress);
-                                               });
+  const auto [command, question] = addQuestion(
+      app, chosen, "compare", "Compare plans of a model, layer by layer",
+      [](const Question& q, const Progress& progress) { return comparePlans(q.asked, q.sides, q.json, progress); });
   command
       ->add_option(
           "SIDES", question->sides,
@@ -78,13 +76,11 @@ void addCompareCommand(CLI::App& app, Chosen& chosen) {
 }  // namespace
 
 void addQuestionCommands(CLI::App& app, Chosen& chosen) {
-  addQuestion(
-      app, chosen, "preflight", "List what no plan of a model can split, without a search",
-      [](const Question& asked, const Progress& progress) { return showPreflight(asked.flags, asked.json, progress); });
+  addQuestion(app, chosen, "preflight", "List what no plan of a model can split, without a search",
+              [](const Question& q, const Progress& progress) { return showPreflight(q.asked, q.json, progress); });
   addWorldSizesCommand(app, chosen);
-  addQuestion(
-      app, chosen, "pareto", "List the plans that no other plan beats in both time and memory",
-      [](const Question& asked, const Progress& progress) { return showFront(asked.flags, asked.json, progress); });
+  addQuestion(app, chosen, "pareto", "List the plans that no other plan beats in both time and memory",
+              [](const Question& q, const Progress& progress) { return showFront(q.asked, q.json, progress); });
   addBestCommand(app, chosen);
   addCompareCommand(app, chosen);
 }

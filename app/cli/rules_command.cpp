@@ -3,9 +3,9 @@
 
 #include "base/files.h"
 #include "libtorch/verify/verify_rules.h"
-#include "pipeline/session/option_types.h"
 #include "pipeline/solve/evaluate_rule.h"
 #include "rules/rule.h"
+#include "settings/option_types.h"
 
 #include <fstream>
 #include <iostream>

@@ -15,8 +15,9 @@ namespace {
 /// Prints the commands that start the ranks on other machines, and starts nothing.
 Result<int> printCommands(RunFlags& flags, const Progress& progress) {
   CLEAVE_TRY(const RunSource::Made made, flags.source.make(progress));
-  CLEAVE_TRY(const auto request, flags.request(made.plan));
-  CLEAVE_TRY(const std::string commands, flags.cluster.commands(request, flags.source.flags.model, nullptr, progress));
+  const pipeline::RunRequest request = flags.request(made.plan);
+  CLEAVE_TRY(const std::string commands,
+             flags.cluster.commands(request, flags.source.settings.model, nullptr, progress));
   endProgress();
   CLEAVE_TRY_VOID(writeOutput("-", commands));
   return 0;
@@ -25,7 +26,7 @@ Result<int> printCommands(RunFlags& flags, const Progress& progress) {
 Result<int> bisect(RunFlags& flags, const Progress& progress) {
   CLEAVE_TRY(RunSource::Made made, flags.source.make(progress));
   CLEAVE_TRY_VOID(flags.checkOutputs(pipeline::sourceFilesOf(made.plan->model)));
-  CLEAVE_TRY(const auto request, flags.request(made.plan));
+  const pipeline::RunRequest request = flags.request(made.plan);
   CLEAVE_TRY_VOID(checkModelFiles(request));
   CLEAVE_TRY_VOID(checkMemoryFits(request, progress));
   warn(made.warnings);
@@ -33,10 +34,10 @@ Result<int> bisect(RunFlags& flags, const Progress& progress) {
                                 .backend = request.backend,
                                 .skipWeights = request.skipWeights,
                                 .initMissing = request.initMissing};
-  if (!flags.source.input.empty()) asked.input = flags.source.input;
-  if (flags.rtol || flags.atol) asked.tolerance = std::max(flags.rtol.value_or(0), flags.atol.value_or(0));
-  if (!flags.against.empty()) {
-    CLEAVE_TRY(asked.against, readUnalteredPlan(flags.against));
+  asked.input = request.input;
+  asked.tolerance = flags.tolerance();
+  if (request.against) {
+    CLEAVE_TRY(asked.against, readUnalteredPlan(*request.against));
   }
   return runBisection(asked, flags.json, progress);
 }
@@ -47,15 +48,15 @@ Result<int> runPass(RunFlags& flags, const Progress& progress) {
   CLEAVE_TRY(RunSource::Made made, flags.source.make(progress));
   const plan::Plan& plan = *made.plan;
   CLEAVE_TRY_VOID(flags.checkOutputs(pipeline::sourceFilesOf(plan.model)));
-  CLEAVE_TRY(auto request, flags.request(made.plan));
-  if (flags.mode == RunMode::Generate) CLEAVE_TRY_VOID(flags.source.generation.complete(request, progress));
+  pipeline::RunRequest request = flags.request(made.plan);
+  if (flags.source.prompt) CLEAVE_TRY_VOID(flags.source.prompt->complete(request, progress));
   std::optional<launch::Listener> listener;
   CLEAVE_TRY_VOID(flags.cluster.listenWith(listener, request, progress));
   CLEAVE_TRY_VOID(checkModelFiles(request));
   CLEAVE_TRY_VOID(checkMemoryFits(request, progress));
   warn(made.warnings);
   if (listener)
-    CLEAVE_TRY_VOID(flags.cluster.printInstructions(request, flags.source.flags.model, *listener, progress));
+    CLEAVE_TRY_VOID(flags.cluster.printInstructions(request, flags.source.settings.model, *listener, progress));
   CLEAVE_TRY(auto report, pipeline::runPlan(request, rankObserver(progress), progress));
   endProgress();
   report.warnings = std::move(made.warnings);
@@ -70,19 +71,23 @@ Result<int> runPass(RunFlags& flags, const Progress& progress) {
 
 Result<int> run(RunFlags& flags) {
   const Progress progress = consoleProgress();
-  CLEAVE_TRY_VOID(flags.source.resolve(!flags.skipWeights && !flags.cluster.onlyPrints(), progress));
-  CLEAVE_TRY_VOID(flags.check());
-  if (flags.mode == RunMode::Generate)
-    CLEAVE_TRY_VOID(flags.source.generation.readPrompt(flags.source.input, flags.source.expect));
+  CLEAVE_TRY_VOID(flags.check(progress));
+  if (flags.spec.mode() == RunMode::Generate) {
+    CLEAVE_TRY(flags.source.prompt, Prompt::read(flags.spec));
+  }
   if (flags.cluster.onlyPrints()) return printCommands(flags, progress);
-  if (flags.mode == RunMode::Bisect) return bisect(flags, progress);
-  if (!flags.shapes.empty()) return runShapes(flags, progress);
+  switch (flags.spec.mode()) {
+    case RunMode::Bisect: return bisect(flags, progress);
+    case RunMode::Shapes: return runShapes(flags, progress);
+    case RunMode::Forward:
+    case RunMode::Train:
+    case RunMode::Generate: break;
+  }
   return runPass(flags, progress);
 }
 
 void addMode(CLI::App& app, Chosen& chosen, RunMode mode, const char* name, const char* description) {
-  auto flags = std::make_shared<RunFlags>();
-  flags->mode = mode;
+  auto flags = std::make_shared<RunFlags>(mode);
   CLI::App* command = app.add_subcommand(name, description);
   flags->addTo(*command);
   command->callback([flags, &chosen] {

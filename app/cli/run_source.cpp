@@ -17,19 +17,9 @@
 namespace cleave::cli {
 
 void RunSource::addTo(CLI::App& command) {
-  planFlags = flags.addTo(command);
+  flags.addTo(command);
   command.get_option("MODEL")->description(
       "Model folder, config.json, exported program (.pt2), Hub id (org/name), or a plan file written by plan --json");
-  command
-      .add_option("--input", input,
-                  "safetensors with input_ids, labels, attention_mask, token_type_ids; for an exported program, its "
-                  "inputs by name")
-      ->check(CLI::ExistingFile);
-  command
-      .add_option("--expect", expect,
-                  "safetensors with the expected logits and loss; for an exported program output, or output_0, "
-                  "output_1, ...")
-      ->check(CLI::ExistingFile);
 }
 
 void RunSource::addMeshTo(CLI::App& command) {
@@ -39,27 +29,29 @@ void RunSource::addMeshTo(CLI::App& command) {
 }
 
 Result<void> RunSource::checkLossHasLabels(const std::string& inputs) const {
-  if (expect.empty()) return {};
-  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(expect));
+  if (!m_run.expect) return {};
+  CLEAVE_TRY(const auto header, formats::readSafetensorsHeader(*m_run.expect));
   if (!header.tensors.contains("loss")) return {};
-  return fail(ErrorCode::BadInput, "{} has a loss, but {} has no labels to compute it from. Add labels, or {}.", expect,
-              inputs, isPlan() ? "make the plan with --loss off" : "use --loss off");
+  return fail(ErrorCode::BadInput, "{} has a loss, but {} has no labels to compute it from. Add labels, or {}.",
+              m_run.expect->string(), inputs, isPlan() ? "make the plan with --loss off" : "use --loss off");
 }
 
 Result<void> RunSource::resolve(bool doesReadWeights, const Progress& progress) {
   readsWeights = doesReadWeights;
-  return resolveModel(flags.model, readsWeights ? hub::Wanted::Weights : hub::Wanted::Config, progress);
+  CLEAVE_TRY(settings, flags.read());
+  return resolveModel(settings.model, readsWeights ? hub::Wanted::Weights : hub::Wanted::Config, progress);
 }
 
-Result<void> RunSource::check() {
+Result<void> RunSource::check(const spec::RunSpec& run) {
+  m_run = run;
+  CLEAVE_TRY(m_inputs, inputFile());
+  hasInputs = !m_inputs.empty();
   if (meshText.empty()) return {};
   CLEAVE_TRY(mesh, program::parseMesh("--mesh", meshText));
   if (isPlan()) return {};
-  const auto isRanks = [](const CLI::Option* option) { return option->get_name() == "--ranks"; };
-  const auto ranks = std::find_if(planFlags.begin(), planFlags.end(), isRanks);
-  if (ranks != planFlags.end() && (*ranks)->count() > 0)
+  if (flags.isGiven("ranks"))
     return fail(ErrorCode::BadUsage, "--mesh sets the number of ranks with tp=: leave --ranks out.");
-  flags.ranks = mesh.tp;
+  settings.plan.ranks = mesh.tp;
   return {};
 }
 
@@ -70,46 +62,47 @@ Result<std::int64_t> RunSource::rowsOfReplica(std::int64_t rows) const {
 
 Result<void> RunSource::applyReplicas() {
   if (!mesh.isReplicated()) return {};
-  if (const auto source = pipeline::recognise(flags.model))
-    CLEAVE_TRY_VOID(program::checkReplicated(mesh, flags.model, source->isExported));
-  CLEAVE_TRY(flags.batch, rowsOfReplica(flags.batch.value_or(mesh.dp)));
+  if (const auto source = pipeline::recognise(settings.model))
+    CLEAVE_TRY_VOID(program::checkReplicated(mesh, settings.model, source->isExported));
+  CLEAVE_TRY(settings.input.batch, rowsOfReplica(settings.input.batch.value_or(mesh.dp)));
   return {};
 }
 
 Result<std::string> RunSource::inputFile() const {
-  if (!input.empty() || expect.empty() || !isTraining) return input.empty() ? expect : input;
-  CLEAVE_TRY(const bool hasInputs, pipeline::holdsInputs(expect));
-  return hasInputs ? expect : std::string();
+  if (m_run.input) return m_run.input->string();
+  if (!m_run.expect) return std::string();
+  CLEAVE_TRY(const bool isInput, m_run.training.isAsked() ? pipeline::holdsInputs(*m_run.expect) : Result<bool>(true));
+  return isInput ? m_run.expect->string() : std::string();
 }
 
 /// Batch, sequence, mask and loss of the input file, unless a flag sets them.
 Result<void> RunSource::applyInputShape() {
-  if (generation.isAsked()) {
-    generation.setShape(flags);
+  if (prompt) {
+    prompt->setShape(settings.input);
     return {};
   }
-  CLEAVE_TRY(const std::string file, inputFile());
+  const std::string& file = m_inputs;
   if (file.empty()) return {};
-  if (const auto source = pipeline::recognise(flags.model); source && source->isExported)
+  if (const auto source = pipeline::recognise(settings.model); source && source->isExported)
     return applyInputSizes(source->path, file);
-  const bool wantsLoss = flags.loss != "off";
-  CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, wantsLoss));
-  if (!flags.batch) flags.batch = shape.batch;
-  if (!flags.sequence) flags.sequence = shape.sequence;
-  if (shape.hasMask) flags.mask = "on";
-  if (shape.hasTokenTypes) flags.tokenTypes = "on";
-  if (wantsLoss && !shape.hasLabels) {
+  spec::InputSpec& asked = settings.input;
+  CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, asked.loss));
+  if (!asked.batch) asked.batch = shape.batch;
+  if (!asked.sequence) asked.sequence = shape.sequence;
+  asked.mask = asked.mask || shape.hasMask;
+  asked.tokenTypes = asked.tokenTypes || shape.hasTokenTypes;
+  if (asked.loss && !shape.hasLabels) {
     CLEAVE_TRY_VOID(checkLossHasLabels(file));
-    flags.loss = "off";
+    asked.loss = false;
   }
   return {};
 }
 
 Result<void> RunSource::applyInputSizes(const fs::path& archive, const std::string& file) {
-  if (flags.batch || flags.sequence || !flags.sizes.empty()) return {};
+  spec::InputSpec& asked = settings.input;
+  if (asked.batch || asked.sequence || !asked.sizes.empty()) return {};
   CLEAVE_TRY(const auto program, formats::openExportedProgram(archive));
-  CLEAVE_TRY(const auto sizes, pipeline::readInputSizes(program, file));
-  for (const auto& [symbol, size] : sizes) flags.sizes.push_back(fmt::format("{}={}", symbol, size));
+  CLEAVE_TRY(asked.sizes, pipeline::readInputSizes(program, file));
   return {};
 }
 
@@ -119,38 +112,39 @@ Result<plan::ModelInfo> RunSource::modelFor(const plan::ModelInfo& model, const 
     CLEAVE_TRY(const auto program, formats::openExportedProgram(model.source));
     CLEAVE_TRY(const auto sizes, pipeline::readInputSizes(program, file));
     plan::ModelInfo wanted = model;
-    for (const auto& [symbol, size] : sizes) wanted.sizes[symbol] = size;
+    for (const auto& [symbol, size] : sizes) wanted.input.sizes[symbol] = size;
     return wanted;
   }
-  CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, model.hasLoss));
-  if (model.hasLoss && !shape.hasLabels) CLEAVE_TRY_VOID(checkLossHasLabels(file));
+  CLEAVE_TRY(const auto shape, pipeline::readInputShape(file, model.hasLoss()));
+  if (model.hasLoss() && !shape.hasLabels) CLEAVE_TRY_VOID(checkLossHasLabels(file));
   return pipeline::withInputs(model, shape);
 }
 
 /// The plan in the file; if the inputs have another shape, a plan for them with the same settings.
 Result<std::shared_ptr<const plan::Plan>> RunSource::planFor(const Progress& progress) const {
-  CLEAVE_TRY(auto plan, readPlanFile(flags.model));
+  CLEAVE_TRY(auto plan, readPlanFile(settings.model));
   if (readsWeights && !isElsewhere) {
     CLEAVE_TRY(plan, pipeline::fetchPlanWeights(plan, consoleWatcher(), progress));
   }
-  if (generation.isAsked()) {
+  if (prompt) {
     CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
-    return pipeline::planAgain(*plan, generation.modelFor(plan->model), progress);
+    return pipeline::planAgain(*plan, prompt->modelFor(plan->model), progress);
   }
-  CLEAVE_TRY(const std::string file, inputFile());
+  const std::string& file = m_inputs;
   if (file.empty()) return plan;
   CLEAVE_TRY(plan::ModelInfo wanted, modelFor(plan->model, file));
-  CLEAVE_TRY(wanted.batch, rowsOfReplica(wanted.batch));
+  CLEAVE_TRY(const std::int64_t rows, rowsOfReplica(wanted.batch));
+  if (!wanted.isExported) wanted.setShape(rows, wanted.sequence);
   if (pipeline::inputsInWords(wanted) == pipeline::inputsInWords(plan->model)) return plan;
   if (isElsewhere) {
     return fail(ErrorCode::BadInput,
                 "{} is a plan for {}, but {} has {}. Ranks on other machines read the plan file: make one for these "
                 "inputs.",
-                flags.model, pipeline::inputsInWords(plan->model), file, pipeline::inputsInWords(wanted));
+                settings.model, pipeline::inputsInWords(plan->model), file, pipeline::inputsInWords(wanted));
   }
   endProgress();
   std::fprintf(stderr, "%s is a plan for %s, but %s has %s: made a plan for these inputs, with the same settings.\n",
-               flags.model.c_str(), pipeline::inputsInWords(plan->model).c_str(), file.c_str(),
+               settings.model.c_str(), pipeline::inputsInWords(plan->model).c_str(), file.c_str(),
                pipeline::inputsInWords(wanted).c_str());
   CLEAVE_TRY_VOID(pipeline::openSameModel(*plan, progress));
   return pipeline::planAgain(*plan, wanted, progress);
@@ -166,8 +160,8 @@ Result<RunSource::Made> RunSource::make(const Progress& progress) {
   }
   CLEAVE_TRY_VOID(applyInputShape());
   CLEAVE_TRY_VOID(applyReplicas());
-  if (isTraining) flags.isTraining = true;
-  CLEAVE_TRY(const Planned planned, planModel(flags, false, progress));
+  if (m_run.training.isAsked()) settings.plan.cost.isTraining = true;
+  CLEAVE_TRY(const Planned planned, planModel(settings, false, progress));
   if (!planned.plan) return tl::unexpected(planned.planError);
   made.plan = planned.plan;
   made.model = planned.model;
@@ -177,9 +171,9 @@ Result<RunSource::Made> RunSource::make(const Progress& progress) {
 }
 
 Result<void> RunSource::checkRanks(const plan::Plan& plan) const {
-  if (meshText.empty() || plan.ranks == mesh.tp) return {};
+  if (meshText.empty() || plan.spec.ranks == mesh.tp) return {};
   return fail(ErrorCode::BadUsage, "--mesh is \"{}\", but the plan is for {}. Use dp={},tp={}.", meshText,
-              counted(plan.ranks, "rank"), mesh.dp, plan.ranks);
+              counted(plan.spec.ranks, "rank"), mesh.dp, plan.spec.ranks);
 }
 
 }  // namespace cleave::cli

@@ -17,9 +17,9 @@ namespace {
 /// Plans the shapes in turn, until one has no plan.
 class PlannedShapes {
  public:
-  PlannedShapes(RunFlags& flags, const std::vector<AskedShape>& wanted, const Progress& progress)
+  PlannedShapes(RunFlags& flags, const std::vector<spec::RunShape>& wanted, const Progress& progress)
       : m_flags(flags), m_progress(progress) {
-    for (const AskedShape& shape : wanted) {
+    for (const spec::RunShape& shape : wanted) {
       const auto made = m_planner ? planNext(shape) : planFirst(shape);
       if (made) continue;
       m_failure = made.error();
@@ -30,20 +30,20 @@ class PlannedShapes {
   const std::optional<Error>& failure() const { return m_failure; }  ///< of the shape after those of the request
 
  private:
-  Result<void> planFirst(const AskedShape& shape) {
-    m_flags.source.flags.batch = shape.batch;
-    m_flags.source.flags.sequence = shape.sequence;
+  Result<void> planFirst(const spec::RunShape& shape) {
+    m_flags.source.settings.input.batch = shape.batch;
+    m_flags.source.settings.input.sequence = shape.sequence;
     CLEAVE_TRY(const RunSource::Made made, m_flags.source.make(m_progress));
     const auto open = [this, model = made.model](
                           std::int64_t batch, std::int64_t sequence) -> Result<std::shared_ptr<const pipeline::Model>> {
-      PlanFlags own = m_flags.source.flags;
+      spec::InputSpec own = m_flags.source.settings.input;
       own.batch = batch;
       own.sequence = sequence;
-      CLEAVE_TRY(const auto options, own.captureOptions());
-      return pipeline::captureAgain(*model, options);
+      own.dropout = m_flags.source.settings.plan.dropsOut();
+      return pipeline::captureAgain(*model, own);
     };
-    m_planner.emplace(pipeline::ShapePlanning{open, m_flags.source.mesh.dp, m_flags.padsToPlanned});
-    CLEAVE_TRY(m_request.run, m_flags.request(made.plan));
+    m_planner.emplace(pipeline::ShapePlanning{open, m_flags.source.mesh.dp, m_flags.spec.padsToPlanned});
+    m_request.run = m_flags.request(made.plan);
     CLEAVE_TRY_VOID(m_flags.checkOutputs(pipeline::sourceFilesOf(made.plan->model)));
     CLEAVE_TRY_VOID(checkModelFiles(m_request.run));
     CLEAVE_TRY_VOID(checkMemoryFits(m_request.run, m_progress));
@@ -52,7 +52,7 @@ class PlannedShapes {
     return {};
   }
 
-  Result<void> planNext(const AskedShape& shape) {
+  Result<void> planNext(const spec::RunShape& shape) {
     CLEAVE_TRY_VOID(m_flags.source.rowsOfReplica(shape.batch));
     CLEAVE_TRY(auto next, m_planner->next(shape.batch, shape.sequence, m_progress));
     pipeline::RunRequest own = m_request.run;
@@ -73,7 +73,7 @@ class PlannedShapes {
 
 Result<int> runShapes(RunFlags& flags, const Progress& progress) {
   CLEAVE_TRY(RunDocuments documents, RunDocuments::open(flags.json, "", progress.stopToken()));
-  CLEAVE_TRY(const auto wanted, parseShapes(flags.shapes));
+  const std::vector<spec::RunShape>& wanted = flags.spec.shapes;
   const PlannedShapes planned(flags, wanted, progress);
   std::vector<pipeline::RunReport> reports;
   std::optional<Error> failure = planned.failure();
@@ -93,13 +93,13 @@ Result<int> runShapes(RunFlags& flags, const Progress& progress) {
     const bool isChecked = outcome.verdict != pipeline::RunVerdict::NotChecked;
     worst = std::max(worst, outcome.exitCode());
     document.add(wanted[i], outcome.report, isChecked ? std::optional(outcome.exitCode() == 0) : std::nullopt);
-    if (printed) printed = documents.print(fmt::format("{}\n{}", wanted[i].words(), outcome.summary));
-    if (outcome.failure) failure = Error{outcome.failure->code, wanted[i].words() + ": " + outcome.failure->message};
+    if (printed) printed = documents.print(fmt::format("{}\n{}", wordsOf(wanted[i]), outcome.summary));
+    if (outcome.failure) failure = Error{outcome.failure->code, wordsOf(wanted[i]) + ": " + outcome.failure->message};
   }
   if (failure && (reports.empty() || !reports.back().outcome.firstFailure)) {
-    const AskedShape& shape = wanted[planned.failure() ? planned.request().shapes.size() : reports.size()];
+    const spec::RunShape& shape = wanted[planned.failure() ? planned.request().shapes.size() : reports.size()];
     document.add(shape, *failure);
-    if (!failure->message.starts_with(shape.words())) failure->message = shape.words() + ": " + failure->message;
+    if (!failure->message.starts_with(wordsOf(shape))) failure->message = wordsOf(shape) + ": " + failure->message;
   }
   CLEAVE_TRY_VOID(documents.writeReport(document.text()));
   if (failure) return tl::unexpected(*std::move(failure));

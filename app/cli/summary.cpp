@@ -112,8 +112,9 @@ bool mayRedistribute(const plan::ReplicationReason& replication) {
 }  // namespace
 
 std::string planSummary(const plan::Plan& plan) {
-  std::string text = fmt::format("{} ({}), {}, {}{}\n\n", plan.model.architecture, plan.model.source,
-                                 counted(plan.ranks, "rank"), inputSizes(plan.model), graph::toText(plan.model.dtype));
+  std::string text =
+      fmt::format("{} ({}), {}, {}{}\n\n", plan.model.architecture, plan.model.source, counted(plan.spec.ranks, "rank"),
+                  inputSizes(plan.model), graph::toText(plan.model.dtype));
   const std::vector<plan::FoldedLayer> folded = plan::foldedLayers(plan);
   std::size_t width = 0, strategyWidth = 0;
   for (const plan::FoldedLayer& layer : folded) {
@@ -142,7 +143,7 @@ std::string planSummary(const plan::Plan& plan) {
   if (const std::string idle = plan::idleSequenceText(plan); !idle.empty()) text += idle + "\n";
   if (const std::string words = plan::choiceInWords(plan); !words.empty()) text += fmt::format("chosen: {}\n", words);
   const std::string proof = plan::proofInWords(plan);
-  text += fmt::format("search ({}): {}, {}, {} in {:.1f} ms{}{}\n", solve::toText(plan.engine),
+  text += fmt::format("search ({}): {}, {}, {} in {:.1f} ms{}{}\n", solve::toText(plan.spec.engine),
                       counted(static_cast<std::int64_t>(plan.search.tries), "try", "tries"),
                       counted(static_cast<std::int64_t>(plan.search.conflicts), "conflict"),
                       counted(static_cast<std::int64_t>(plan.search.backtracks), "backtrack"), plan.timings.solveMs,
@@ -246,7 +247,7 @@ std::string noSolutionJson(const pipeline::Solved& solved, const plan::ModelInfo
   json["model"] = {{"source", model.source}, {"architecture", model.architecture}, {"model_type", model.modelType}};
   json["ranks"] = solved.problem->context.worldSize;
   json["engine"] = solve::toText(solved.result.engine);
-  json["asked_engine"] = solve::toText(solved.options.engine);
+  json["asked_engine"] = solve::toText(solved.spec.engine);
   json["search"] = {{"tries", solved.result.stats.tries},
                     {"conflicts", solved.result.stats.conflicts},
                     {"backtracks", solved.result.stats.backtracks},

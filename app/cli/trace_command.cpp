@@ -3,8 +3,8 @@
 
 #include "base/json.h"
 #include "base/quantities.h"
-#include "pipeline/session/option_types.h"
 #include "pipeline/source/source.h"
+#include "settings/option_types.h"
 #include "solve/engine.h"
 #include "solve/trace/cursor.h"
 

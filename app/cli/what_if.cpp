@@ -42,9 +42,9 @@ Result<int> answer(const std::string& text, const std::string& json, const std::
   return 0;
 }
 
-Result<Planned> planWithEngine(PlanFlags flags, const std::string& engine, const Progress& progress) {
-  flags.engine = engine;
-  CLEAVE_TRY(auto planned, planModel(flags, false, progress));
+Result<Planned> planWithEngine(PlanSettings asked, solve::Engine engine, const Progress& progress) {
+  asked.plan.engine = engine;
+  CLEAVE_TRY(auto planned, planModel(asked, false, progress));
   if (!planned.plan) return tl::unexpected(planned.planError);
   return planned;
 }
@@ -55,15 +55,15 @@ struct Side {
   std::string label;  ///< empty: the plan's own
 };
 
-Result<Side> sideOf(const PlanFlags& flags, const std::string& side, const Progress& progress) {
-  if (solve::parseEngine(side)) {
-    CLEAVE_TRY(const auto planned, withContext(planWithEngine(flags, side, progress), side));
+Result<Side> sideOf(const PlanSettings& asked, const std::string& side, const Progress& progress) {
+  if (const auto engine = solve::parseEngine(side)) {
+    CLEAVE_TRY(const auto planned, withContext(planWithEngine(asked, *engine, progress), side));
     return Side{planned.plan, {}};
   }
   std::error_code ignored;
   if (isForeignPlan(side)) {
-    CLEAVE_TRY(auto plan, foreignPlan(flags, side, progress));
-    std::string label = fmt::format("{}, {}", side, counted(plan->ranks, "rank"));
+    CLEAVE_TRY(auto plan, foreignPlan(asked, side, progress));
+    std::string label = fmt::format("{}, {}", side, counted(plan->spec.ranks, "rank"));
     return Side{std::move(plan), std::move(label)};
   }
   if (fs::is_regular_file(side, ignored)) {
@@ -172,29 +172,27 @@ class WorldSizeTable {
   std::vector<std::string> m_reasons;
 };
 
-/// A model and its problem, as the flags describe them.
+/// A model and its problem, as the settings describe them.
 struct Posed {
   std::shared_ptr<const pipeline::Model> model;
-  pipeline::SolveOptions options;
+  spec::PlanSpec spec;
   std::shared_ptr<const solve::Problem> problem;
 };
-Result<Posed> pose(const PlanFlags& flags, const Progress& progress) {
+Result<Posed> pose(PlanSettings asked, const Progress& progress) {
+  CLEAVE_TRY_VOID(asked.settle());
   Posed posed;
-  CLEAVE_TRY(const auto captureOptions, flags.captureOptions());
-  CLEAVE_TRY(posed.options, flags.solveOptions());
-  CLEAVE_TRY(posed.model, pipeline::openModel(flags.model, captureOptions, progress));
-  CLEAVE_TRY(posed.problem, pipeline::problemOf(*posed.model, posed.options));
+  posed.spec = asked.plan;
+  CLEAVE_TRY(posed.model, pipeline::openModel(asked.model, asked.input, progress));
+  CLEAVE_TRY(posed.problem, pipeline::problemOf(*posed.model, posed.spec));
   return posed;
 }
 
 /// Solves with the engine `optimal`, whatever --engine says: only it finds fronts and next best plans.
-Result<std::shared_ptr<const pipeline::Solved>> solveOptimally(PlanFlags flags, const Progress& progress) {
-  flags.engine = solve::toText(solve::Engine::Optimal);
-  CLEAVE_TRY(const auto captureOptions, flags.captureOptions());
-  CLEAVE_TRY(auto options, flags.solveOptions());
-  options.record = false;
-  CLEAVE_TRY(const auto model, pipeline::openModel(flags.model, captureOptions, progress));
-  CLEAVE_TRY(auto solved, pipeline::solveModel(model, options, progress));
+Result<std::shared_ptr<const pipeline::Solved>> solveOptimally(PlanSettings asked, const Progress& progress) {
+  asked.plan.engine = solve::Engine::Optimal;
+  CLEAVE_TRY_VOID(asked.settle());
+  CLEAVE_TRY(const auto model, pipeline::openModel(asked.model, asked.input, progress));
+  CLEAVE_TRY(auto solved, pipeline::solveModel(model, asked.plan, progress, {.records = false}));
   CLEAVE_TRY_VOID(pipeline::needSolution(*solved));
   if (solved->result.optimum) return solved;
   return fail(ErrorCode::Negative,
@@ -300,12 +298,12 @@ Result<std::vector<int>> parseSizes(const std::string& text) {
   const auto wrong = [&] {
     return fail(ErrorCode::BadUsage,
                 "World sizes are \"{}\": write numbers and ranges from 1 to {}, such as 1-8,16,32.", text,
-                pipeline::kMaxRanks);
+                spec::kMaxRanks);
   };
   const auto number = [](std::string_view part) -> std::optional<int> {
     int value = 0;
     const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error != std::errc() || end != part.data() + part.size() || value < 1 || value > pipeline::kMaxRanks)
+    if (error != std::errc() || end != part.data() + part.size() || value < 1 || value > spec::kMaxRanks)
       return std::nullopt;
     return value;
   };
@@ -321,17 +319,17 @@ Result<std::vector<int>> parseSizes(const std::string& text) {
   return std::vector<int>(sizes.begin(), sizes.end());
 }
 
-Result<int> comparePlans(const PlanFlags& flags, const std::vector<std::string>& names, const std::string& json,
+Result<int> comparePlans(const PlanSettings& asked, const std::vector<std::string>& names, const std::string& json,
                          const Progress& progress) {
   if (names.size() < 2)
     return fail(ErrorCode::BadUsage, "\"{}\" is one side: compare two or more, such as reference,optimal.",
                 names.empty() ? "" : names.front());
   for (const std::string& name : names) CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, {{"SIDES", name}}));
-  CLEAVE_TRY(const Side base, sideOf(flags, names.front(), progress));
+  CLEAVE_TRY(const Side base, sideOf(asked, names.front(), progress));
   std::string text;
   std::vector<std::string> diffs;
   for (std::size_t i = 1; i < names.size(); ++i) {
-    CLEAVE_TRY(const Side other, sideOf(flags, names[i], progress));
+    CLEAVE_TRY(const Side other, sideOf(asked, names[i], progress));
     CLEAVE_TRY(plan::PlanDiff diff, plan::diff(*base.plan, *other.plan));
     if (!base.label.empty()) diff.labelBefore = base.label;
     if (!other.label.empty()) diff.labelAfter = other.label;
@@ -342,25 +340,26 @@ Result<int> comparePlans(const PlanFlags& flags, const std::vector<std::string>&
   return answer(text, json, fmt::format("{{\"schema\":\"cleave.diffs/1\",\"diffs\":[{}]}}\n", fmt::join(diffs, ",")));
 }
 
-Result<int> showWorldSizes(const PlanFlags& flags, const std::string& sizes, const std::string& json,
+Result<int> showWorldSizes(const PlanSettings& asked, const std::string& sizes, const std::string& json,
                            const Progress& progress) {
   CLEAVE_TRY(const auto ranks, parseSizes(sizes.empty() ? kListedSizes : sizes));
-  CLEAVE_TRY(const Posed posed, pose(flags, progress));
-  const auto results = plan::worldSizes(*posed.problem, posed.options.engine, ranks, progress);
+  CLEAVE_TRY(const Posed posed, pose(asked, progress));
+  const auto results = plan::worldSizes(*posed.problem, posed.spec.engine, ranks, progress);
   if (progress.cancelled()) return progress.cancelledError("trying world sizes");
   Json list = Json::array();
   for (const plan::WorldSize& size : results) list.push_back(worldSizeJson(size));
-  const Json document{{"schema", "cleave.world_sizes/1"}, {"engine", flags.engine}, {"world_sizes", std::move(list)}};
+  const Json document{{"schema", "cleave.world_sizes/1"},
+                      {"engine", solve::toText(asked.plan.engine)},
+                      {"world_sizes", std::move(list)}};
   return answer(WorldSizeTable(results).text(), json, jsonText(document, 1) + "\n");
 }
 
-Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const Progress& progress) {
-  CLEAVE_TRY(const Posed posed, pose(flags, progress));
+Result<int> showPreflight(const PlanSettings& asked, const std::string& json, const Progress& progress) {
+  CLEAVE_TRY(const Posed posed, pose(asked, progress));
   const plan::Preflight report = plan::preflight(*posed.problem);
-  std::string text = fmt::format("Known before a search, for {}:\n", counted(posed.options.ranks, "rank"));
+  std::string text = fmt::format("Known before a search, for {}:\n", counted(posed.spec.ranks, "rank"));
   Json unknown = Json::array(), indivisible = Json::array(), whole = Json::array();
-  for (const std::string& clause : plan::passedChecks(report, posed.options.ranks))
-    text += fmt::format("  {}\n", clause);
+  for (const std::string& clause : plan::passedChecks(report, posed.spec.ranks)) text += fmt::format("  {}\n", clause);
   if (!report.unknownOperators.empty()) text += "  operators without a rule\n";
   for (const auto& op : report.unknownOperators) {
     text += fmt::format("    {} × {}: {}\n", op.count, op.op, op.text);
@@ -389,15 +388,15 @@ Result<int> showPreflight(const PlanFlags& flags, const std::string& json, const
     whole.push_back(
         {{"parameters", weight.pattern}, {"count", weight.count}, {"bytes", weight.bytes}, {"why", weight.why}});
   }
-  const Json document{{"schema", "cleave.preflight/1"},       {"ranks", posed.options.ranks},
+  const Json document{{"schema", "cleave.preflight/1"},       {"ranks", posed.spec.ranks},
                       {"operators_without_rule", unknown},    {"heads", heads},
                       {"indivisible", indivisible},           {"whole", whole},
                       {"whole_bytes", report.replicatedBytes}};
   return answer(text, json, jsonText(document, 1) + "\n");
 }
 
-Result<int> showFront(const PlanFlags& flags, const std::string& json, const Progress& progress) {
-  CLEAVE_TRY(const auto solved, solveOptimally(flags, progress));
+Result<int> showFront(const PlanSettings& asked, const std::string& json, const Progress& progress) {
+  CLEAVE_TRY(const auto solved, solveOptimally(asked, progress));
   CLEAVE_TRY(const auto front, solved->result.optimum->front(progress));
   std::string text = fmt::format("{:>12}  {:>12}  with --slack 0\n", "per step", "per rank");
   Json points = Json::array();
@@ -418,8 +417,8 @@ Result<int> showFront(const PlanFlags& flags, const std::string& json, const Pro
   return answer(text, json, jsonText(document, 1) + "\n");
 }
 
-Result<int> showBest(const PlanFlags& flags, std::size_t count, const std::string& json, const Progress& progress) {
-  CLEAVE_TRY(const auto solved, solveOptimally(flags, progress));
+Result<int> showBest(const PlanSettings& asked, std::size_t count, const std::string& json, const Progress& progress) {
+  CLEAVE_TRY(const auto solved, solveOptimally(asked, progress));
   BestPlans plans(*solved);
   CLEAVE_TRY(const auto listing, solved->result.optimum->best(
                                      count, [&](const auto& listed) { return plans.add(listed); }, progress));

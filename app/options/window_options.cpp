@@ -1,6 +1,6 @@
 #include "options/window_options.h"
 
-#include "pipeline/session/option_types.h"
+#include "settings/option_types.h"
 
 namespace cleave::options {
 

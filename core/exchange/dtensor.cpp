@@ -248,7 +248,7 @@ Result<DtensorPlan> dtensorPlan(const plan::Plan& plan) {
 
 std::string title(const plan::Plan& plan) {
   return fmt::format("{} on {}", plan.model.architecture.empty() ? "A model" : plan.model.architecture,
-                     counted(plan.ranks, "rank"));
+                     counted(plan.spec.ranks, "rank"));
 }
 
 /// Escapes text so that it cannot end a docstring.
@@ -294,7 +294,7 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
   std::string text = fmt::format("\"\"\"{}, split by PyTorch's parallelize_module according to a plan of Cleave.\n\n",
                                  inDocstring(title(plan)));
   text += fmt::format("    parallelize(model, torch.distributed.device_mesh.init_device_mesh(\"cuda\", ({},)))\n",
-                      plan.ranks);
+                      plan.spec.ranks);
   if (!made.notes.empty()) text += "\nThis file cannot express:\n\n";
   for (const Note& note : made.notes) text += fmt::format("- {}\n", inDocstring(toText(note)));
   text += "\"\"\"\n";
@@ -316,7 +316,7 @@ std::string pythonOf(const plan::Plan& plan, const DtensorPlan& made) {
   text += fmt::format(
       "    if mesh.size() != {}:\n        raise ValueError(f\"This plan is for {}, but the mesh has "
       "{{mesh.size()}}.\")\n",
-      plan.ranks, counted(plan.ranks, "rank"));
+      plan.spec.ranks, counted(plan.spec.ranks, "rank"));
   text += fmt::format(
       "    gradients = {}\n"
       "    check = check{} and not any(p.is_meta for p in model.parameters())\n"
@@ -362,7 +362,7 @@ Result<Exported> writeDtensorJson(const plan::Plan& plan, const Options&) {
   json.key("schema").value("cleave.dtensor/1");
   json.key("model").value(plan.model.architecture);
   json.key("mesh").beginObject();
-  json.key("tp").value(plan.ranks);
+  json.key("tp").value(plan.spec.ranks);
   json.endObject();
   json.key("modules").beginArray();
   for (const Module& module : made.modules) {

@@ -52,7 +52,7 @@ class TableMaker {
   }
 
   LayerTable make() && {
-    m_table.ranks = m_plan.ranks;
+    m_table.ranks = m_plan.spec.ranks;
     m_table.modelType = m_plan.model.modelType;
     for (NodeId node : idRange<NodeId>(m_graph.nodes.size())) joinAt(node);
     markSequence();
@@ -77,7 +77,7 @@ class TableMaker {
   }
 
  private:
-  bool isSplit(ValueId value) const { return !m_plan.solution->of(value).isReplicatedOn(m_plan.ranks); }
+  bool isSplit(ValueId value) const { return !m_plan.solution->of(value).isReplicatedOn(m_plan.spec.ranks); }
   /// True for an activation of which each rank has a part.
   bool isPart(ValueId value) const {
     return m_graph.node(m_graph.value(value).producer).kind == NodeKind::Call && !m_isOfSources[value.index()] &&
@@ -153,13 +153,13 @@ class TableMaker {
     layer.name = graph::layerName(m_graph, id);
     layer.node = id;
     layer.kind = shape.kind;
-    layer.strategy = solve::effectiveStrategy(option, m_plan.ranks);
+    layer.strategy = solve::effectiveStrategy(option, m_plan.spec.ranks);
     const ValueId parameter = graph::mainParameter(m_graph, shape.weight);
     layer.weight = m_graph.value(parameter).name;
     layer.shape = m_graph.shapeOf(parameter);
     layer.placement = m_plan.solution->of(parameter);
-    layer.localShape = layer.placement.localShape(layer.shape, m_plan.ranks).value_or(layer.shape);
-    layer.cut = cutOf(layer.placement, m_plan.ranks);
+    layer.localShape = layer.placement.localShape(layer.shape, m_plan.spec.ranks).value_or(layer.shape);
+    layer.cut = cutOf(layer.placement, m_plan.spec.ranks);
     layer.isPrepared = !graph::isCastParameter(m_graph, shape.weight);
     layer.hasBias = shape.bias.isValid();
     layer.isTransposed = shape.kind == LayerKind::Linear && shape.outAxis > shape.inAxis;
@@ -277,11 +277,11 @@ class TableMaker {
     const bool isShared =
         std::any_of(operands.begin(), operands.begin() + std::min<std::ptrdiff_t>(3, std::ssize(operands)),
                     areShared) ||
-        (heads && heads->keyValue % m_plan.ranks != 0);
+        (heads && heads->keyValue % m_plan.spec.ranks != 0);
     if (heads) region.heads = *heads;
     if (isShared) {
-      region.sharedHeads = heads && heads->keyValue % m_plan.ranks != 0
-                               ? rules::doesNotDivide(heads->keyValue, "KV head", m_plan.ranks)
+      region.sharedHeads = heads && heads->keyValue % m_plan.spec.ranks != 0
+                               ? rules::doesNotDivide(heads->keyValue, "KV head", m_plan.spec.ranks)
                                : std::string("ranks share KV heads");
     }
   }

@@ -72,7 +72,7 @@ std::string inCode(std::string_view text) {
 
 Result<Exported> writeMarkdown(const plan::Plan& plan, const Options&) {
   const std::string name = plan.model.architecture.empty() ? "A model" : plan.model.architecture;
-  std::string text = fmt::format("# {} on {}\n\n", name, counted(plan.ranks, "rank"));
+  std::string text = fmt::format("# {} on {}\n\n", name, counted(plan.spec.ranks, "rank"));
   text += fmt::format("{}, {}.\n\n", inCode(plan.model.source), sizesOf(plan.model));
   text += fmt::format("**Split**: {}\n\n", plan::toText(plan.shares));
   if (const std::string largest = plan::largestWholeText(plan.shares); !largest.empty())
@@ -86,8 +86,8 @@ Result<Exported> writeMarkdown(const plan::Plan& plan, const Options&) {
   text += fmt::format("\n## Replicated work\n\n{}", replicated(plan));
   if (!plan.warnings.empty()) text += "\n## Warnings\n\n";
   for (const std::string& warning : plan.warnings) text += fmt::format("- {}\n", warning);
-  if (!plan.demands.empty()) text += "\n## Demands\n\n";
-  for (const std::string& demand : plan.demands) text += fmt::format("- {}\n", inCode(demand));
+  if (!spec::demandTexts(plan.spec).empty()) text += "\n## Demands\n\n";
+  for (const std::string& demand : spec::demandTexts(plan.spec)) text += fmt::format("- {}\n", inCode(demand));
   return Exported{std::move(text), {}};
 }
 

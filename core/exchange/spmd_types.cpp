@@ -69,11 +69,11 @@ class ProgramWriter {
     std::string text = fmt::format(
         "\"\"\"One rank's program of {}, for the checker of spmd_types: run this file.\n\nWritten from a plan of "
         "Cleave. Constants are zeros, because the check does not need their values.\n\"\"\"",
-        counted(m_plan.ranks, "rank"));
+        counted(m_plan.spec.ranks, "rank"));
     text += kSpmdPrelude;
     text +=
         fmt::format("\nRANKS = {}\nPARAMETERS = {{\n{}}}\nINPUTS = {{\n{}}}\n\n\ndef program(p, i, tp, device):\n{}",
-                    m_plan.ranks, m_parameters, m_inputs, m_body);
+                    m_plan.spec.ranks, m_parameters, m_inputs, m_body);
     return text + fmt::format("    return {{{}}}\n", m_outputs) + std::string(kSpmdCheck);
   }
 
@@ -83,7 +83,7 @@ class ProgramWriter {
   void declareSources() {
     std::set<std::string> parts;
     for (const plan::ParameterShards& shards : m_plan.parameters) {
-      if (!shards.placement.isReplicatedOn(m_plan.ranks)) parts.insert(shards.name);
+      if (!shards.placement.isReplicatedOn(m_plan.spec.ranks)) parts.insert(shards.name);
     }
     for (NodeId id : idRange<NodeId>(m_graph.nodes.size())) {
       const Node& node = m_graph.node(id);

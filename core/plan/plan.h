@@ -15,14 +15,13 @@
 /// A plan is immutable; share it as `std::shared_ptr<const Plan>`.
 // clang-format on
 #include "formats/safetensors.h"
-#include "formats/size_expression.h"
-#include "graph/freezing.h"
-#include "graph/states.h"
 #include "plan/shares.h"
 #include "program/backward.h"
 #include "program/collectives.h"
 #include "program/rank_program.h"
 #include "solve/engine.h"
+#include "spec/input/input_spec.h"
+#include "spec/plan/plan_spec.h"
 
 #include <cstdint>
 #include <map>
@@ -80,29 +79,31 @@ struct MemoryPrediction {
   std::int64_t total() const { return parameters + constants + inputs + peakActivations; }
 };
 
-/// The source of the model and the inputs of the capture: enough to capture the graph again.
+/// The source of the model and the inputs of its capture: enough to capture the same graph again.
 struct ModelInfo {
   std::string source;        ///< folder as given by the user, or an exported program's archive
   std::string architecture;  ///< "LlamaForCausalLM"
   std::string modelType;     ///< "llama"
+  /// The inputs of the capture, settled: a folder's sizes and element type, and an exported program's symbols, are set.
+  spec::InputSpec input;
+  // As captured. For a folder the values of `input`; for an exported program those of its inputs, 0 if the inputs have
+  // no such dimension.
   graph::DType dtype = graph::DType::Float32;
-  std::int64_t batch = 1, sequence = 128;
-  bool hasMask = false, hasTokenTypes = false, hasLoss = true;
-  bool hasDropout = false;  ///< model folders: dropout of training; an exported program has the dropout of its export
-  std::string dropouts;     ///< model folders: probabilities above 0 in config.json, "attn_pdrop 0.1"; may be empty
-  std::int64_t logitsToKeep = 0;
-  graph::CacheUse cacheUse = graph::CacheUse::None;  ///< for a prefill or a decode step (graph/states.h)
-  std::int64_t cachePositions = 0;                   ///< capacity of the cache; 0: no cache
-  bool hasWeights = false;                           ///< a checkpoint is there
-  bool isExported = false;     ///< `source` is an archive of torch.export; batch and sequence are those of its inputs,
-                               ///< or 0 if the inputs have no such dimension
-  formats::SymbolSizes sizes;  ///< exported programs: sizes by symbol
-  std::string weights;         ///< safetensors file or folder beside an exported program; empty: none
+  std::int64_t batch = 1, sequence = spec::kDefaultSequence;
+  std::string dropouts;     ///< folders: probabilities above 0 in config.json, "attn_pdrop 0.1"; may be empty
+  bool hasWeights = false;  ///< a checkpoint is there
+  bool isExported = false;  ///< `source` is an archive of torch.export
   /// "gptq, 4 bit, groups of 128": a quantized model is planned with its stored bytes, and cannot run. Empty if the
   /// model is not quantized.
   std::string quantization;
   std::vector<std::string> writtenBuffers;  ///< exported programs: buffers that a pass changes
-  graph::Freezing freezing;                 ///< parameters that the user froze, besides those of `graph.frozen`
+  /// For a folder: sets the sizes of its inputs.
+  void setShape(std::int64_t rows, std::int64_t positions) {
+    input.batch = batch = rows;
+    input.sequence = sequence = positions;
+  }
+  /// The graph has labels and a loss of Cleave's.
+  bool hasLoss() const { return input.loss && !isExported; }
 };
 
 struct Timings {
@@ -116,11 +117,8 @@ struct Plan {
   std::string madeBy;  ///< version of the program that made it, "0.1.0"; empty if the file does not name it
   Seal seal = Seal::None;
   ModelInfo model;
-  int ranks = 1;
-  solve::Engine engine = solve::Engine::Reference;  ///< engine that found the plan
-  rules::CandidateSet candidateSet = rules::CandidateSet::Optimum;
-  rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
-  std::uint64_t seed = 0;
+  /// What the plan answers: its candidate set is set, and its engine is the one that found the plan.
+  spec::PlanSpec spec{.ranks = 1, .engine = solve::Engine::Reference};
   std::shared_ptr<const Graph> graph;  ///< the ATen graph
   std::shared_ptr<const solve::Solution> solution;
   std::vector<std::string> origins;      ///< by ATen value: the captured operator it comes from, "layer_norm_0"; "":
@@ -136,8 +134,7 @@ struct Plan {
   std::vector<std::string> checkpointed;  ///< blocks that run again before their backward pass, by module
   ShardMap parameters;
   MemoryPrediction memory;
-  solve::CostSettings costSettings;  ///< the device and use that `cost` is for
-  solve::PlanCost cost;              ///< predicted time of a step and bytes of a rank
+  solve::PlanCost cost;  ///< predicted time of a step and bytes of a rank, for `spec.cost`
   /// No plan of this candidate set within the budget is faster than `fastest`, and none that the slack admits holds
   /// less than this one.
   bool isProvedOptimal = false;
@@ -149,10 +146,9 @@ struct Plan {
     Femtoseconds femtoseconds;
     std::int64_t bytes = 0;  ///< of a rank, as PlanCost::bytes
   };
-  std::optional<Fastest> fastest;    ///< `optimal`: the fastest plan within the budget; this one unless the slack gives
-                                     ///< one that holds less
-  Shares shares;                     ///< how much of the work and of the weights the ranks divide
-  std::vector<std::string> demands;  ///< the user's: pins, "rule off: …", "redistribute: …"
+  std::optional<Fastest> fastest;  ///< `optimal`: the fastest plan within the budget; this one unless the slack gives
+                                   ///< one that holds less
+  Shares shares;                   ///< how much of the work and of the weights the ranks divide
   solve::SearchStats search;
   Timings timings;
   std::vector<std::string> warnings;  ///< "nothing could be split: ...", "vocabulary stays replicated: ..."

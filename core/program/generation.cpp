@@ -19,13 +19,4 @@ Result<void> check(const Generation& generation) {
   return {};
 }
 
-std::vector<std::string> arguments(const Generation& generation) {
-  if (!generation.isAsked()) return {};
-  std::vector<std::string> flags{"--generate", std::to_string(generation.tokens), "--padding-token",
-                                 std::to_string(generation.paddingToken)};
-  for (const std::int64_t token : generation.endTokens)
-    flags.insert(flags.end(), {"--end-token", std::to_string(token)});
-  return flags;
-}
-
 }  // namespace cleave::program

@@ -17,11 +17,10 @@ struct Generation {
                                         ///< ended
   std::int64_t paddingToken = 0;        ///< token that fills ended rows
   bool isAsked() const { return tokens > 0; }
+  bool operator==(const Generation&) const = default;
 };
 
 /// BadUsage names the flag, its value and its range.
 Result<void> check(const Generation& generation);
-/// The corresponding flags of cleave-rank; empty without generation.
-std::vector<std::string> arguments(const Generation& generation);
 
 }  // namespace cleave::program

@@ -38,15 +38,4 @@ Result<void> check(const Training& training) {
   return training.clipNorm ? checkNumber("--clip-norm", *training.clipNorm, false) : Result<void>();
 }
 
-std::vector<std::string> arguments(const Training& training) {
-  if (!training.isAsked()) return {};
-  std::vector<std::string> flags{"--train-steps",  std::to_string(training.steps),
-                                 "--optimizer",    std::string(toText(training.optimizer)),
-                                 "--lr",           fmt::format("{}", training.learningRate),
-                                 "--weight-decay", fmt::format("{}", training.weightDecay),
-                                 "--accumulate",   std::to_string(training.accumulate)};
-  if (training.clipNorm) flags.insert(flags.end(), {"--clip-norm", fmt::format("{}", *training.clipNorm)});
-  return flags;
-}
-
 }  // namespace cleave::program

@@ -26,11 +26,10 @@ struct Training {
   std::optional<double> clipNorm;
   std::int64_t accumulate = 1;  ///< micro-batches per step, whose gradients are averaged
   bool isAsked() const { return steps > 0; }
+  bool operator==(const Training&) const = default;
 };
 
 /// BadUsage names the flag, its value and its range.
 Result<void> check(const Training& training);
-/// The corresponding flags of cleave-rank; empty without training.
-std::vector<std::string> arguments(const Training& training);
 
 }  // namespace cleave::program

@@ -40,13 +40,12 @@ BENCH_CASE("models/published") {
     openMs = std::max(openMs, opening.milliseconds());
     double slowest = 0;
     for (const int ranks : {1, 2, 4, 8, 16}) {
-      pipeline::SolveOptions options;
+      spec::PlanSpec options;
       options.ranks = ranks;
-      options.record = false;
       options.cost.memoryBudget = program::kMaxSize;  // some models need many devices
       options.cost.profile = bench::need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
       const Stopwatch planning;
-      const auto solved = bench::need(pipeline::solveModel(model, options));
+      const auto solved = bench::need(pipeline::solveModel(model, options, {}, {.records = false}));
       const auto plan = bench::need(pipeline::planModel(model, solved));
       bench::need(!plan::toJson(*plan).empty(), "A plan has no text.");
       slowest = std::max(slowest, planning.milliseconds());

@@ -33,7 +33,7 @@ BENCH_CASE("pipeline/126-layers") {
   std::shared_ptr<const plan::Plan> plan;
   std::size_t jsonBytes = 0;
   bench.measure("open_capture_ms", [&] { model = bench::need(pipeline::openModel(kModel, {})); });
-  pipeline::SolveOptions options;
+  spec::PlanSpec options;
   options.ranks = kRanks;
   options.cost.profile = bench::need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
   bench.measure("solve_record_ms", [&] { solved = bench::need(pipeline::solveModel(model, options)); });

@@ -171,14 +171,13 @@ struct Planned {
 };
 Planned planned(const fs::path& folder, const LlamaSizes& sizes, const fs::path& file, int ranks, Work work) {
   const auto model = bench::need(pipeline::openModel(folder.string(), {.sequence = sizes.sequence}));
-  pipeline::SolveOptions options;
+  spec::PlanSpec options;
   options.ranks = ranks;
   options.engine = solve::Engine::Reference;
-  options.record = false;
   options.cost.isTraining = work != Work::Forward;
   options.cost.checkpointsActivations = work == Work::TrainingCheckpointed;
   options.cost.profile = bench::need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
-  const auto solved = bench::need(pipeline::solveModel(model, options));
+  const auto solved = bench::need(pipeline::solveModel(model, options, {}, {.records = false}));
   Planned result{file, bench::need(pipeline::planModel(model, solved))};
   bench::need(writeFile(file, plan::toJson(*result.plan)).has_value(), "The plan cannot be written.");
   return result;
@@ -200,7 +199,7 @@ RanksRun runRanks(const Planned& planned, std::vector<std::string> arguments) {
   launch::LaunchRequest request;
   request.rankProgram = fs::path(CLEAVE_BIN_DIR) / "cleave-rank";
   request.planFile = planned.file;
-  request.ranks = planned.plan->ranks;
+  request.ranks = planned.plan->spec.ranks;
   request.rankArguments = std::move(arguments);
   RanksRun run;
   run.memory.resize(static_cast<std::size_t>(request.ranks));
@@ -303,14 +302,14 @@ void reportMemory(bench::Bench& bench, const std::string& of, const RanksRun& ra
   const auto most = std::max_element(ran.memory.begin(), ran.memory.end(),
                                      [](const auto& a, const auto& b) { return a.peak < b.peak; });
   for (const pipeline::MemoryLine& line :
-       pipeline::compareMemory(*most, plan, plan.costSettings.isTraining, /*context=*/0).lines) {
+       pipeline::compareMemory(*most, plan, plan.spec.cost.isTraining, /*context=*/0).lines) {
     if (line.measured == 0 && line.predicted.value_or(0) == 0) continue;
     std::string name = fmt::format("{}_{}_mib", of, line.name);
     std::replace(name.begin(), name.end(), ' ', '_');
     bench.report(name, inMebibytes(line.measured));
     if (line.predicted) bench.report(name + "_predicted", inMebibytes(*line.predicted));
   }
-  const std::int64_t predicted = pipeline::predictedMemory(plan, {.isTraining = plan.costSettings.isTraining});
+  const std::int64_t predicted = pipeline::predictedMemory(plan, {.isTraining = plan.spec.cost.isTraining});
   bench.report(of + "_process_mib", inMebibytes(ran.peakOfProcess));
   bench.report(of + "_peak_mib", inMebibytes(ran.peakOfProgram));
   bench.report(of + "_peak_mib_predicted", inMebibytes(predicted));

@@ -268,7 +268,7 @@ class TestCliCompare : public QObject {
         cli(QStringList{"run", model("llama"), "--ranks", "2", "--expect", model("llama") + "/expected.safetensors"} +
             flags);
     QCOMPARE(done.exitCode, 2);
-    QVERIFY2(done.err.contains("a tolerance is a finite number"), done.err.constData());
+    QVERIFY2(done.err.contains(": write a finite number from 0."), done.err.constData());
   }
 };
 

@@ -208,7 +208,7 @@ class TestCliDocuments : public QObject {
 
   /// Each line of a `cpp` block is in a source, and each line of a `text` block is in a case.
   void codeThatIsShownIsThere() {
-    const QSet<QString> sources = linesBelow({"core", "views"}, {"*.h", "*.cpp"}),
+    const QSet<QString> sources = linesBelow({"core", "views", "app"}, {"*.h", "*.cpp"}),
                         cases = linesBelow({"tests"}, {"*.txt"});
     int shown = 0;
     for (const QString& document : documents()) {

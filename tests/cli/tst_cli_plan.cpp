@@ -300,7 +300,8 @@ class TestCliPlan : public QObject {
     QTest::newRow("no command") << QStringList{} << 2 << "subcommand";
     QTest::newRow("unknown flag") << QStringList{"plan", model("llama"), "--rank", "2"} << 2 << "--rank";
     QTest::newRow("zero ranks") << QStringList{"plan", model("llama"), "--ranks", "0"} << 2 << "0 ranks";
-    QTest::newRow("no whole number") << QStringList{"plan", model("llama"), "--ranks", "1.5"} << 2 << "--ranks = 1.5";
+    QTest::newRow("no whole number") << QStringList{"plan", model("llama"), "--ranks", "1.5"} << 2
+                                     << "--ranks is \"1.5\": write a whole number";
     QTest::newRow("text as JSON") << QStringList{"trace", "x.trace", "--text", "--json"} << 2 << "excludes";
     QTest::newRow("no such engine") << QStringList{"plan", model("llama"), "--engine", "best"} << 2 << "\"best\"";
     QTest::newRow("pin matches nothing") << QStringList{"plan", model("llama"), "--pin", "lm_heads=row"} << 2

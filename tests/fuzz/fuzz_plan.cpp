@@ -20,6 +20,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   CLEAVE_CHECK(again.has_value(), "{}", again ? "" : again.error().message);
   CLEAVE_CHECK(plan::toJson(*again) == text);
   plan::toDot(*plan);
-  for (int rank = 0; rank < plan->ranks; ++rank) program::shardBytes(plan->parameters, rank);
+  for (int rank = 0; rank < plan->spec.ranks; ++rank) program::shardBytes(plan->parameters, rank);
   return 0;
 }

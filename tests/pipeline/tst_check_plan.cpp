@@ -85,7 +85,7 @@ class CheckPlanTest : public QObject {
   std::string planOf(const std::string& name, solve::Engine engine) {
     const auto model = need(pipeline::openModel(m_folder.filePath(QString::fromStdString(name)).toStdString(),
                                                 {.batch = 1, .sequence = 4}));
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.engine = engine;
     options.cost.profile = need(pipeline::deviceProfile("h100"));
     options.pins = {need(solve::Pin::parse("lm_head=column"))};
@@ -229,7 +229,7 @@ class CheckPlanTest : public QObject {
     const auto made = [&](std::vector<std::string> pins) {
       const auto model =
           need(pipeline::openModel(m_folder.filePath("model").toStdString(), {.batch = 1, .sequence = 4}));
-      pipeline::SolveOptions options;
+      spec::PlanSpec options;
       options.cost.profile = need(pipeline::deviceProfile("h100"));
       for (const std::string& pin : pins) options.pins.push_back(need(solve::Pin::parse(pin)));
       return json::parse(plan::toJson(*need(pipeline::planModel(model, need(pipeline::solveModel(model, options))))));
@@ -251,7 +251,7 @@ class CheckPlanTest : public QObject {
     int within = 0, slower = 0;
     const auto model = need(pipeline::openModel((pipeline::resourcesFolder() / "models/one-kv-head").string(), {}));
     for (const std::int64_t kibibytes : {800, 700, 650, 600, 575, 560, 550, 540}) {
-      pipeline::SolveOptions options;
+      spec::PlanSpec options;
       options.cost.profile = need(pipeline::deviceProfile("h100"));
       options.cost.memoryBudget = kibibytes << 10;
       const auto solved = need(pipeline::solveModel(model, options));
@@ -269,10 +269,10 @@ class CheckPlanTest : public QObject {
   /// If a search stops at its limit, no query about its plan returns a faster one within the budget.
   void noAnswerHasAFasterPlanWithinTheBudget() {
     const auto model = need(pipeline::openModel((pipeline::resourcesFolder() / "models/one-kv-head").string(),
-                                                torch_capture::CaptureOptions{.batch = 3}));
+                                                spec::InputSpec{.batch = 3}));
     int notProved = 0;
     for (const std::int64_t budget : {1'182'996, 1'237'524, 1'287'984, 1'448'982}) {
-      pipeline::SolveOptions options{.ranks = 6};
+      spec::PlanSpec options{.ranks = 6};
       options.cost.profile = need(pipeline::deviceProfile("h100"));
       options.cost.memoryBudget = budget;
       const auto solved = need(pipeline::solveModel(model, options));

@@ -28,14 +28,14 @@ struct Plans {
   std::shared_ptr<const plan::Plan> prompt, step;
 };
 
-Plans plansOf(const std::string& source, const pipeline::SolveOptions& options) {
+Plans plansOf(const std::string& source, const spec::PlanSpec& options) {
   const auto model = need(pipeline::openModel(source, {.batch = 2,
                                                        .sequence = kLength,
                                                        .loss = false,
                                                        .logitsToKeep = 1,
                                                        .cacheUse = CacheUse::Fills,
                                                        .cachePositions = kLength + kNew}));
-  pipeline::SolveOptions asked = options;
+  spec::PlanSpec asked = options;
   asked.cost.profile = need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
   const auto solved = need(pipeline::solveModel(model, asked));
   Plans plans;
@@ -75,7 +75,7 @@ class TestGeneration : public QObject {
     QFETCH(int, ranks);
     QFETCH(int, engine);
     QFETCH(QString, cache);
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.ranks = ranks;
     options.engine = static_cast<solve::Engine>(engine);
     options.candidateSet = rules::CandidateSet::Full;
@@ -104,7 +104,7 @@ class TestGeneration : public QObject {
 
   /// Each rank keeps its part of the cache. No plan gathers it, for the prompt or for a step.
   void theCacheIsNotGathered() {
-    pipeline::SolveOptions options{.ranks = 2, .engine = solve::Engine::Reference};
+    spec::PlanSpec options{.ranks = 2, .engine = solve::Engine::Reference};
     const Plans plans = plansOf(kFamilies + "llama-8-heads", options);
     for (const auto& plan : {plans.prompt, plans.step}) {
       for (const graph::State& state : graph::statesOf(*plan->program)) {
@@ -123,12 +123,12 @@ class TestGeneration : public QObject {
   }
 
   void theCheckerAcceptsAndRefuses() {
-    pipeline::SolveOptions options{.ranks = 2, .engine = solve::Engine::Reference};
+    spec::PlanSpec options{.ranks = 2, .engine = solve::Engine::Reference};
     const Plans plans = plansOf(kFamilies + "llama-8-heads", options);
     solve::Problem problem;
     problem.graph = plans.step->graph;
-    problem.context = {2, plans.step->candidateSet, plans.step->sequenceParallel};
-    problem.cost = plans.step->costSettings;
+    problem.context = {2, plans.step->spec.candidates(), plans.step->spec.sequenceParallel};
+    problem.cost = plans.step->spec.cost;
     solve::Solution solution = *plans.step->solution;
     QVERIFY(solve::check(problem, solution).empty());
     // Split by positions: a rank cannot read such a cache alone.
@@ -140,8 +140,8 @@ class TestGeneration : public QObject {
   void aPlanFileKeepsWhatItIsFor() {
     const Plans plans = plansOf(kFamilies + "gpt2", {.ranks = 2, .engine = solve::Engine::Reference});
     const auto read = need(plan::planFromJson(plan::toJson(*plans.step)));
-    QCOMPARE(read.model.cacheUse, CacheUse::Reads);
-    QCOMPARE(read.model.cachePositions, kLength + kNew);
+    QCOMPARE(read.model.input.cacheUse, CacheUse::Reads);
+    QCOMPARE(read.model.input.cachePositions, kLength + kNew);
     QVERIFY(!pipeline::modelDifference(read, *need(pipeline::openModelOf(read.model))));
   }
 

@@ -51,8 +51,8 @@ struct SolvedSample {
 
 SolvedSample solvedSample(const std::string& name) {
   const auto sample = sampleNamed(name);
-  const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
-  return {model, need(pipeline::solveModel(model, sample.solve))};
+  const auto model = need(pipeline::openModel(sample.model.string(), sample.input));
+  return {model, need(pipeline::solveModel(model, sample.spec))};
 }
 
 QStringList conflictReasons(const pipeline::Solved& solved) {
@@ -195,8 +195,8 @@ class TestPipeline : public QObject {
     QFETCH(QString, name);
     QFETCH(int, sequence);
     const std::string folder = (fs::path(CLEAVE_TEST_DATA) / name.toStdString()).string();
-    QCOMPARE(need(pipeline::openModel(folder, {.cutsSequence = true}))->info.sequence, std::int64_t(sequence));
-    const auto asked = pipeline::openModel(folder, {});
+    QCOMPARE(need(pipeline::openModel(folder, {}))->info.sequence, std::int64_t(sequence));
+    const auto asked = pipeline::openModel(folder, {.sequence = 128});
     QCOMPARE(asked.has_value(), sequence == 128);
     if (asked) return;
     QVERIFY2(asked.error().message.ends_with(fmt::format("Use --seq {}.", sequence)), asked.error().message.c_str());
@@ -207,7 +207,7 @@ class TestPipeline : public QObject {
     QVERIFY(samples.size() >= 6);
     for (const auto& sample : samples) {
       QVERIFY2(sample.lookFor.size() > 40, sample.name.c_str());
-      const auto model = pipeline::openModel(sample.model.string(), sample.capture);
+      const auto model = pipeline::openModel(sample.model.string(), sample.input);
       QVERIFY2(model.has_value(), sample.name.c_str());
       for (const auto& graph : {(*model)->captured, (*model)->aten}) {
         for (const std::string& op : graph->ops) QVERIFY2(graph::findOperator(op), op.c_str());
@@ -253,19 +253,18 @@ class TestPipeline : public QObject {
 
   void liftingThePinSolvesTheExplodingSample() {
     const auto sample = sampleNamed("exploding");
-    const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
-    pipeline::SolveOptions options = sample.solve;
+    const auto model = need(pipeline::openModel(sample.model.string(), sample.input));
+    spec::PlanSpec options = sample.spec;
     options.pins.clear();
     QCOMPARE(need(pipeline::solveModel(model, options))->result.outcome, solve::Outcome::Solved);
   }
 
   void aStoppedSearchIsNoErrorButHasNoPlan() {
     const auto sample = sampleNamed("exploding-16");
-    const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
+    const auto model = need(pipeline::openModel(sample.model.string(), sample.input));
     std::stop_source stop;
-    pipeline::SolveOptions options = sample.solve;
-    options.onTrace = [&](const auto&) { stop.request_stop(); };
-    const auto solved = need(pipeline::solveModel(model, options, Progress(stop.get_token())));
+    const pipeline::SolveContext context{.onTrace = [&](const auto&) { stop.request_stop(); }};
+    const auto solved = need(pipeline::solveModel(model, sample.spec, Progress(stop.get_token()), context));
     QCOMPARE(solved->result.outcome, solve::Outcome::Stopped);
     QCOMPARE(pipeline::planModel(model, solved).error().code, ErrorCode::Cancelled);
   }
@@ -273,7 +272,7 @@ class TestPipeline : public QObject {
   /// Explaining why 8 heads are replicated on 3 ranks needs another solve, which can be cancelled.
   void aStoppedPlanIsCancelled() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.ranks = 3;
     const auto solved = need(pipeline::solveModel(model, options));
     std::stop_source stop;
@@ -336,8 +335,8 @@ class TestPipeline : public QObject {
 
   void aPlanIsCheckedUnderItsDemands() {
     const auto sample = sampleNamed("tiny-llama");
-    const auto model = need(pipeline::openModel(sample.model.string(), sample.capture));
-    pipeline::SolveOptions options = sample.solve;
+    const auto model = need(pipeline::openModel(sample.model.string(), sample.input));
+    spec::PlanSpec options = sample.spec;
     options.engine = solve::Engine::Learning;
     options.pins = {need(solve::Pin::parse("lm_head=row"))};
     options.rulesOff = {"aten::embedding"};
@@ -348,13 +347,13 @@ class TestPipeline : public QObject {
     const auto findings = need(pipeline::checkPlan(plan::toJson(plan))).findings;
     QVERIFY2(findings.empty(), findings.empty() ? "" : findings.front().c_str());
     plan::Plan unasked = plan;
-    unasked.demands.pop_back();  // the demand that allows the redistribution
+    unasked.spec.redistributable.pop_back();  // the demand that allows the redistribution
     const auto refused = need(pipeline::checkPlan(plan::toJson(unasked))).findings;
     QVERIFY(!refused.empty());
     QVERIFY2(refused.front().find("but its redistribution is not allowed") != std::string::npos,
              refused.front().c_str());
     plan::Plan stricter = plan;
-    stricter.demands.push_back("lm_head=column");
+    stricter.spec.pins.push_back(need(solve::Pin::parse("lm_head=column")));
     QVERIFY(!need(pipeline::checkPlan(plan::toJson(stricter))).findings.empty());
   }
 };

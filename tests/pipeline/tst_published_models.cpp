@@ -39,12 +39,11 @@ std::shared_ptr<const pipeline::Model> open(const QString& name) {
 }
 
 std::shared_ptr<const plan::Plan> planOn(const std::shared_ptr<const pipeline::Model>& model, int ranks) {
-  pipeline::SolveOptions options;
+  spec::PlanSpec options;
   options.ranks = ranks;
-  options.record = false;
   options.cost.memoryBudget = program::kMaxSize;  // some models do not fit on a few devices
   options.cost.profile = need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
-  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options, {}, {.records = false}))));
 }
 
 struct Counted {
@@ -94,7 +93,7 @@ std::string rowOf(const QString& name) {
   return fmt::format("| {} | {:.2f} | {}{} | {} / {} | {} | {} | {} | {} |", name.toStdString(),
                      static_cast<double>(parametersOf(*model->aten).elements) / 1e9, graph::toText(model->info.dtype),
                      packed.empty() ? "" : "; " + packed, plan->shares.layers.split, plan->shares.layers.layers,
-                     bytesText(bytes), bytes <= plan->costSettings.profile.memoryBytes ? "yes" : "no",
+                     bytesText(bytes), bytes <= plan->spec.cost.profile.memoryBytes ? "yes" : "no",
                      solve::timeText(plan->cost.femtoseconds()), whatStaysWhole(*plan));
 }
 
@@ -168,7 +167,7 @@ class TestPublishedModels : public QObject {
     const Counted whole = parametersOf(*model->aten);
     for (const int ranks : {1, 2, 4, 8, 16}) {
       const auto plan = planOn(model, ranks);
-      QCOMPARE(plan->ranks, ranks);
+      QCOMPARE(plan->spec.ranks, ranks);
       QCOMPARE(plan->memory.parameters, plan->cost.sum.parameters);
       if (ranks == 1) QCOMPARE(plan->memory.parameters, whole.bytes);
       QVERIFY(plan->memory.parameters * ranks >= whole.bytes);

@@ -61,15 +61,14 @@ struct Folder {
   std::vector<formats::TensorView> m_views;
 };
 
-const torch_capture::CaptureOptions kShort{.sequence = 16};
+const spec::InputSpec kShort{.sequence = 16};
 
 std::shared_ptr<const plan::Plan> planOf(const fs::path& folder, int ranks) {
   const auto model = need(pipeline::openModel(folder.string(), kShort));
-  pipeline::SolveOptions options;
+  spec::PlanSpec options;
   options.ranks = ranks;
-  options.record = false;
   if (ranks > 1) options.pins = {need(solve::Pin::parse("*mlp.up_proj=column"))};
-  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options, {}, {.records = false}))));
 }
 
 }  // namespace

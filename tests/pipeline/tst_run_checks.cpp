@@ -74,7 +74,7 @@ class RunChecksTest : public QObject {
   /// A run in which rank 1 reports a fault.
   Result<pipeline::RunReport> scripted(std::shared_ptr<const plan::Plan> plan, const Fault& fault,
                                        bool ignoreMemory = false, bool compareUnsplit = false) {
-    for (int rank = 0; rank < plan->ranks; ++rank) {
+    for (int rank = 0; rank < plan->spec.ranks; ++rank) {
       Report report = reportAsPlanned(*m_plan, rank);
       if (rank == 1) fault(report);
       if (!writeFile(path("lines.") += std::to_string(rank), report.lines(rank))) qFatal("no file");
@@ -92,7 +92,7 @@ class RunChecksTest : public QObject {
   void initTestCase() {
     QVERIFY(m_folder.isValid());
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.engine = solve::Engine::Reference;
     options.sequenceParallel = rules::SequenceParallel::On;
     m_plan = need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
@@ -105,7 +105,7 @@ class RunChecksTest : public QObject {
   /// the end, and the norm.
   void trainingIsCheckedCollectiveByCollective() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.engine = solve::Engine::Reference;
     options.sequenceParallel = rules::SequenceParallel::On;
     options.cost.isTraining = true;
@@ -128,7 +128,7 @@ class RunChecksTest : public QObject {
     const auto violationsOf = [&](std::size_t leftOut) {
       pipeline::RunAudit audit(*plan, false, training);
       launch::RunOutcome outcome;
-      for (int rank = 0; rank < plan->ranks; ++rank) {
+      for (int rank = 0; rank < plan->spec.ranks; ++rank) {
         protocol::RankResult result;
         std::int32_t index = 0;
         for (std::size_t i = 0; i < 2 * step.size(); ++i) {
@@ -266,7 +266,7 @@ class RunChecksTest : public QObject {
   /// A plan for training can also run forward passes, which save no activations.
   void aPassNeedsLessThanAStep() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.engine = solve::Engine::Reference;
     options.cost.isTraining = true;
     const auto plan = need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
@@ -276,7 +276,7 @@ class RunChecksTest : public QObject {
     const auto needed = [&](const pipeline::Workload& workload) {
       return pipeline::checkMemory(*plan, launch::Backend::Gloo, workload).needed;
     };
-    QCOMPARE(needed(step) - needed(pass), plan->ranks * (plan->cost.bytes() - plan->memory.total()));
+    QCOMPARE(needed(step) - needed(pass), plan->spec.ranks * (plan->cost.bytes() - plan->memory.total()));
     QVERIFY(plan->cost.bytes() > plan->memory.total());
     QVERIFY(pipeline::checkUnsplitMemory(*plan, step).needed > pipeline::checkUnsplitMemory(*plan, pass).needed);
   }
@@ -298,7 +298,7 @@ class RunChecksTest : public QObject {
   /// The prediction for the unsplit run equals that of the plan for one rank.
   void theUnsplitRunHoldsTheModelWhole() {
     const auto model = need(pipeline::openModel(CLEAVE_TEST_DATA "/models/llama", {}));
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.ranks = 1;
     const auto whole = need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
     QCOMPARE(plan::unsplitMemory(*m_plan).total(), whole->memory.total());

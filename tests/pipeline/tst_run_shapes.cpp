@@ -25,7 +25,7 @@ T needed(Result<T> result) {
 using OpenedModel = std::shared_ptr<const pipeline::Model>;
 
 Result<OpenedModel> openAt(const char* name, std::int64_t batch, std::int64_t sequence) {
-  torch_capture::CaptureOptions options;
+  spec::InputSpec options;
   options.batch = batch;
   options.sequence = sequence;
   return pipeline::openModel(std::string(CLEAVE_TEST_DATA "/families/") + name, options);
@@ -37,7 +37,7 @@ struct Planned {
       : planner({[name](std::int64_t batch, std::int64_t sequence) { return openAt(name, batch, sequence); }, 1,
                  padsToPlanned}) {
     const OpenedModel model = needed(openAt(name, 2, 16));
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.engine = solve::Engine::Reference;
     const auto solved = needed(pipeline::solveModel(model, options));
     first = needed(planner.first(needed(pipeline::planModel(model, solved)), 2, 16));

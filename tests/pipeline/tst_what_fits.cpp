@@ -1,7 +1,7 @@
 // Offers if no plan fits the memory of a rank: each offer leads to the plan that it promises, and other changes are
 // listed as too large or unknown. tests/support/seeds.h determines the models.
 #include "base/quantities.h"
-#include "pipeline/session/plan_flags.h"
+#include "pipeline/settings/plan_settings.h"
 #include "pipeline/solve/over_budget.h"
 #include "pipeline/solve/solve.h"
 #include "pipeline/solve/what_fits.h"
@@ -10,7 +10,6 @@
 #include "tests/support/need.h"
 #include "tests/support/seeds.h"
 
-#include <CLI/CLI.hpp>
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -69,10 +68,9 @@ class Folder {
   QTemporaryDir m_folder;
 };
 
-SolveOptions on(int ranks) {
-  SolveOptions options;
+spec::PlanSpec on(int ranks) {
+  spec::PlanSpec options;
   options.ranks = ranks;
-  options.record = false;
   options.cost.profile = test::need(deviceProfile(std::string(kDefaultDevice)));
   return options;
 }
@@ -83,19 +81,19 @@ struct Asked {
   std::shared_ptr<const Solved> solved;
 };
 
-Asked ask(const std::string& folder, const torch_capture::CaptureOptions& capture, const SolveOptions& options) {
+Asked ask(const std::string& folder, const spec::InputSpec& capture, const spec::PlanSpec& options) {
   Asked asked{test::need(openModel(folder, capture)), nullptr};
-  asked.solved = test::need(solveModel(asked.model, options));
+  asked.solved = test::need(solveModel(asked.model, options, {}, {.records = false}));
   return asked;
 }
 
 /// With a budget of `percent` of the memory of the fastest plan.
-Asked askWithin(const std::string& folder, const torch_capture::CaptureOptions& capture, SolveOptions options,
+Asked askWithin(const std::string& folder, const spec::InputSpec& capture, spec::PlanSpec options,
                 std::int64_t percent) {
   Asked asked = ask(folder, capture, options);
   options.cost.memoryBudget =
       std::max<std::int64_t>(1, test::need(planModel(asked.model, asked.solved))->cost.bytes() * percent / 100);
-  asked.solved = test::need(solveModel(asked.model, options));
+  asked.solved = test::need(solveModel(asked.model, options, {}, {.records = false}));
   return asked;
 }
 
@@ -112,10 +110,9 @@ const Fit* fitNamed(const Fits& fits, std::string_view start) {
   return nullptr;
 }
 
-/// The flags of the solve, replaced by those of the offer, as the command line reads them.
-PlanFlags withFlags(const std::string& folder, const Asked& asked, const std::string& flags) {
-  std::vector<std::string> words =
-      PlanFlags::of(folder, captureOptionsOf(asked.model->info), asked.solved->options).arguments();
+/// The flags of the solve, replaced by those of the offer, as a command line has them.
+PlanSettings withFlags(const std::string& folder, const Asked& asked, const std::string& flags) {
+  std::vector<std::string> words = argumentsOf(PlanSettings::of(folder, asked.model->info.input, asked.solved->spec));
   const auto offered = QString::fromStdString(flags).split(' ');
   for (int i = 0; i + 1 < offered.size(); i += 2) {
     const auto known = std::find(words.begin(), words.end(), offered[i].toStdString());
@@ -123,25 +120,22 @@ PlanFlags withFlags(const std::string& folder, const Asked& asked, const std::st
     words.push_back(offered[i].toStdString());
     words.push_back(offered[i + 1].toStdString());
   }
-  PlanFlags read;
-  CLI::App command;
-  read.addTo(command);
-  std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
-  command.parse(words);
-  return read;
+  auto read = readPlanArguments(words.front(), {words.begin() + 1, words.end()});
+  if (!read) qFatal("%s", read.error().message.c_str());
+  return *read;
 }
 
 /// Empty if the offer leads to the plan that it promises; otherwise the difference.
 std::string wrongAbout(const std::string& folder, const Asked& asked, const Fit& fit) {
   const std::string text = fit.change + ": ";
-  const auto model = openModel(folder, fit.capture);
+  const auto model = openModel(folder, fit.input);
   if (!model) return text + model.error().message;
-  const auto solved = solveModel(*model, fit.options);
+  const auto solved = solveModel(*model, fit.spec);
   if (!solved) return text + solved.error().message;
   const auto plan = planModel(*model, *solved);
   if (!plan) return text + plan.error().message;
   const plan::Plan& found = **plan;
-  if (found.cost.bytes() > fit.options.cost.budgetBytes()) return text + "the plan is over the budget";
+  if (found.cost.bytes() > fit.spec.cost.budgetBytes()) return text + "the plan is over the budget";
   if (found.cost.bytes() != fit.rankBytes || found.cost.femtoseconds() != fit.femtoseconds)
     return text + fmt::format("it needs {} B", found.cost.bytes());
   const auto typed = planModel(withFlags(folder, asked, fit.flags), false, {});
@@ -154,8 +148,8 @@ std::string wrongAbout(const std::string& folder, const Asked& asked, const Fit&
 
 /// Empty if no plan fits after a change such as "batch 1"; otherwise the contradiction.
 std::string wrongAboutTooLarge(const std::string& folder, const Asked& asked, const std::string& change) {
-  torch_capture::CaptureOptions capture = captureOptionsOf(asked.model->info);
-  SolveOptions options = asked.solved->options;
+  spec::InputSpec capture = asked.model->info.input;
+  spec::PlanSpec options = asked.solved->spec;
   std::vector<int> ranks{options.ranks};
   if (change.starts_with("batch ")) capture.batch = std::stoi(change.substr(6));
   if (change.starts_with("sequence parallelism")) {
@@ -190,15 +184,15 @@ class TestWhatFits : public QObject {
     for (const std::uint64_t seed : seeds) {
       Dice dice(seed);
       const Folder folder(randomSizes(dice));
-      torch_capture::CaptureOptions capture{
+      spec::InputSpec capture{
           .batch = dice.from({1, 2, 6}), .sequence = dice.from({2, 3, 8, 16}), .loss = dice.oneIn(2)};
-      SolveOptions options = on(static_cast<int>(dice.from({1, 2, 3, 4, 8})));
+      spec::PlanSpec options = on(static_cast<int>(dice.from({1, 2, 3, 4, 8})));
       options.cost.isTraining = capture.loss && dice.oneIn(2);
       const Asked asked = askWithin(folder.path(), capture, options, dice.from({20, 50, 70, 90}));
       if (!isOverBudget(asked.solved->result)) continue;
       const Fits fits = test::need(whatFits(*asked.model, *asked.solved));
       const std::string about = fmt::format("seed {}, {} ranks, budget {}\n", seed, options.ranks,
-                                            bytesText(asked.solved->options.cost.budgetBytes())) +
+                                            bytesText(asked.solved->spec.cost.budgetBytes())) +
                                 toText(fits);
       for (const NotKnown& open : fits.notKnown) QVERIFY2(open.why.starts_with("The search stopped"), about.c_str());
       for (const Fit& fit : fits.found) {
@@ -227,16 +221,16 @@ class TestWhatFits : public QObject {
     const Fits fits = test::need(whatFits(*asked.model, *asked.solved));
     std::vector<int> fitting;
     for (int ranks = 2; ranks < 5; ++ranks) {
-      SolveOptions options = asked.solved->options;
+      spec::PlanSpec options = asked.solved->spec;
       options.ranks = ranks;
-      const Asked other = ask(folder.path(), captureOptionsOf(asked.model->info), options);
+      const Asked other = ask(folder.path(), asked.model->info.input, options);
       if (!isOverBudget(other.solved->result)) fitting.push_back(ranks);
     }
     QVERIFY(!fitting.empty());
     QVERIFY2(fitNamed(fits, fmt::format("{} ranks", fitting.front())), toText(fits).c_str());
     for (const Fit& one : fits.found) {
       for (const Fit& other : fits.found) {
-        const bool isBeaten = one.options.ranks < other.options.ranks && one.femtoseconds <= other.femtoseconds &&
+        const bool isBeaten = one.spec.ranks < other.spec.ranks && one.femtoseconds <= other.femtoseconds &&
                               one.rankBytes <= other.rankBytes;
         QVERIFY2(!isBeaten, (one.change + " beats " + other.change).c_str());
       }
@@ -275,7 +269,7 @@ class TestWhatFits : public QObject {
   /// If a demand matches nothing in the changed graph, this change is unknown and the other offers remain.
   void aTryThatFailsLeavesTheOthers() {
     const Folder folder({.vocab = 512});
-    SolveOptions options = on(2);
+    spec::PlanSpec options = on(2);
     const auto model = test::need(openModel(folder.path(), {.batch = 4, .sequence = 32}));
     options.pins = {test::need(solve::Pin::parse(model->aten->value(model->aten->outputs.back().value).name + "=R"))};
     const Asked asked = askWithin(folder.path(), {.batch = 4, .sequence = 32}, options, 60);

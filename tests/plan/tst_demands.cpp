@@ -1,6 +1,5 @@
 /// Plans with rules off round-trip through a file. Demands that cannot be read are refused.
 #include "base/wildcard.h"
-#include "plan/build/demands.h"
 #include "tests/support/plan_fixture.h"
 
 using namespace cleave;
@@ -35,12 +34,14 @@ class TestDemands : public QObject {
   }
 
   void refusesDemandsThatItCannotRead() {
-    solve::Problem problem{parsed(kMlp), context(2), {}};
-    QVERIFY(addDemands({"up=column", "rule off: aten::relu", "redistribute: relu_0"}, problem).has_value());
-    QCOMPARE(problem.pins.size(), std::size_t{1});
-    QCOMPARE(problem.rulesOff, std::vector<std::string>{"aten::relu"});
-    QCOMPARE(problem.redistributable, std::vector<std::string>{"relu_0"});
-    const auto refused = addDemands({"up is column"}, problem);
+    spec::PlanSpec asked;
+    const std::vector<std::string> texts{"up=column", "rule off: aten::relu", "redistribute: relu_0"};
+    QVERIFY(spec::addDemands(texts, asked).has_value());
+    QCOMPARE(asked.pins.size(), std::size_t{1});
+    QCOMPARE(asked.rulesOff, std::vector<std::string>{"aten::relu"});
+    QCOMPARE(asked.redistributable, std::vector<std::string>{"relu_0"});
+    QCOMPARE(spec::demandTexts(asked), texts);
+    const auto refused = spec::addDemands({"up is column"}, asked);
     QVERIFY(!refused);
     QCOMPARE(refused.error().code, ErrorCode::BadInput);
     QVERIFY(refused.error().message.find("plan.demands") != std::string::npos);

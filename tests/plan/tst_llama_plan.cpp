@@ -23,7 +23,8 @@ PlanRequest solved(const test::LlamaSizes& sizes, rules::StrategyContext context
   if (!result->solution) qFatal("no solution");
   request.solution = std::make_shared<const solve::Solution>(std::move(*result->solution));
   request.search = result->stats;
-  request.model = {"models/llama", "LlamaForCausalLM", "llama", graph::DType::Float32, sizes.batch, sizes.sequence};
+  request.model = {"models/llama", "LlamaForCausalLM", "llama"};
+  request.model.setShape(sizes.batch, sizes.sequence);
   return request;
 }
 

@@ -57,10 +57,10 @@ class TestPlanJson : public QObject {
   void aBudgetRoundTrips() {
     QFETCH(std::optional<std::int64_t>, budget);
     Plan plan = planned(requestFor(kDecoder, context(2), kDecoderSplit));
-    plan.costSettings.memoryBudget = budget;
+    plan.spec.cost.memoryBudget = budget;
     const auto again = planFromJson(toJson(plan));
     QVERIFY2(again.has_value(), again ? "" : again.error().message.c_str());
-    QVERIFY(again->costSettings == plan.costSettings);
+    QVERIFY(again->spec.cost == plan.spec.cost);
   }
 };
 

@@ -64,7 +64,7 @@ class TestSentences : public QObject {
     QFETCH(double, slackPercent);
     Plan plan;
     plan.fastest.emplace();
-    plan.costSettings.slackPercent = slackPercent;
+    plan.spec.cost.slackPercent = slackPercent;
     plan.lowerBoundFs = Femtoseconds(1);
     const auto says = [&](const char* words) { return choiceInWords(plan).find(words) != std::string::npos; };
     QVERIFY2(says("the fastest of the plans found") && says("Not proved"), choiceInWords(plan).c_str());
@@ -111,7 +111,7 @@ class TestSentences : public QObject {
 
   void oneLayerIsSingular() {
     Plan plan;
-    plan.ranks = 2;
+    plan.spec.ranks = 2;
     plan.shares.ranks = 2;
     plan.shares.layers = {.split = 1, .layers = 1};
     QVERIFY(toText(plan.shares).ends_with(" 1 of 1 layer with weights is split."));
@@ -122,7 +122,7 @@ class TestSentences : public QObject {
     plan.shares.layers = {.split = 1, .layers = 3, .gathered = 1};
     QVERIFY(toText(plan.shares).ends_with(" 1 of 3 layers with weights is split, 1 is gathered after the product."));
     QCOMPARE(headsText({.query = 1, .keyValue = 1}, 2), std::string("1 head does not divide by 2 ranks"));
-    plan.sequenceParallel = rules::SequenceParallel::On;
+    plan.spec.sequenceParallel = rules::SequenceParallel::On;
     plan.model.sequence = 1;
     QVERIFY(idleSequenceText(plan).ends_with("1 position does not divide by 2 ranks"));
   }

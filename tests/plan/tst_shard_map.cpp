@@ -34,7 +34,7 @@ std::vector<std::string> missingParameters(const Plan& plan) {
   std::vector<std::string> names;
   for (const ParameterShards& found : plan.parameters) {
     bool isStored = true;
-    for (int rank = 0; rank < plan.ranks; ++rank) isStored = isStored && found.isStoredFor(rank);
+    for (int rank = 0; rank < plan.spec.ranks; ++rank) isStored = isStored && found.isStoredFor(rank);
     if (!isStored) names.push_back(found.name);
   }
   return names;

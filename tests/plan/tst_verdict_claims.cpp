@@ -109,7 +109,7 @@ class TestVerdictClaims : public QObject {
     for (const LayerPlan& layer : plan.layers) {
       if (layer.weight.empty()) continue;
       ++layers;
-      split += weightIsSplit(*plan.graph, *plan.solution, layer.node, plan.ranks);
+      split += weightIsSplit(*plan.graph, *plan.solution, layer.node, plan.spec.ranks);
     }
     for (const ParameterShards& parameter : plan.parameters) {
       weights += sizeInBytes(parameter.type);
@@ -120,9 +120,9 @@ class TestVerdictClaims : public QObject {
     if (weights != shares.weightBytes || held != shares.rankWeightBytes)
       return fmt::format("a rank has {} of {} bytes, not {} of {}", held, weights, shares.rankWeightBytes,
                          shares.weightBytes);
-    if (plan.costSettings.isTraining) return {};
-    const double whole = flopsByHand(*plan.graph), rank = flopsByHand(*plan.graph, *plan.solution, plan.ranks);
-    const double share = std::clamp((1 - rank / whole) / (1 - 1.0 / plan.ranks), 0.0, 1.0);
+    if (plan.spec.cost.isTraining) return {};
+    const double whole = flopsByHand(*plan.graph), rank = flopsByHand(*plan.graph, *plan.solution, plan.spec.ranks);
+    const double share = std::clamp((1 - rank / whole) / (1 - 1.0 / plan.spec.ranks), 0.0, 1.0);
     if (std::abs(share - shares.flopsShare()) > 1e-6)
       return fmt::format("recounted share of split FLOPs: {}, not {}", share, shares.flopsShare());
     Femtoseconds replicated;

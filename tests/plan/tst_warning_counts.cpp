@@ -53,7 +53,7 @@ struct Whole {
 std::map<std::string, Whole> wholeLayersOf(const Plan& plan) {
   std::map<std::string, Whole> whole;
   for (const LayerPlan& layer : plan.layers) {
-    if (layer.weight.empty() || weightIsSplit(*plan.graph, *plan.solution, layer.node, plan.ranks)) continue;
+    if (layer.weight.empty() || weightIsSplit(*plan.graph, *plan.solution, layer.node, plan.spec.ranks)) continue;
     Whole& like = whole[solve::withoutIndices(layer.name)];
     ++like.count;
     like.bytes += sizeInBytes(plan.graph->value(graph::layerShape(*plan.graph, layer.node)->weight).type);
@@ -72,7 +72,7 @@ std::map<std::string, Attention> attentionOf(const Plan& plan) {
     const ValueId result = plan.graph->node(node).results[0];
     Attention& like = found[solve::withoutIndices(plan.graph->scope(plan.graph->node(node).scope).path)];
     ++like.all;
-    like.whole += plan.solution->computed(result).localShape(plan.graph->shapeOf(result), plan.ranks) ==
+    like.whole += plan.solution->computed(result).localShape(plan.graph->shapeOf(result), plan.spec.ranks) ==
                   plan.graph->shapeOf(result);
   }
   return found;
@@ -99,7 +99,7 @@ class Recount {
         return fmt::format("{} layers {} are replicated, but {} are reported", layers.count, pattern,
                            m_reported[pattern]);
     }
-    const bool isOver = m_plan.cost.bytes() > m_plan.costSettings.budgetBytes();
+    const bool isOver = m_plan.cost.bytes() > m_plan.spec.cost.budgetBytes();
     return isOver == m_reportsOver ? std::string() : "no warning reports the budget";
   }
 
@@ -173,13 +173,13 @@ class Recount {
     const std::string peak = "Peak memory per rank: " + bytesText(m_plan.cost.bytes()),
                       all = "all " + bytesText(bytes) + " of parameters";
     return sentence.find(peak) != std::string::npos ||
-           sentence.find(fmt::format("each of the {} ranks has {}", m_plan.ranks, all)) != std::string::npos;
+           sentence.find(fmt::format("each of the {} ranks has {}", m_plan.spec.ranks, all)) != std::string::npos;
   }
 
   bool isOver(const std::string& needed, const std::string& over) {
     ++budgets;
     m_reportsOver = true;
-    const std::int64_t budget = m_plan.costSettings.budgetBytes();
+    const std::int64_t budget = m_plan.spec.cost.budgetBytes();
     return m_plan.cost.bytes() > budget && needed == bytesText(m_plan.cost.bytes()) &&
            over == bytesText(m_plan.cost.bytes() - budget);
   }

@@ -58,7 +58,7 @@ std::shared_ptr<const graph::Graph> inBlocks(const graph::Graph& graph, std::siz
 
 /// Seconds of a ring collective, as in core/solve/cost/cost_model.h; the bucket starts once.
 Femtoseconds timeOf(const plan::Plan& plan) {
-  const auto& profile = plan.costSettings.profile;
+  const auto& profile = plan.spec.cost.profile;
   Femtoseconds time;
   bool isBucketStarted = false;
   const auto add = [&](const program::Collective& collective, int ranks, bool isInBucket) {
@@ -68,7 +68,7 @@ Femtoseconds timeOf(const plan::Plan& plan) {
     const bool starts = !isInBucket || !std::exchange(isBucketStarted, true);
     time += Femtoseconds::ofSeconds(sending + (starts ? profile.linkLatencySeconds : 0.0));
   };
-  for (const auto& forward : plan.collectives) add({forward.kind, forward.bytes}, plan.ranks, false);
+  for (const auto& forward : plan.collectives) add({forward.kind, forward.bytes}, plan.spec.ranks, false);
   for (const auto& backward : plan.backward->collectives)
     add(backward.collective, backward.ranks, !backward.node.isValid());
   return time;
@@ -85,8 +85,8 @@ std::int64_t bytesOf(const plan::Plan& plan) {
 bool holdsAtLeastWhatIsClaimed(const plan::Plan& plan) {
   solve::Problem problem;
   problem.graph = plan.graph;
-  problem.context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
-  problem.cost = plan.costSettings;
+  problem.context = {plan.spec.ranks, plan.spec.candidates(), plan.spec.sequenceParallel};
+  problem.cost = plan.spec.cost;
   const solve::Variables variables(problem);
   const solve::CostModel model(problem, variables);
   for (const graph::NodeId node : variables.deciders()) {
@@ -189,7 +189,7 @@ class TestBackward : public QObject {
         const QByteArray wrong = chargesWhatIsDone(*plan);
         QVERIFY2(wrong.isEmpty(), wrong.constData());
         trained += !plan->backward->collectives.empty();
-        const auto again = trainingPlan(inBlocks(*graph, random.pick({2, 4, 7})), plan->ranks, sequence,
+        const auto again = trainingPlan(inBlocks(*graph, random.pick({2, 4, 7})), plan->spec.ranks, sequence,
                                         rules::CandidateSet::Full, true);
         const QByteArray wrongAgain = again ? chargesWhatIsDone(*again) : QByteArray("no plan");
         QVERIFY2(wrongAgain.isEmpty(), wrongAgain.constData());
@@ -207,7 +207,7 @@ class TestBackward : public QObject {
       QVERIFY(plan);
       std::size_t removed = 0;
       while (const auto broken = withoutSum(*plan->program, removed)) {
-        const auto backward = program::backwardOf(*broken, plan->parameters, plan->ranks);
+        const auto backward = program::backwardOf(*broken, plan->parameters, plan->spec.ranks);
         QVERIFY2(!backward, fmt::format("without sum {}:\n{}", removed, graph::toText(*broken)).c_str());
         QVERIFY2(backward.error().message.find("no grad_all_reduce sums") != std::string::npos,
                  backward.error().message.c_str());

@@ -37,15 +37,15 @@ class TestRankProgram : public QObject {
     const auto program = read(plan::toJson(plan));
     QVERIFY2(program.has_value(), program ? "" : program.error().message.c_str());
     QCOMPARE(program->source, plan.model.source);
-    QCOMPARE(program->ranks, plan.ranks);
-    QCOMPARE(program->seed, plan.seed);
+    QCOMPARE(program->ranks, plan.spec.ranks);
+    QCOMPARE(program->seed, plan.spec.seed);
     QCOMPARE(graph::toText(*program->graph), graph::toText(*plan.program));
     QCOMPARE(program->parameters.size(), plan.parameters.size());
     for (std::size_t i = 0; i < plan.parameters.size(); ++i) {
       QCOMPARE(program->parameters[i].name, plan.parameters[i].name);
       QVERIFY(program->parameters[i].piecesByRank == plan.parameters[i].piecesByRank);
     }
-    for (int rank = 0; rank < plan.ranks; ++rank)
+    for (int rank = 0; rank < plan.spec.ranks; ++rank)
       QCOMPARE(program::shardBytes(program->parameters, rank), program::shardBytes(plan.parameters, rank));
   }
 

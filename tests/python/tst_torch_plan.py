@@ -161,7 +161,7 @@ class TestPlan(unittest.TestCase):
             ("args is a Tensor. Pass the positional arguments as a tuple", {"model": Branches(), "args": x}),
             ("Sequential writes into 1.num_batches_tracked when it is called", {"model": norm, "args": (x,)}),
             ("Shrinks writes into weight when it is called", {"model": Shrinks(16, 16), "args": (x,)}),
-            ('--engine is "fast": write reference, learning or optimal.', {"engine": "fast"}),
+            ('--engine is "fast": write optimal, reference or learning.', {"engine": "fast"}),
             ("plan has no setting colour (--colour). `cleave-cli plan --help` lists the flags", {"colour": "red"}),
             ("plan has no setting engin (--engin). Use engine.", {"engin": "reference", "menu": "full"}),
             ("The pin `nowhere=row` matches no layer", {"pins": "nowhere=row"}),

@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "graph/graph_builder.h"
+#include "solve/trace/recorder.h"
 #include "views/session/session.h"
 
 namespace cleave::views::testing {

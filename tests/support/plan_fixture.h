@@ -2,7 +2,7 @@
 /// Tiny models as graph text, and solutions for them. A solution comes from strategies by layer name, with the rules'
 /// first claim for everything else, or from an engine with the user's demands.
 #include "graph/layers.h"
-#include "plan/build/demands.h"
+#include "plan/build/layer_strategy_of.h"
 #include "plan/build/make_plan.h"
 #include "plan/build/plan_request.h"
 #include "plan/file/plan_file.h"
@@ -131,13 +131,11 @@ inline std::string lostInAFile(const Plan& plan) {
   if (again->solution->placements != plan.solution->placements ||
       again->solution->computedAs != plan.solution->computedAs)
     lost += "the solution differs\n";
-  if (again->demands != plan.demands) lost += "the demands differ\n";
+  if (again->spec != plan.spec) lost += "the spec differs\n";
   if (!(again->cost == plan.cost)) lost += "the cost differs\n";
   if (toJson(*again) != json) lost += "the file differs\n";
   // The plan that was read must solve the problem that it describes.
-  solve::Problem problem{again->graph, {again->ranks, again->candidateSet, again->sequenceParallel}, {}};
-  if (!addDemands(again->demands, problem) || demandsOf(problem) != again->demands)
-    lost += "the demands are violated\n";
+  const solve::Problem problem = spec::problemOf(again->graph, again->spec);
   for (const std::string& violation : solve::check(problem, *again->solution)) lost += "violated: " + violation + "\n";
   return lost;
 }

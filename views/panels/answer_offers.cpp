@@ -69,7 +69,7 @@ std::vector<Offer> fitOffers(Plans& plans, const plan::ModelInfo& info, const pi
     offers.push_back({heading(QStringLiteral("Changes that fit the budget, each tried alone"), colors), {}, {}, {}});
   for (const pipeline::Fit& fit : fits.found) {
     const QString change = toQ(fit.change);
-    const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(info);
+    const bool isOtherGraph = fit.input != info.input;
     QString tip = QStringLiteral("Command line: %1").arg(toQ(fit.flags));
     if (isOtherGraph)
       tip += QStringLiteral("\nCaptures the model again. This discards plans A and B and the undo history.");

@@ -150,7 +150,7 @@ void addDemands(LayerSections& sections, const DecisionSources& from, NodeId nod
 LayerSections layerSections(const DecisionSources& from, NodeId node, const graph::LayerShape& layer,
                             const TextColors& colors) {
   const graph::Graph& graph = *from.opened.graph();
-  const auto& settings = from.settings.options();
+  const auto& settings = from.settings.spec();
   const auto problem = from.debugger.trace() ? from.debugger.trace()->problem() : nullptr;
   const rules::StrategyContext context =
       problem ? problem->context
@@ -225,7 +225,7 @@ QString planSections(const DecisionSources& from, const TextColors& colors) {
     html += heading(QStringLiteral("Why the plan places it so"), colors) + whyChain(analysis->why, graph, colors);
   if (hasRegrets(from))
     html += heading(QStringLiteral("Extra cost of each choice in its best plan"), colors) +
-            regretTable(*analysis->regrets, ranksOf(from), from.plans.solved()->options.cost.slackPercent, colors);
+            regretTable(*analysis->regrets, ranksOf(from), from.plans.solved()->spec.cost.slackPercent, colors);
   return html;
 }
 
@@ -292,7 +292,7 @@ void addValueDemands(DecisionText& text, const DecisionSources& from, const Focu
   const graph::Graph& graph = *from.opened.graph();
   if (graph.node(focus.node).kind != graph::NodeKind::Call || !focus.value.isValid()) return;
   const graph::Value& value = graph.value(focus.value);
-  for (const QString& placement : placementsFor(value.type.shape, from.settings.options().ranks, true)) {
+  for (const QString& placement : placementsFor(value.type.shape, from.settings.spec().ranks, true)) {
     addDemand(text.pins, from, placement, QStringLiteral("%1=%2").arg(toQ(value.name), placement));
     addDemand(text.forbids, from, placement, QStringLiteral("%1!=%2").arg(toQ(value.name), placement));
   }
@@ -302,7 +302,7 @@ void addPlacementQuestions(std::vector<WhyNotTarget>& questions, const DecisionS
   if (!focus.value.isValid()) return;
   const rules::Placement& lies = from.plans.solved()->result.solution->of(focus.value);
   const graph::Shape& shape = from.opened.graph()->shapeOf(focus.value);
-  for (const QString& placement : placementsFor(shape, from.settings.options().ranks, false))
+  for (const QString& placement : placementsFor(shape, from.settings.spec().ranks, false))
     if (const auto question = WhyNotTarget::parse(placement); question && placement != toQ(lies.text()))
       questions.push_back(*question);
 }

@@ -29,7 +29,7 @@ const program::ParameterShards* LayersModel::weightOf(const plan::LayerPlan& lay
 /// As on the canvas: copies on all ranks count as replicated, whatever the strategy's name.
 LayerSplit LayersModel::effectiveStrategy(const plan::LayerPlan& layer) const {
   const program::ParameterShards* weight = weightOf(layer);
-  return plan::layerSplit(layer.strategy, weight ? weight->placement : rules::Placement(), m_plan->ranks);
+  return plan::layerSplit(layer.strategy, weight ? weight->placement : rules::Placement(), m_plan->spec.ranks);
 }
 
 QString LayersModel::text(const plan::LayerPlan& layer, int column) const {

@@ -89,7 +89,7 @@ void ParetoPanel::showPlot() {
   ParetoData data{front.front, std::nullopt, std::nullopt};
   if (const auto& plan = m_plans.plan()) {
     data.present = solve::ParetoPoint{plan->cost.femtoseconds(), plan->cost.bytes(), plan->cost.transientPeak};
-    data.budgetBytes = plan->costSettings.budgetBytes();
+    data.budgetBytes = plan->spec.cost.budgetBytes();
   }
   m_plot->setData(std::move(data));
   const auto& plan = m_plans.plan();

@@ -139,7 +139,7 @@ PreflightPanel::PreflightPanel(const OpenedModel& opened, Settings& settings, An
 
 void PreflightPanel::refresh() {
   const auto& preflight = m_answers.preflight();
-  const int ranks = m_settings.options().ranks;
+  const int ranks = m_settings.spec().ranks;
   m_text->showHtml(preflight && m_opened.graph()
                        ? preflightText(*preflight, *m_opened.graph(), ranks, TextColors::of(palette()))
                        : QString(),

@@ -328,8 +328,8 @@ QString LaneView::textOf(const Place& place) const {
   if (stretch.doing == Doing::Collective)
     lines << QStringLiteral("%1 over %2").arg(bytesText(stretch.bytes), ranksText(stretch.ranks));
   if (const auto seconds = pipeline::predictedSeconds(stretch, *m_plan, m_costs)) {
-    const QString device = toQ(m_plan->costSettings.profile.name);
-    const bool isWholeStep = stretch.doing == Doing::Compute && m_plan->costSettings.isTraining;
+    const QString device = toQ(m_plan->spec.cost.profile.name);
+    const bool isWholeStep = stretch.doing == Doing::Compute && m_plan->spec.cost.isTraining;
     lines << (isWholeStep ? QStringLiteral("predicted on %1: %2, forward and backward")
                           : QStringLiteral("predicted on %1: %2"))
                  .arg(device, nanosecondsText(*seconds * 1e9));

@@ -51,8 +51,8 @@ QString weightsText(const plan::Plan& plan) {
              ? QStringLiteral(
                    "This archive has no readable weights. Random ones from seed %1 are used. Model › Capture "
                    "Options accepts a weights file.")
-                   .arg(plan.seed)
-             : QStringLiteral("This folder has no weights. Random ones from seed %1 are used.").arg(plan.seed);
+                   .arg(plan.spec.seed)
+             : QStringLiteral("This folder has no weights. Random ones from seed %1 are used.").arg(plan.spec.seed);
 }
 
 QString whereText(const BackendAnswer& backend, bool& isOk) {
@@ -63,10 +63,10 @@ QString whereText(const BackendAnswer& backend, bool& isOk) {
 
 QString solvedFirstText(const plan::Plan& plan, const RunSettings& settings) {
   const QString training = QStringLiteral("training with %1").arg(toQ(program::toText(settings.training.optimizer)));
-  if (plan.ranks == settings.ranks)
+  if (plan.spec.ranks == settings.ranks)
     return QStringLiteral("The plan is not for %1. It will be solved again first.").arg(training);
   return QStringLiteral("The plan is for %1. It will be solved again for %2%3 first.")
-      .arg(ranksText(plan.ranks))
+      .arg(ranksText(plan.spec.ranks))
       .arg(settings.ranks)
       .arg(settings.training.isAsked() ? QStringLiteral(" and %1").arg(training) : QString());
 }
@@ -119,9 +119,6 @@ QString runCommand(const Runs& runs, const RunSettings& settings) {
   const bool isTraining = settings.training.isAsked();
   words.prepend(isTraining ? QStringLiteral("train") : QStringLiteral("run"));
   words.prepend(QStringLiteral("cleave-cli"));
-  if (settings.backend != launch::Backend::Auto)
-    words << QStringLiteral("--backend") << toQ(launch::toText(settings.backend));
-  if (settings.ignoresMemory) words << QStringLiteral("--ignore-memory");
   for (QString& word : words) word = toQ(shellWord(toStd(word)));
   return words.join(QLatin1Char(' '));
 }

@@ -113,7 +113,7 @@ void RunView::refreshVerdict() {
 
 RunSettings RunView::asked() const {
   RunSettings settings = m_runs.settings();
-  settings.ignoresMemory = m_overview->wantsStartAnyway();
+  settings.ignoreMemory = m_overview->wantsStartAnyway();
   return settings;
 }
 
@@ -170,7 +170,7 @@ void RunView::refreshSetup() {
   m_export->setEnabled(hasRanks && !run->isActive);
   m_elsewhere->setEnabled(m_plans.plan() != nullptr);
   m_compare->setEnabled(m_plans.plan() != nullptr && isIdle &&
-                        m_runs.whyNot({.ranks = m_plans.plan()->ranks}).isEmpty());
+                        m_runs.whyNot({.ranks = m_plans.plan()->spec.ranks}).isEmpty());
   if (!hasModel) {
     m_overview->showEmpty(QStringLiteral(
         "Open a model to run its plan here, on ranks of this machine. This page shows live memory per rank "
@@ -208,11 +208,11 @@ std::vector<RunRemedy> RunView::remedies() {
 
 void RunView::addFailedStart(std::vector<RunRemedy>& remedies, const RunState& run) {
   RunSettings settings = run.settings;
-  if (!whyTooLarge().isEmpty() && !settings.ignoresMemory)
+  if (!whyTooLarge().isEmpty() && !settings.ignoreMemory)
     remedies.push_back({QStringLiteral("Run Anyway"),
                         QStringLiteral("Start the ranks although memory is predicted to be too small"),
                         [this, settings]() mutable {
-                          settings.ignoresMemory = true;
+                          settings.ignoreMemory = true;
                           m_runs.run(settings);
                         }});
   if (const auto choice = m_runs.backendFor(settings); choice && !*choice)
@@ -223,11 +223,11 @@ void RunView::addFailedStart(std::vector<RunRemedy>& remedies, const RunState& r
                           m_runs.run(settings);
                         }});
   const auto& model = m_opened.model();
-  const bool lacksLoss = settings.training.isAsked() && model && !model->exported && !m_opened.captureOptions().loss;
+  const bool lacksLoss = settings.training.isAsked() && model && !model->exported && !m_opened.input().loss;
   if (lacksLoss)
     remedies.push_back({QStringLiteral("Capture with a Loss and Train"),
                         QStringLiteral("Training needs a loss for the backward pass"), [this, settings] {
-                          torch_capture::CaptureOptions options = m_opened.captureOptions();
+                          spec::InputSpec options = m_opened.input();
                           options.loss = true;
                           emit recaptureWanted(options, settings);
                         }});
@@ -252,7 +252,7 @@ void RunView::addFailedRun(std::vector<RunRemedy>& remedies, const RunState& run
     remedies.push_back({QStringLiteral("Run in float32"),
                         QStringLiteral("Rounding in half precision can hide a wrong split, or look like one"),
                         [this, settings = run.settings] {
-                          torch_capture::CaptureOptions options = m_opened.captureOptions();
+                          spec::InputSpec options = m_opened.input();
                           options.dtype = graph::DType::Float32;
                           emit recaptureWanted(options, settings);
                         }});

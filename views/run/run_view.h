@@ -45,8 +45,7 @@ class RunView : public QWidget {
   void weightsWanted(const cleave::views::RunSettings& settings);
   void graphWanted();  ///< show the selection in the graph
   /// Capture the model again with these options, then run with these settings.
-  void recaptureWanted(const cleave::torch_capture::CaptureOptions& options,
-                       const cleave::views::RunSettings& settings);
+  void recaptureWanted(const cleave::spec::InputSpec& options, const cleave::views::RunSettings& settings);
 
  protected:
   void changeEvent(QEvent* event) override;

@@ -79,10 +79,10 @@ bool Answers::isIdle() const { return !m_quick.isBusy() && !m_surveys.isBusy(); 
 
 Answers::Subject Answers::subject() const { return {m_solved}; }
 
-void Answers::setModel(std::shared_ptr<const pipeline::Model> model, const pipeline::SolveOptions& options) {
+void Answers::setModel(std::shared_ptr<const pipeline::Model> model, const spec::PlanSpec& spec) {
   cancel();
   m_model = std::move(model);
-  m_options = options;
+  m_spec = spec;
   m_preflight.reset();
   m_worldSizes.reset();
   setSolved(nullptr);
@@ -113,15 +113,15 @@ void Answers::forgetSolution() {
   emit heatChanged();
 }
 
-void Answers::setOptions(const pipeline::SolveOptions& options) {
-  pipeline::SolveOptions before = m_options;
-  before.ranks = options.ranks;
-  if (!isSameProblem(before, options) && (m_worldSizes || m_surveys.isBusy(kWorldSizesTag))) {
+void Answers::setSpec(const spec::PlanSpec& spec) {
+  spec::PlanSpec before = m_spec;
+  before.ranks = spec.ranks;
+  if (!spec::isSameProblem(before, spec) && (m_worldSizes || m_surveys.isBusy(kWorldSizesTag))) {
     m_surveys.cancel(kWorldSizesTag);
     m_worldSizes.reset();
     emit preflightChanged();
   }
-  m_options = options;
+  m_spec = spec;
   postPreflight();
 }
 
@@ -179,7 +179,7 @@ void Answers::postWhyNot(WhyNotReply question) {
   m_whyNot = std::make_shared<const WhyNotReply>(question);
   m_quick.post(kWhyNotTag, question.question,
                [=, this, about = subject()](const Progress& progress) -> Worker::Completion {
-                 const solve::Engine engine = about.solved->options.engine;
+                 const solve::Engine engine = about.solved->spec.engine;
                  auto answer = question.strategy ? solve::whyNot(about.problem(), about.solution(), engine,
                                                                  question.node, *question.strategy, progress)
                                                  : solve::whyNot(about.problem(), about.solution(), engine,
@@ -210,8 +210,8 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
   m_remedies.reset();
   m_surveys.post(kRemediesTag, {},
                  [this, search = subject(), model = m_model, card](const Progress& progress) -> Worker::Completion {
-                   auto found = solve::remediesFor(search.problem(), search.solved->result,
-                                                   search.solved->options.engine, card ? &*card : nullptr, progress);
+                   auto found = solve::remediesFor(search.problem(), search.solved->result, search.solved->spec.engine,
+                                                   card ? &*card : nullptr, progress);
                    auto remedies = std::make_shared<Remedies>();
                    if (card) remedies->conflict = card->node;
                    if (found)
@@ -238,8 +238,8 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
 void Answers::postPreflight() {
   // An opened trace has only its graph, which is all that the pre-flight needs.
   if (!m_model) return;
-  m_quick.post(kPreflightTag, {}, [this, model = m_model, options = m_options](const Progress&) -> Worker::Completion {
-    const auto problem = pipeline::problemOf(*model, options);
+  m_quick.post(kPreflightTag, {}, [this, model = m_model, spec = m_spec](const Progress&) -> Worker::Completion {
+    const auto problem = pipeline::problemOf(*model, spec);
     if (!problem) return {};
     auto found = std::make_shared<const plan::Preflight>(plan::preflight(**problem));
     return [this, model, found] {
@@ -254,18 +254,18 @@ void Answers::computeWorldSizes() {
   if (!m_model) return;
   m_worldSizes.reset();
   m_surveys.post(kWorldSizesTag, QStringLiteral("Solving for 1 to %1 ranks").arg(kMostRanks),
-                 [this, model = m_model, options = m_options](const Progress& progress) -> Worker::Completion {
+                 [this, model = m_model, spec = m_spec](const Progress& progress) -> Worker::Completion {
                    std::vector<int> ranks(kMostRanks);
                    std::iota(ranks.begin(), ranks.end(), 1);
                    auto sizes = std::make_shared<WorldSizes>();
-                   const auto problem = pipeline::problemOf(*model, options);
+                   const auto problem = pipeline::problemOf(*model, spec);
                    // The plan's engine: another one would count other layers and bytes than the plan does.
-                   if (problem) sizes->rows = plan::worldSizes(**problem, options.engine, ranks, progress);
+                   if (problem) sizes->rows = plan::worldSizes(**problem, spec.engine, ranks, progress);
                    sizes->isComplete = sizes->rows.size() == ranks.size();
-                   return [this, model, options, sizes] {
-                     pipeline::SolveOptions now = m_options;
-                     now.ranks = options.ranks;
-                     if (model != m_model || !isSameProblem(now, options)) return;
+                   return [this, model, spec, sizes] {
+                     spec::PlanSpec now = m_spec;
+                     now.ranks = spec.ranks;
+                     if (model != m_model || !spec::isSameProblem(now, spec)) return;
                      m_worldSizes = sizes;
                      emit preflightChanged();
                    };

@@ -73,10 +73,10 @@ class Answers : public QObject {
   ~Answers() override;
 
   /// Sets the subject of later questions. Another model drops all answers; another solve drops those about a solution.
-  void setModel(std::shared_ptr<const pipeline::Model> model, const pipeline::SolveOptions& options);
+  void setModel(std::shared_ptr<const pipeline::Model> model, const spec::PlanSpec& spec);
   void setSolved(std::shared_ptr<const pipeline::Solved> solved);
   /// Settings of the next solve. The pre-flight follows them, and world sizes use them for all rank counts.
-  void setOptions(const pipeline::SolveOptions& options);
+  void setSpec(const spec::PlanSpec& spec);
 
   const std::shared_ptr<const Analysis>& analysis() const { return m_analysis; }
   const std::shared_ptr<const WhyNotReply>& whyNot() const { return m_whyNot; }
@@ -122,7 +122,7 @@ class Answers : public QObject {
 
   std::shared_ptr<const pipeline::Model> m_model;
   std::shared_ptr<const pipeline::Solved> m_solved;
-  pipeline::SolveOptions m_options;
+  spec::PlanSpec m_spec;
   std::shared_ptr<const Analysis> m_analysis;
   std::shared_ptr<const WhyNotReply> m_whyNot;
   std::shared_ptr<const Remedies> m_remedies;

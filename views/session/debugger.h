@@ -62,19 +62,6 @@ class Debugger : public QObject {
   bool hasBreakpoint(NodeId node) const;
   void applyBreakpoints(std::vector<solve::Breakpoint> breakpoints);  ///< not undoable
 
-  // For the session and its plans.
-  /// The search that led to a solve, and the solve itself. Either may be null. A trace that is already shown keeps its
-  /// step.
-  void show(std::shared_ptr<const solve::Trace> trace, std::shared_ptr<const pipeline::Solved> solved);
-  void showLive(std::shared_ptr<const solve::Trace> trace);  ///< a running search, until `endLive`
-  void endLive();
-  void reportGrowth() { emit traceGrew(); }  ///< the last events of a search have been recorded
-  void followEnd() { m_followsEnd = true; }  ///< shows the newest step until the user moves
-  bool followsEnd() const { return m_followsEnd; }
-  void showFirstConflict();
-  void forget();  ///< another model is open; `announce` reports the cleared breakpoints
-  void announce() { emit breakpointsChanged(); }
-
  signals:
   void traceChanged();
   void traceGrew();
@@ -87,6 +74,19 @@ class Debugger : public QObject {
   void arrived(cleave::graph::NodeId node, bool isJump);
 
  private:
+  friend class Session;  // opens models and runs searches
+  friend class Plans;    // shows the search of a branch
+  /// The search that led to a solve, and the solve itself. Either may be null. A trace that is already shown keeps its
+  /// step.
+  void show(std::shared_ptr<const solve::Trace> trace, std::shared_ptr<const pipeline::Solved> solved);
+  void showLive(std::shared_ptr<const solve::Trace> trace);  ///< a running search, until `endLive`
+  void endLive();
+  void reportGrowth() { emit traceGrew(); }  ///< the last events of a search have been recorded
+  void followEnd() { m_followsEnd = true; }  ///< shows the newest step until the user moves
+  bool followsEnd() const { return m_followsEnd; }
+  void showFirstConflict();
+  void forget();  ///< another model is open; `announce` reports the cleared breakpoints
+  void announce() { emit breakpointsChanged(); }
   void toConflict(bool forward);
   void setTrace(std::shared_ptr<const solve::Trace> trace);
   void post(Walk walk);

@@ -1,5 +1,5 @@
 #pragma once
-/// The open model, its source, and its capture options. For an opened plan or recorded search it is the graph in that
+/// The open model, its source, and its inputs. For an opened plan or recorded search it is the graph in that
 /// file. Everything is null or empty before the first open. GUI thread only.
 #include <QObject>
 #include <QString>
@@ -20,24 +20,25 @@ class OpenedModel : public QObject {
   /// The folder of the model. Empty without a folder (a recorded search alone).
   QString folder() const;
   const std::optional<pipeline::Sample>& sample() const { return m_sample; }
-  const torch_capture::CaptureOptions& captureOptions() const { return m_capture; }
+  /// The inputs that were asked for. The model's own are settled (`model()->info.input`).
+  const spec::InputSpec& input() const { return m_input; }
   /// "Tiny Llama", or the folder's name. A sample's title mentions its rank count; with another count the title is the
   /// folder's name too.
   QString title(int ranks) const;
-
-  /// For the session, which updates every part before it announces the change.
-  void take(std::shared_ptr<const pipeline::Model> model, const QString& source,
-            const torch_capture::CaptureOptions& capture, const std::optional<pipeline::Sample>& sample);
-  void announce() { emit changed(); }
 
  signals:
   void changed();
 
  private:
+  friend class Session;  // updates every part before it announces the change
+  void take(std::shared_ptr<const pipeline::Model> model, const QString& source, const spec::InputSpec& input,
+            const std::optional<pipeline::Sample>& sample);
+  void announce() { emit changed(); }
+
   std::shared_ptr<const pipeline::Model> m_model;
   QString m_source;
   std::optional<pipeline::Sample> m_sample;
-  torch_capture::CaptureOptions m_capture;
+  spec::InputSpec m_input;
 };
 
 }  // namespace cleave::views

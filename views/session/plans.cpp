@@ -11,9 +11,9 @@ namespace cleave::views {
 namespace {
 constexpr std::size_t kBase = 0, kChanged = 1;
 
-std::vector<QString> pinTexts(const pipeline::SolveOptions& options) {
+std::vector<QString> pinTexts(const spec::PlanSpec& spec) {
   std::vector<QString> texts;
-  for (const solve::Pin& pin : options.pins) texts.push_back(toQ(pin.text));
+  for (const solve::Pin& pin : spec.pins) texts.push_back(toQ(pin.text));
   return texts;
 }
 
@@ -26,13 +26,13 @@ void addListChanges(QStringList& parts, const List& before, const List& after, c
 }
 
 /// What changed from the first solve to the second: "4 ranks, lm_head=row".
-QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOptions& after) {
+QString changeText(const spec::PlanSpec& before, const spec::PlanSpec& after) {
   QStringList parts;
   if (before.engine != after.engine) parts << toQ(solve::toText(after.engine));
   if (before.ranks != after.ranks) parts << ranksText(after.ranks);
-  if (candidateSetOf(before) != candidateSetOf(after))
-    parts << (candidateSetOf(after) == rules::CandidateSet::Full ? QStringLiteral("full candidate set")
-                                                                 : QStringLiteral("reference's candidate set"));
+  if (before.candidates() != after.candidates())
+    parts << (after.candidates() == rules::CandidateSet::Full ? QStringLiteral("full candidate set")
+                                                              : QStringLiteral("reference's candidate set"));
   if (before.sequenceParallel != after.sequenceParallel)
     parts << QStringLiteral("sequence parallel %1").arg(toQ(rules::toText(after.sequenceParallel)));
   QStringList pins;
@@ -64,8 +64,8 @@ QString changeText(const pipeline::SolveOptions& before, const pipeline::SolveOp
   return parts.join(QStringLiteral(", "));
 }
 
-QString settingsText(const pipeline::SolveOptions& options) {
-  return QStringLiteral("%1, %2").arg(toQ(solve::toText(options.engine)), ranksText(options.ranks));
+QString settingsText(const spec::PlanSpec& spec) {
+  return QStringLiteral("%1, %2").arg(toQ(solve::toText(spec.engine)), ranksText(spec.ranks));
 }
 /// The end of a recorded search, by its last event.
 QString endText(const solve::Trace& trace) {
@@ -85,21 +85,20 @@ Plans::Plans(const OpenedModel& opened, Settings& settings, const Jobs& jobs, De
     : QObject(parent), m_opened(opened), m_settings(settings), m_jobs(jobs), m_debugger(debugger), m_notices(notices) {}
 
 bool Plans::isOutdated() const {
-  return !m_branches.empty() && !isSameProblem(m_branches[m_shownBranch].options, m_settings.options());
+  return !m_branches.empty() && !spec::isSameProblem(m_branches[m_shownBranch].spec, m_settings.spec());
 }
 
 void Plans::take(Branch branch) {
-  branch.options.onTrace = nullptr;
-  const bool isBase = m_branches.empty() || isSameProblem(m_branches[kBase].options, branch.options);
+  const bool isBase = m_branches.empty() || spec::isSameProblem(m_branches[kBase].spec, branch.spec);
   if (isBase) {
     branch.name = QStringLiteral("A");
-    branch.label = settingsText(branch.options);
+    branch.label = settingsText(branch.spec);
     m_branches = {std::move(branch)};
     m_shownBranch = kBase;
   } else {
     branch.name = QStringLiteral("B");
-    branch.label = m_nextName.isEmpty() ? changeText(m_branches[kBase].options, branch.options)
-                                        : QStringLiteral("%1, %2").arg(m_nextName, ranksText(branch.options.ranks));
+    branch.label = m_nextName.isEmpty() ? changeText(m_branches[kBase].spec, branch.spec)
+                                        : QStringLiteral("%1, %2").arg(m_nextName, ranksText(branch.spec.ranks));
     m_branches.resize(kChanged);
     m_branches.push_back(std::move(branch));
     m_shownBranch = kChanged;
@@ -171,7 +170,7 @@ void Plans::showBranch(std::size_t index) {
     return;
   }
   m_shownBranch = index;
-  m_settings.show(m_branches[index].options);
+  m_settings.show(m_branches[index].spec);
   present();
   emit branchesChanged();
   m_debugger.seek(m_debugger.stepCount());
@@ -192,7 +191,7 @@ void Plans::keepBranch() {
   m_branches.erase(m_branches.begin());
   m_shownBranch = kBase;
   m_branches.front().name = QStringLiteral("A");
-  m_branches.front().label = settingsText(m_branches.front().options);
+  m_branches.front().label = settingsText(m_branches.front().spec);
   postDiff();
   emit branchesChanged();
 }
@@ -264,16 +263,16 @@ QString Plans::whyNone() const {
              : QStringLiteral("No plan was found. The conflict card shows the reason and the remedies.");
 }
 
-const pipeline::SolveOptions& Plans::options() const {
-  return m_branches.empty() ? m_settings.options() : m_branches[m_shownBranch].options;
+const spec::PlanSpec& Plans::spec() const {
+  return m_branches.empty() ? m_settings.spec() : m_branches[m_shownBranch].spec;
 }
 
 void Plans::applyChange(const solve::Change& change) {
   if (!m_opened.model()) return;
-  const auto problem = pipeline::problemOf(*m_opened.model(), options());
+  const auto problem = pipeline::problemOf(*m_opened.model(), spec());
   const auto changed = problem ? solve::applied(**problem, change) : tl::unexpected<Error>(problem.error());
   if (!changed) return m_notices.say(toQ(changed.error().message), Severity::Failure);
-  Demands after = Demands::of(options());
+  spec::PlanSpec after = spec();
   after.pins = changed->pins;
   after.rulesOff = changed->rulesOff;
   after.redistributable = changed->redistributable;
@@ -288,15 +287,12 @@ void Plans::applyChange(const solve::Change& change) {
 
 void Plans::applyFit(const pipeline::Fit& fit) {
   if (!m_opened.model()) return;
-  if (fit.capture == pipeline::captureOptionsOf(m_opened.model()->info))
-    return m_settings.demand(Demands::of(fit.options), toQ(fit.change));
-  pipeline::SolveOptions settings = fit.options;
-  settings.onTrace = nullptr;
-  emit recaptureWanted(fit.capture, settings);
+  if (fit.input == m_opened.model()->info.input) return m_settings.demand(fit.spec, toQ(fit.change));
+  emit recaptureWanted(fit.input, fit.spec);
 }
 
 void Plans::usePoint(const solve::ParetoPoint& point) {
-  Demands after = Demands::of(options());
+  spec::PlanSpec after = spec();
   after.engine = solve::Engine::Optimal;  // the only engine that uses the budget
   after.cost.memoryBudget = point.bytes;
   after.cost.slackPercent = 0;  // exactly that point, not another one with less memory

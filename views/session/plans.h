@@ -3,7 +3,7 @@
 /// diff between them. GUI thread only.
 ///
 /// Solving again after a change keeps the previous solve as branch A and shows the new one as branch B. All views show
-/// the shown branch. Solving again with the options of A leaves only A. Results are immutable and shared.
+/// the shown branch. Solving again with the spec of A leaves only A. Results are immutable and shared.
 #include <QObject>
 
 #include "pipeline/solve/what_fits.h"
@@ -19,7 +19,7 @@ namespace cleave::views {
 struct Branch {
   QString name;                                    ///< "A", "B"
   QString label;                                   ///< A: "learning, 2 ranks"; B: what changed, "lm_head=row"
-  pipeline::SolveOptions options;                  ///< options of the solve
+  spec::PlanSpec spec;                             ///< what it was asked
   std::shared_ptr<const pipeline::Solved> solved;  ///< null: the search was stopped
   std::shared_ptr<const plan::Plan> plan;          ///< null: there is no solution
   std::shared_ptr<const solve::Trace> trace;
@@ -36,8 +36,8 @@ class Plans : public QObject {
   // The shown branch. Null before the first solve, and while a running search is shown.
   const std::shared_ptr<const pipeline::Solved>& solved() const { return m_solved; }
   const std::shared_ptr<const plan::Plan>& plan() const { return m_plan; }
-  /// The options of its solve. The settings if there is no solve.
-  const pipeline::SolveOptions& options() const;
+  /// What its solve was asked. The settings if there is no solve.
+  const spec::PlanSpec& spec() const;
   /// The settings have changed since the shown branch was solved.
   bool isOutdated() const;
   /// The reason why there is no plan. Empty: there is a plan.
@@ -57,19 +57,27 @@ class Plans : public QObject {
   const std::shared_ptr<const plan::PlanDiff>& diff() const { return m_diff; }
   const QString& diffFailure() const { return m_diffFailure; }
 
-  // Changes to the shown plan. They apply to its own options and discard later unsolved changes of the settings.
+  // Changes to the shown plan. They apply to its own spec and discard later unsolved changes of the settings.
   void applyChange(const solve::Change& change);
   /// Solves again with a change that fits, after a new capture if the change needs one.
   void applyFit(const pipeline::Fit& fit);
   /// Sets the budget to the memory of the plan at this point of the front.
   void usePoint(const solve::ParetoPoint& point);
 
-  // For the session.
   /// A plan from a file, unchanged. Null: the open file is not a plan.
   const std::shared_ptr<const plan::Plan>& openedPlan() const { return m_openedPlan; }
+  /// The problem with the folder of that plan's model. Empty: no problem.
+  const QString& whyOpenedCannotRun() const { return m_whyOpenedCannotRun; }
+
+ signals:
+  void planChanged();
+  void branchesChanged();  ///< also when the diff arrived
+  void recaptureWanted(const spec::InputSpec& input, const spec::PlanSpec& settings);
+
+ private:
+  friend class Session;  // opens, solves and restores
   /// `whyNotRun`: the problem with the folder of its model. Empty: no problem.
   void applyOpened(const std::shared_ptr<const plan::Plan>& plan, const QString& whyNotRun);
-  const QString& whyOpenedCannotRun() const { return m_whyOpenedCannotRun; }
   void take(Branch branch);
   /// Sets the next branch's label, which otherwise lists the changes: "Plan of theirs.json".
   void nameNext(const QString& name) { m_nextName = name; }
@@ -81,13 +89,6 @@ class Plans : public QObject {
   void say(const QString& text, Severity severity);
   void forget();  ///< another model is open; `announce` informs the views
   void announce();
-
- signals:
-  void planChanged();
-  void branchesChanged();  ///< also when the diff arrived
-  void recaptureWanted(const torch_capture::CaptureOptions& capture, const pipeline::SolveOptions& settings);
-
- private:
   void present();
   void postDiff();
   QString recordedText(const solve::Trace& trace) const;

@@ -6,7 +6,8 @@
 #include "pipeline/memory/rank_memory.h"
 #include "pipeline/run/folder_check.h"
 #include "pipeline/run/run.h"
-#include "pipeline/session/plan_flags.h"
+#include "pipeline/settings/plan_settings.h"
+#include "pipeline/settings/run_settings.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -51,16 +52,9 @@ QString purposeText(int ranks, bool isTraining, program::Optimizer optimizer) {
                     : QStringLiteral("%1 and one forward pass").arg(ranksText(ranks));
 }
 
-/// The flags of `cleave-cli train`. Ranks call the number of steps --train-steps.
-std::vector<std::string> trainingArguments(const program::Training& training) {
-  std::vector<std::string> words = program::arguments(training);
-  std::replace(words.begin(), words.end(), std::string("--train-steps"), std::string("--steps"));
-  return words;
-}
-
 /// The run request for a plan here, with the user's settings.
-pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan) {
-  pipeline::RunRequest request;
+pipeline::RunRequest requestFor(std::shared_ptr<const plan::Plan> plan, const spec::RunSpec& run = {}) {
+  pipeline::RunRequest request{run};
   request.skipWeights = !plan->model.hasWeights;
   request.plan = std::move(plan);
   return request;
@@ -72,10 +66,10 @@ Runs::Runs(const OpenedModel& opened, Settings& settings, const Plans& plans, Jo
     : QObject(parent), m_opened(opened), m_settings(settings), m_plans(plans), m_jobs(jobs), m_notices(notices) {
   m_sampleTimer.setInterval(kSampleMs);
   connect(&m_sampleTimer, &QTimer::timeout, this, &Runs::sampled);
-  m_runSettings.ranks = settings.options().ranks;
-  m_runSettings.training.optimizer = settings.options().cost.optimizer;
-  connect(&settings, &Settings::changed, this, [this, last = settings.options().ranks]() mutable {
-    if (const int ranks = m_settings.options().ranks; std::exchange(last, ranks) != ranks) {
+  m_runSettings.ranks = settings.spec().ranks;
+  m_runSettings.training.optimizer = settings.spec().cost.optimizer;
+  connect(&settings, &Settings::changed, this, [this, last = settings.spec().ranks]() mutable {
+    if (const int ranks = m_settings.spec().ranks; std::exchange(last, ranks) != ranks) {
       m_runSettings.ranks = ranks;
       emit settingsChanged();
     }
@@ -83,9 +77,9 @@ Runs::Runs(const OpenedModel& opened, Settings& settings, const Plans& plans, Jo
 }
 
 bool isFor(const plan::Plan& plan, const RunSettings& settings) {
-  const solve::CostSettings& cost = plan.costSettings;
+  const solve::CostSettings& cost = plan.spec.cost;
   const bool trainsSo = cost.isTraining && cost.optimizer == settings.training.optimizer;
-  return plan.ranks == settings.ranks && (!settings.training.isAsked() || trainsSo);
+  return plan.spec.ranks == settings.ranks && (!settings.training.isAsked() || trainsSo);
 }
 
 bool RunState::hasDifference() const {
@@ -112,7 +106,7 @@ QString Runs::whyNot(const RunSettings& settings) const {
       !graph::findGradients(*m_opened.model()->aten).loss.isValid())
     return QStringLiteral("The program has no loss to train with. Export one that returns a loss, or turn Train off.");
   const bool hasNoSolution = m_plans.solved() && m_plans.solved()->result.outcome != solve::Outcome::Solved;
-  if (hasNoSolution && m_plans.solved()->options.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
+  if (hasNoSolution && m_plans.solved()->spec.ranks == ranks && !m_plans.isOutdated()) return m_plans.whyNone();
   if (m_plans.plan() && !m_plans.plan()->model.source.empty()) {
     const auto folder = pipeline::checkFolder(requestFor(m_plans.plan()));
     if (folder.isQuantized) return toQ(folder.text);
@@ -128,8 +122,8 @@ QString Runs::whyNot(const RunSettings& settings) const {
   if (isOpened && !m_opened.model()->folder.path.empty())
     return QStringLiteral(
                "The opened plan is for %1, not for %2. Run it unchanged, or choose %2 in Solve ▸ Settings and solve.")
-        .arg(purposeText(m_plans.plan()->ranks, m_plans.plan()->costSettings.isTraining,
-                         m_plans.plan()->costSettings.optimizer),
+        .arg(purposeText(m_plans.plan()->spec.ranks, m_plans.plan()->spec.cost.isTraining,
+                         m_plans.plan()->spec.cost.optimizer),
              purposeText(settings.ranks, settings.training.isAsked(), settings.training.optimizer));
   // Without its model, only the plan that names the weights can run.
   if (!m_opened.model()->folder.path.empty()) return {};
@@ -137,9 +131,9 @@ QString Runs::whyNot(const RunSettings& settings) const {
              ? QStringLiteral(
                    "The plan is open without its model and runs only unchanged, on %1%2. Open its model folder "
                    "to make another plan.")
-                   .arg(ranksText(m_plans.openedPlan()->ranks), m_plans.openedPlan()->costSettings.isTraining
-                                                                    ? QString()
-                                                                    : QStringLiteral(" and one forward pass"))
+                   .arg(ranksText(m_plans.openedPlan()->spec.ranks), m_plans.openedPlan()->spec.cost.isTraining
+                                                                         ? QString()
+                                                                         : QStringLiteral(" and one forward pass"))
              : QStringLiteral("A recorded search has no weights and cannot run. Open its model folder and solve it.");
 }
 
@@ -153,8 +147,10 @@ void Runs::run(const RunSettings& settings) {
   m_afterSolve = settings;
   m_settings.setRanks(settings.ranks);
   if (settings.training.isAsked()) {
-    m_settings.setTraining(true);
-    m_settings.setOptimizer(settings.training.optimizer);
+    m_settings.change([&](spec::PlanSpec& spec) {
+      spec.cost.isTraining = true;
+      spec.cost.optimizer = settings.training.optimizer;
+    });
   }
   m_settings.solve();
 }
@@ -162,10 +158,7 @@ void Runs::run(const RunSettings& settings) {
 void Runs::start(const RunSettings& settings) {
   auto monitor = std::make_shared<RunMonitor>(settings.ranks);
   m_state = RunState{settings, settings.backend, m_plans.plan(), monitor, nullptr, {}, true};
-  pipeline::RunRequest request = requestFor(m_plans.plan());
-  request.backend = settings.backend;
-  request.training = settings.training;
-  request.ignoreMemory = settings.ignoresMemory;
+  const pipeline::RunRequest request = requestFor(m_plans.plan(), settings);
   m_notices.log(QStringLiteral("Starting %1").arg(ranksText(settings.ranks)));
   m_jobs.start(Activity::Running, QStringLiteral("Running on %1").arg(ranksText(settings.ranks)),
                [this, request, monitor](const Progress& progress) -> Worker::Completion {
@@ -187,7 +180,7 @@ std::optional<Result<launch::BackendChoice>> Runs::backendFor(const RunSettings&
       settings.backend == launch::Backend::Nccl || (settings.backend == launch::Backend::Auto && launch::mayHaveGpu());
   if (!asksCuda) return launch::chooseBackend(settings.backend, settings.ranks);
   const plan::Plan* plan = m_plans.plan().get();
-  const bool isFitting = plan && isFor(*plan, settings) && !settings.ignoresMemory;
+  const bool isFitting = plan && isFor(*plan, settings) && !settings.ignoreMemory;
   const std::int64_t bytes = isFitting ? pipeline::gpuBytes(*plan, {.isTraining = settings.training.isAsked()}) : 0;
   if (const auto probe = launch::lastGpuProbe())
     return launch::chooseBackend(settings.backend, settings.ranks, bytes, *probe);
@@ -248,7 +241,7 @@ const FirstDifference* Runs::firstDifference() const {
 void Runs::findFirstDifference() {
   const auto plan = m_plans.plan();
   if (!plan || m_jobs.activity() != Activity::Idle) return;
-  if (const QString why = whyNot({.ranks = plan->ranks}); !why.isEmpty()) {
+  if (const QString why = whyNot({.ranks = plan->spec.ranks}); !why.isEmpty()) {
     m_notices.say(why, Severity::Failure);
     return m_jobs.end(Activity::Running, false, why);
   }
@@ -282,29 +275,23 @@ QStringList Runs::arguments(const RunSettings& settings) const {
   if (folder.isEmpty()) return {};
   // The shown plan runs unchanged. Other settings are solved first.
   const bool isShownPlan = !solvesFirst(settings) && !m_plans.branches().empty();
-  pipeline::SolveOptions options = isShownPlan ? m_plans.options() : m_settings.options();
-  options.ranks = settings.ranks;
-  if (m_opened.model()->exported) options.trainsWithDropout = false;
+  spec::PlanSpec asked = isShownPlan ? m_plans.spec() : m_settings.spec();
+  asked.ranks = settings.ranks;
+  if (m_opened.model()->exported) asked.dropout = false;
   if (settings.training.isAsked()) {
-    options.cost.isTraining = true;
-    options.cost.optimizer = settings.training.optimizer;
+    asked.cost.isTraining = true;
+    asked.cost.optimizer = settings.training.optimizer;
   }
+  spec::RunSpec run = settings;
+  run.skipWeights = !m_opened.model()->info.hasWeights;
+  const std::vector<std::string> ofRun = settings::argumentsOf(pipeline::runSettings(run.mode()), run);
+  const bool isOpenedPlan = isShownPlan && m_plans.plan() == m_plans.openedPlan();
+  const auto request =
+      pipeline::PlanSettings::of(toStd(folder), m_opened.input(), asked, m_settings.deviceFile(asked.cost.profile));
   QStringList words;
-  if (isShownPlan && m_plans.plan() == m_plans.openedPlan()) {
-    words << m_opened.source();
-    for (const std::string& word : trainingArguments(settings.training)) words << toQ(word);
-    if (!m_opened.model()->info.hasWeights) words << QStringLiteral("--skip-weights");
-    return words;
-  }
-  for (const std::string& word : pipeline::PlanFlags::of(toStd(folder), m_opened.captureOptions(), options,
-                                                         m_settings.deviceFile(options.cost.profile))
-                                     .arguments())
+  for (const std::string& word : isOpenedPlan ? std::vector{toStd(m_opened.source())} : pipeline::argumentsOf(request))
     words << toQ(word);
-  // PlanFlags contains the optimizer too.
-  const std::vector<std::string> training = trainingArguments(settings.training);
-  for (std::size_t i = 0; i + 1 < training.size(); i += 2)
-    if (!words.contains(toQ(training[i]))) words << toQ(training[i]) << toQ(training[i + 1]);
-  if (!m_opened.model()->info.hasWeights) words << QStringLiteral("--skip-weights");
+  for (const std::string& word : ofRun) words << toQ(word);
   return words;
 }
 

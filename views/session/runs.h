@@ -9,18 +9,16 @@
 
 #include "pipeline/bisect/bisect.h"
 #include "pipeline/report/report.h"
+#include "spec/run/run_spec.h"
 #include "views/session/plans.h"
 #include "views/session/run_history.h"
 #include "views/session/run_monitor.h"
 
 namespace cleave::views {
 
-/// Settings of a local run.
-struct RunSettings {
+/// A local run on this number of ranks. Training without steps is one forward pass.
+struct RunSettings : spec::RunSpec {
   int ranks = 2;
-  launch::Backend backend = launch::Backend::Auto;
-  program::Training training = {};  ///< without steps: one forward pass
-  bool ignoresMemory = false;
 };
 /// True if the plan can run unchanged: it is for this rank count, and for training with this optimizer if requested.
 bool isFor(const plan::Plan& plan, const RunSettings& settings);
@@ -66,7 +64,7 @@ class Runs : public QObject {
   std::optional<Result<launch::BackendChoice>> backendFor(const RunSettings& settings);
   /// The reason why `run` would start no ranks, apart from memory. Empty: it would start, or solve first.
   QString whyNot(const RunSettings& settings) const;
-  /// The arguments of `cleave-cli run`, or of `cleave-cli train`, for the same run. Empty without a model folder.
+  /// The arguments of `cleave-cli run`, or of `cleave-cli train`, for the same run. Empty without a model's folder.
   QStringList arguments(const RunSettings& settings) const;
   void stop() { m_jobs.stop(); }
 
@@ -79,15 +77,6 @@ class Runs : public QObject {
   RunHistory& history() { return m_history; }
   const RunHistory& history() const { return m_history; }
 
-  // For the session.
-  void runOnceSolved(const RunSettings& settings) { m_afterSolve = settings; }
-  /// Cancels the run that waits for a solve.
-  std::optional<RunSettings> dropWanted() { return std::exchange(m_afterSolve, std::nullopt); }
-  void goOnAfterSolve(const QString& solved);  ///< `solved`: the solve's result
-  void forget();                               ///< another model is open; `announce` informs the views
-  void announce() { emit changed(); }
-  void close() { m_sampleTimer.stop(); }
-
  signals:
   void changed();  ///< a run started or ended
   void sampled();  ///< at most 5 times a second during the run
@@ -95,6 +84,14 @@ class Runs : public QObject {
   void firstDifferenceChanged();
 
  private:
+  friend class Session;  // opens models, and continues after a solve
+  void runOnceSolved(const RunSettings& settings) { m_afterSolve = settings; }
+  /// Cancels the run that waits for a solve.
+  std::optional<RunSettings> dropWanted() { return std::exchange(m_afterSolve, std::nullopt); }
+  void goOnAfterSolve(const QString& solved);  ///< `solved`: the solve's result
+  void forget();                               ///< another model is open; `announce` informs the views
+  void announce() { emit changed(); }
+  void close() { m_sampleTimer.stop(); }
   bool solvesFirst(const RunSettings& settings) const { return !m_plans.plan() || !isFor(*m_plans.plan(), settings); }
   void start(const RunSettings& settings);
   void applyDifference(const std::shared_ptr<const plan::Plan>& plan, const Result<pipeline::Bisection>& found);

@@ -46,10 +46,6 @@ class Selection : public QObject {
   const std::vector<NodeId>& hits() const { return m_hits; }
   void walkHits(bool forward);
 
-  // For the session.
-  void forget();  ///< another model is open; `announce` informs the views
-  void announce();
-
  signals:
   void focusChanged();
   void revealRequested();  ///< the focus was moved on purpose: scroll to it
@@ -58,6 +54,9 @@ class Selection : public QObject {
   void hitsChanged();
 
  private:
+  friend class Session;  // opens models
+  void forget();         ///< another model is open; `announce` informs the views
+  void announce();
   void arrive(NodeId node, bool isJump);
   void setFocus(const Focus& focus, bool remember);
   void keepPlace(const Focus& focus, bool isJump);

@@ -27,9 +27,9 @@ Session::~Session() { shutdown(); }
 void Session::connectParts() {
   connect(&m_settings, &Settings::solveWanted, this, &Session::solve);
   for (const auto signal : {&Settings::changed, &Settings::demandsChanged})
-    connect(&m_settings, signal, this, [this] { m_answers.setOptions(m_settings.options()); });
+    connect(&m_settings, signal, this, [this] { m_answers.setSpec(m_settings.spec()); });
   connect(&m_plans, &Plans::recaptureWanted, this,
-          qOverload<const torch_capture::CaptureOptions&, const pipeline::SolveOptions&>(&Session::recapture));
+          qOverload<const spec::InputSpec&, const spec::PlanSpec&>(&Session::recapture));
   connect(&m_plans, &Plans::planChanged, this, [this] {
     m_answers.setSolved(m_plans.solved());
     m_answers.analyse(m_selection.focus().node, m_selection.focus().value);

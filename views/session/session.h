@@ -50,7 +50,7 @@ class Session : public QObject {
   QUndoStack& undoStack() { return m_undo; }
 
   /// The window's title: "Tiny Llama", or the folder's name.
-  QString title() const { return m_opened.title(m_settings.options().ranks); }
+  QString title() const { return m_opened.title(m_settings.spec().ranks); }
 
   /// Opens any supported source, also a Hub id. A model is solved with `settings()`. A plan is shown unchanged, without
   /// its search. A recorded search has a graph and steps, but no plan. A plan of another library becomes demands on the
@@ -58,13 +58,13 @@ class Session : public QObject {
   void open(const QString& path);
   /// Fetches the open model's weights from its Hub, then starts this run.
   void fetchWeightsAndRun(const RunSettings& run);
-  /// Opens a model with its own capture options; for tests.
-  void openSource(const QString& folder, const torch_capture::CaptureOptions& options = {.cutsSequence = true});
+  /// Opens a model with its own inputs; for tests.
+  void openSource(const QString& folder, const spec::InputSpec& input = {});
   void openSample(const pipeline::Sample& sample);
-  /// Captures the open model again with other options. Dropout comes from the settings.
-  void recapture(const torch_capture::CaptureOptions& options) { recapture(options, m_settings.options()); }
+  /// Captures the open model again with other inputs. Dropout comes from the settings.
+  void recapture(const spec::InputSpec& input) { recapture(input, m_settings.spec()); }
   /// The same for this number of ranks, followed by a run.
-  void recaptureAndRun(const torch_capture::CaptureOptions& options, const RunSettings& run);
+  void recaptureAndRun(const spec::InputSpec& input, const RunSettings& run);
   void solve();
   void saveTrace(const QString& file);
   /// Saves the open model, its branches, demands, breakpoints and the user's place. A session file is opened like a
@@ -86,9 +86,8 @@ class Session : public QObject {
   void connectParts();
   void postOpen(const QString& path, Load load);
   // These run on the worker, which may outlive the session. Only their completions access it.
-  static Worker::Completion loadModel(Session* session, const QString& path,
-                                      const torch_capture::CaptureOptions& options,
-                                      const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
+  static Worker::Completion loadModel(Session* session, const QString& path, const spec::InputSpec& input,
+                                      const spec::PlanSpec& settings, std::optional<pipeline::Sample> sample,
                                       bool isBorrowed, const Progress& progress);
   static Worker::Completion loadPlan(Session* session, const QString& path, const Progress& progress);
   static Worker::Completion loadSession(Session* session, const QString& path, const hub::Watcher& watcher,
@@ -100,20 +99,19 @@ class Session : public QObject {
   void stopRestoring();
   void startSolve();
   void restorePlace(const pipeline::SavedSession& saved);
-  void showSaved(pipeline::SolveOptions options);
   Worker::Completion loadForeign(const Result<exchange::ForeignPlan>& read);
   static Worker::Completion loadTrace(Session* session, const QString& path, const Progress& progress);
-  void recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings);
+  void recapture(const spec::InputSpec& input, const spec::PlanSpec& settings);
   enum class Weights { AsTheyAre, Fetched };
-  void openAgain(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings, Weights weights);
-  pipeline::SolveOptions settingsFor(const RunSettings& run) const;
+  void openAgain(const spec::InputSpec& input, const spec::PlanSpec& settings, Weights weights);
+  spec::PlanSpec settingsFor(const RunSettings& run) const;
   /// The settings' dropout differs from the dropout in the capture.
   bool isCapturedOtherwise() const;
   void failOpen(const Error& error);
   void applyOpened(const Arrival& arrival);
   void checkOpened(const QString& path);
   void applyLiveTrace(std::shared_ptr<const solve::Trace> trace);
-  void applySolve(const Solve& solve, const pipeline::SolveOptions& options);
+  void applySolve(const Solve& solve, const spec::PlanSpec& spec);
   void failSolve(const Error& error);
   void reportSolve(const Solve& solve);
   void seekRemedies();

@@ -20,8 +20,8 @@ namespace cleave::views {
 struct Session::Arrival {
   QString path;
   std::shared_ptr<const pipeline::Model> model;
-  torch_capture::CaptureOptions capture;
-  pipeline::SolveOptions settings;
+  spec::InputSpec input;
+  spec::PlanSpec settings;
   bool isBorrowed = true;  ///< the settings came with the file
   std::optional<pipeline::Sample> sample;
 };
@@ -36,7 +36,7 @@ void Session::open(const QString& path) {
              const QString found = toQ(source->path.string());
              switch (source->kind) {
                case pipeline::SourceKind::Model:
-                 return loadModel(this, found, {.cutsSequence = true}, settings, std::nullopt, false, progress);
+                 return loadModel(this, found, {}, settings, std::nullopt, false, progress);
                case pipeline::SourceKind::Plan:
                  return pipeline::isForeignPlan(source->path.string())
                             ? loadForeign(exchange::readForeignPlan(source->path))
@@ -48,29 +48,28 @@ void Session::open(const QString& path) {
            });
 }
 
-void Session::openSource(const QString& folder, const torch_capture::CaptureOptions& options) {
+void Session::openSource(const QString& folder, const spec::InputSpec& input) {
   postOpen(folder, [=, this, settings = m_settings.forNewModel()](const Progress& progress) {
-    return loadModel(this, folder, options, settings, std::nullopt, false, progress);
+    return loadModel(this, folder, input, settings, std::nullopt, false, progress);
   });
 }
 
 void Session::openSample(const pipeline::Sample& sample) {
-  pipeline::SolveOptions settings = sample.solve;
+  spec::PlanSpec settings = sample.spec;
   // A sample has fixed solve settings, so that it looks the same after any previous solve.
   const auto device = pipeline::deviceProfile(std::string(pipeline::kDefaultDevice));
   if (device) settings.cost.profile = *device;
   const QString folder = toQ(sample.model.string());
   postOpen(folder, [=, this](const Progress& progress) {
-    return loadModel(this, folder, sample.capture, settings, sample, true, progress);
+    return loadModel(this, folder, sample.input, settings, sample, true, progress);
   });
 }
 
-void Session::recapture(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings) {
-  openAgain(options, settings, Weights::AsTheyAre);
+void Session::recapture(const spec::InputSpec& input, const spec::PlanSpec& settings) {
+  openAgain(input, settings, Weights::AsTheyAre);
 }
 
-void Session::openAgain(const torch_capture::CaptureOptions& options, const pipeline::SolveOptions& settings,
-                        Weights weights) {
+void Session::openAgain(const spec::InputSpec& input, const spec::PlanSpec& settings, Weights weights) {
   const QString folder = m_opened.folder();
   if (folder.isEmpty()) return;
   postOpen(folder,
@@ -82,22 +81,22 @@ void Session::openAgain(const torch_capture::CaptureOptions& options, const pipe
                if (!brought) return [this, error = brought.error()] { failOpen(error); };
                found = *brought;
              }
-             return loadModel(this, toQ(found), options, settings, sample, isBorrowed, progress);
+             return loadModel(this, toQ(found), input, settings, sample, isBorrowed, progress);
            });
 }
 
-void Session::recaptureAndRun(const torch_capture::CaptureOptions& options, const RunSettings& run) {
-  recapture(options, settingsFor(run));
+void Session::recaptureAndRun(const spec::InputSpec& input, const RunSettings& run) {
+  recapture(input, settingsFor(run));
   m_runs.runOnceSolved(run);
 }
 
 void Session::fetchWeightsAndRun(const RunSettings& run) {
-  openAgain(m_opened.captureOptions(), settingsFor(run), Weights::Fetched);
+  openAgain(m_opened.input(), settingsFor(run), Weights::Fetched);
   m_runs.runOnceSolved(run);
 }
 
-pipeline::SolveOptions Session::settingsFor(const RunSettings& run) const {
-  pipeline::SolveOptions settings = m_settings.options();
+spec::PlanSpec Session::settingsFor(const RunSettings& run) const {
+  spec::PlanSpec settings = m_settings.spec();
   settings.ranks = run.ranks;
   if (run.training.isAsked()) {
     settings.cost.isTraining = true;
@@ -108,7 +107,7 @@ pipeline::SolveOptions Session::settingsFor(const RunSettings& run) const {
 
 bool Session::isCapturedOtherwise() const {
   const pipeline::Model& model = *m_opened.model();
-  return model.folder.config && model.info.hasDropout != m_settings.options().dropsOut();
+  return model.folder.config && model.info.input.dropout != m_settings.spec().dropsOut();
 }
 
 void Session::postOpen(const QString& path, Load load) {
@@ -129,7 +128,7 @@ void Session::failOpen(const Error& error) {
 /// Updates all parts before any view is notified.
 void Session::applyOpened(const Arrival& arrival) {
   m_liveTrace.reset();
-  m_opened.take(arrival.model, arrival.path, arrival.capture, arrival.sample);
+  m_opened.take(arrival.model, arrival.path, arrival.input, arrival.sample);
   m_splits.applyOpened();
   m_settings.take(arrival.settings, arrival.isBorrowed);
   m_plans.forget();
@@ -137,7 +136,7 @@ void Session::applyOpened(const Arrival& arrival) {
   m_runs.forget();
   m_undo.clear();
   m_debugger.forget();
-  m_answers.setModel(arrival.model, m_settings.options());
+  m_answers.setModel(arrival.model, m_settings.spec());
   m_opened.announce();
   m_settings.announce();
   m_debugger.announce();
@@ -151,21 +150,17 @@ void Session::applyOpened(const Arrival& arrival) {
                          QString::number(model.timings.decomposeMs, 'f', 1)));
 }
 
-Worker::Completion Session::loadModel(Session* session, const QString& path,
-                                      const torch_capture::CaptureOptions& options,
-                                      const pipeline::SolveOptions& settings, std::optional<pipeline::Sample> sample,
+Worker::Completion Session::loadModel(Session* session, const QString& path, const spec::InputSpec& input,
+                                      const spec::PlanSpec& settings, std::optional<pipeline::Sample> sample,
                                       bool isBorrowed, const Progress& progress) {
-  torch_capture::CaptureOptions asked = options;
+  spec::InputSpec asked = input;
   const auto source = pipeline::recognise(toStd(path));
   asked.dropout = settings.dropsOut() && source && !source->isExported;
   auto opened = pipeline::openModel(toStd(path), asked, progress);
   if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
   return [=, model = *opened] {
-    // Options that were not requested come from the export or the model.
-    torch_capture::CaptureOptions captured = model->exported ? pipeline::captureOptionsOf(model->info) : asked;
-    if (captured.cutsSequence && !model->exported) captured.sequence = model->info.sequence;
-    captured.cutsSequence = false;
-    session->applyOpened({path, model, captured, settings, isBorrowed, sample});
+    // An exported program's sizes are those of its export.
+    session->applyOpened({path, model, model->exported ? model->info.input : asked, settings, isBorrowed, sample});
     session->m_jobs.end(Activity::Opening, true, {});
     session->startSolve();
   };
@@ -175,16 +170,16 @@ Worker::Completion Session::loadPlan(Session* session, const QString& path, cons
   auto opened = pipeline::reopenPlan(toStd(path), progress);
   if (!opened) return [session, error = opened.error()] { session->failOpen(error); };
   // The plan's author may have had other profiles, also under names that exist here.
-  const bool isOwnProfile = !pipeline::isBundled(opened->plan->costSettings.profile);
+  const bool isOwnProfile = !pipeline::isBundled(opened->plan->spec.cost.profile);
   return [=, reopened = *opened] {
-    const pipeline::SolveOptions& options = reopened.solved->options;
-    if (isOwnProfile) session->m_settings.noteDeviceFile(options.cost.profile, path);
-    session->applyOpened({path, reopened.model, pipeline::captureOptionsOf(reopened.plan->model), options, true, {}});
+    const spec::PlanSpec& spec = reopened.solved->spec;
+    if (isOwnProfile) session->m_settings.noteDeviceFile(spec.cost.profile, path);
+    session->applyOpened({path, reopened.model, reopened.plan->model.input, spec, true, {}});
     session->m_plans.applyOpened(reopened.plan, toQ(reopened.whyNotRun));
-    session->m_plans.take({{}, {}, options, reopened.solved, reopened.plan, nullptr});
+    session->m_plans.take({{}, {}, spec, reopened.solved, reopened.plan, nullptr});
     session->m_plans.say(toQ(reopened.note), Severity::Warning);
     session->m_jobs.end(Activity::Opening, true,
-                        QStringLiteral("Opened a plan for %1").arg(ranksText(reopened.plan->ranks)));
+                        QStringLiteral("Opened a plan for %1").arg(ranksText(reopened.plan->spec.ranks)));
     if (reopened.note.empty()) session->checkOpened(path);
   };
 }
@@ -215,14 +210,14 @@ Worker::Completion Session::loadForeign(const Result<exchange::ForeignPlan>& rea
                    .arg(toQ(foreign.where))
                    .arg(found.namedLayers)
                    .arg(found.layers));
-    Demands demands = m_settings.demands();
-    demands.pins = found.pins;
-    demands.redistributable = found.redistributable;
-    demands.candidateSet = rules::CandidateSet::Full;  // it has more strategies than Optimum
-    if (foreign.ranks) demands.ranks = *foreign.ranks;
+    spec::PlanSpec spec = m_settings.spec();
+    spec.pins = found.pins;
+    spec.redistributable = found.redistributable;
+    spec.candidateSet = rules::CandidateSet::Full;  // it has more strategies than Optimum
+    if (foreign.ranks) spec.ranks = *foreign.ranks;
     const QString name = QStringLiteral("Plan of %1").arg(toQ(fs::path(foreign.where).filename().string()));
     m_plans.nameNext(name);
-    m_settings.demand(demands, name);
+    m_settings.demand(spec, name);
   };
 }
 
@@ -253,21 +248,16 @@ Worker::Completion Session::loadTrace(Session* session, const QString& path, con
     const auto problem = trace->problem();
     auto model = std::make_shared<pipeline::Model>();
     model->aten = model->captured = problem->graph;
-    pipeline::SolveOptions settings = session->m_settings.options();
-    settings.ranks = problem->context.worldSize;
-    settings.sequenceParallel = problem->context.sequenceParallel;
-    settings.pins = problem->pins;
-    settings.rulesOff = problem->rulesOff;
-    settings.redistributable = problem->redistributable;
-    settings.engine = trace->engine().value_or(settings.engine);
-    settings.candidateSet = problem->context.candidateSet;
-    if (trace->engine() && settings.candidateSet == pipeline::defaultCandidateSet(settings.engine))
+    const spec::PlanSpec& before = session->m_settings.spec();
+    spec::PlanSpec settings = spec::specOf(*problem);
+    settings.engine = trace->engine().value_or(before.engine);
+    settings.dropout = before.dropout;
+    settings.seed = before.seed;
+    if (trace->engine() && settings.candidateSet == spec::defaultCandidateSet(settings.engine))
       settings.candidateSet.reset();
-    settings.cost = problem->cost;
     // Older files do not contain the device.
-    if (settings.cost.profile == solve::DeviceProfile())
-      settings.cost.profile = session->m_settings.options().cost.profile;
-    session->applyOpened({path, std::move(model), session->m_opened.captureOptions(), settings, true, {}});
+    if (settings.cost.profile == solve::DeviceProfile()) settings.cost.profile = before.cost.profile;
+    session->applyOpened({path, std::move(model), session->m_opened.input(), settings, true, {}});
     session->m_debugger.show(trace, nullptr);
     session->m_debugger.seek(session->m_debugger.stepCount());
     session->m_jobs.end(

@@ -28,9 +28,9 @@ pipeline::SavedSession Session::saved() const {
   const graph::Graph& graph = *m_opened.graph();
   saved.source = sourceOf(m_opened);
   if (m_opened.sample()) saved.sample = m_opened.sample()->name;
-  saved.capture = m_opened.captureOptions();
-  saved.settings = m_settings.options();
-  for (const Branch& branch : m_plans.branches()) saved.branches.push_back(branch.options);
+  saved.input = m_opened.input();
+  saved.settings = m_settings.spec();
+  for (const Branch& branch : m_plans.branches()) saved.branches.push_back(branch.spec);
   saved.shown = m_plans.shownBranch();
   saved.step = m_debugger.wantedStep();
   const Focus& focus = m_selection.focus();
@@ -69,7 +69,7 @@ Worker::Completion Session::loadSession(Session* session, const QString& path, c
   switch (source->kind) {
     case pipeline::SourceKind::Model: {
       const auto& settings = saved->branches.empty() ? saved->settings : saved->branches.front();
-      opened = loadModel(session, found, saved->capture, settings, sampleOf(*saved), true, progress);
+      opened = loadModel(session, found, saved->input, settings, sampleOf(*saved), true, progress);
       break;
     }
     case pipeline::SourceKind::Plan: opened = loadPlan(session, found, progress); break;
@@ -97,15 +97,15 @@ void Session::goOnRestoring(Activity what, bool hasSucceeded) {
   if (what == Activity::Opening && std::exchange(m_restored->solvesAfterOpening, false)) return;
   const auto& wanted = m_restored->saved.branches;
   // A plan's file already contains its branch.
-  const auto isThere = [this](const pipeline::SolveOptions& options) {
+  const auto isThere = [this](const spec::PlanSpec& spec) {
     return std::ranges::any_of(m_plans.branches(),
-                               [&](const Branch& branch) { return isSameProblem(branch.options, options); });
+                               [&](const Branch& branch) { return spec::isSameProblem(branch.spec, spec); });
   };
   std::size_t& next = m_restored->nextBranch;
   while (next < wanted.size() && isThere(wanted[next])) ++next;
   m_restored->isWhole = m_restored->isWhole && hasSucceeded;
   if (next == wanted.size()) return finishRestoring();
-  showSaved(wanted[next++]);
+  m_settings.show(wanted[next++]);
   startSolve();
 }
 
@@ -118,18 +118,13 @@ void Session::stopRestoring() {
   m_restored.reset();
 }
 
-void Session::showSaved(pipeline::SolveOptions options) {
-  options.cache = m_settings.options().cache;
-  m_settings.show(options);
-}
-
 void Session::finishRestoring() {
   const Restored restored = *std::exchange(m_restored, std::nullopt);
   const pipeline::SavedSession& saved = restored.saved;
   if (saved.branches.size() == 1 && m_plans.branches().size() > 1) m_plans.keepBranch();
   const bool isWhole = restored.isWhole && m_plans.branches().size() >= saved.branches.size();
   if (isWhole) m_plans.showBranch(saved.shown);
-  showSaved(saved.settings);
+  m_settings.show(saved.settings);
   if (const auto& device = saved.settings.cost.profile; !pipeline::isBundled(device))
     m_settings.noteDeviceFile(device, restored.file);
   restorePlace(saved);

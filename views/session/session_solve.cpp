@@ -1,5 +1,4 @@
 // The session's solves: a search that can be watched, and its result.
-#include "pipeline/session/plan_flags.h"
 #include "pipeline/solve/solve.h"
 #include "views/base/text.h"
 #include "views/session/session.h"
@@ -57,7 +56,7 @@ void Session::startSolve() {
                          About::Run);
   if (isCapturedOtherwise()) {
     const auto waiting = m_runs.dropWanted();
-    recapture(m_opened.captureOptions());  // and then solves
+    recapture(m_opened.input());  // and then solves
     if (waiting) m_runs.runOnceSolved(*waiting);
     return;
   }
@@ -66,22 +65,23 @@ void Session::startSolve() {
   m_liveTrace.reset();
   m_debugger.endLive();
   m_debugger.followEnd();
-  pipeline::SolveOptions options = m_settings.options();
+  const spec::PlanSpec asked = m_settings.spec();
+  pipeline::SolveContext context{.cache = m_settings.cache()};
   const auto generation = ++m_solveGeneration;
-  options.onTrace = [this, generation,
+  context.onTrace = [this, generation,
                      completionPoster = m_jobs.completionPoster()](std::shared_ptr<const solve::Trace> trace) {
     completionPoster([this, generation, trace = std::move(trace)] {
       if (generation == m_solveGeneration && m_jobs.activity() == Activity::Solving) applyLiveTrace(trace);
     });
   };
   m_notices.log(
-      QStringLiteral("Solving for %1 with %2").arg(ranksText(options.ranks)).arg(toQ(solve::toText(options.engine))));
+      QStringLiteral("Solving for %1 with %2").arg(ranksText(asked.ranks)).arg(toQ(solve::toText(asked.engine))));
   m_jobs.start(Activity::Solving, QStringLiteral("Solving"),
-               [this, model = m_opened.model(), options](const Progress& progress) -> Worker::Completion {
-                 auto done = std::make_shared<Solve>(Solve{pipeline::solveModel(model, options, progress), {}});
+               [this, model = m_opened.model(), asked, context](const Progress& progress) -> Worker::Completion {
+                 auto done = std::make_shared<Solve>(Solve{pipeline::solveModel(model, asked, progress, context), {}});
                  if (done->solved && (*done->solved)->result.outcome == solve::Outcome::Solved)
                    done->plan = pipeline::planModel(model, *done->solved, progress);
-                 return [this, done, options] { applySolve(*done, options); };
+                 return [this, done, asked] { applySolve(*done, asked); };
                });
 }
 
@@ -103,7 +103,7 @@ void Session::failSolve(const Error& error) {
   m_jobs.end(Activity::Solving, false, sentence);
 }
 
-void Session::applySolve(const Solve& done, const pipeline::SolveOptions& options) {
+void Session::applySolve(const Solve& done, const spec::PlanSpec& asked) {
   m_debugger.endLive();
   const auto solved = done.solved ? *done.solved : nullptr;
   const auto trace = solved && solved->trace ? solved->trace : m_liveTrace;
@@ -117,7 +117,7 @@ void Session::applySolve(const Solve& done, const pipeline::SolveOptions& option
   m_liveTrace.reset();
   m_traceBefore.reset();
   m_jobs.settle(Activity::Solving);
-  m_plans.take({{}, {}, options, solved, plan, trace});
+  m_plans.take({{}, {}, asked, solved, plan, trace});
   m_debugger.reportGrowth();
   if (m_debugger.followsEnd() && trace) {
     const bool hasSolution = solved && solved->result.outcome == solve::Outcome::Solved;
@@ -148,7 +148,7 @@ void Session::reportSolve(const Solve& done) {
     said = sentence = toQ(done.plan->error().message);
     severity = done.plan->error().code == ErrorCode::Cancelled ? Severity::Info : Severity::Failure;
   } else {
-    sentence = QStringLiteral("Solved for %1: %2").arg(ranksText(solved->options.ranks)).arg(solvedText(*solved));
+    sentence = QStringLiteral("Solved for %1: %2").arg(ranksText(solved->spec.ranks)).arg(solvedText(*solved));
     const auto& warnings = m_plans.plan()->warnings;
     for (const std::string& warning : warnings) m_notices.log(prose(warning));
     said = warningText(warnings);

@@ -1,79 +1,52 @@
 #pragma once
-/// The next solve: its settings, and the user's demands on a plan. A changed setting does not solve by itself. A
-/// changed demand does, and can be undone. GUI thread only.
+/// What the next solve is asked for. A changed setting does not solve by itself. A changed demand does, and can be
+/// undone. GUI thread only.
 ///
 /// Settings that come with a sample, plan or recording are borrowed. The next model gets the user's own settings back.
 ///
-///     settings.setRanks(4);  settings.solve();
+///     settings.change([](spec::PlanSpec& spec) { spec.ranks = 4; });  settings.solve();
 ///     CLEAVE_TRY_VOID(settings.addPin("lm_head=row"));   // solves; undoStack().undo() solves again without
 #include <QUndoStack>
 #include <functional>
 
+#include "pipeline/settings/plan_settings.h"
 #include "views/session/opened_model.h"
 
 namespace cleave::views {
-
-/// The user's demands on a plan. They are applied as a whole, then solved.
-struct Demands {
-  std::vector<solve::Pin> pins;
-  std::vector<std::string> rulesOff, redistributable;
-  solve::Engine engine = solve::Engine::Reference;
-  std::optional<rules::CandidateSet> candidateSet;
-  rules::SequenceParallel sequenceParallel = rules::SequenceParallel::Off;
-  int ranks = 2;
-  solve::CostSettings cost;
-  bool trainsWithDropout = false;
-  static Demands of(const pipeline::SolveOptions& options);
-};
-
-/// The candidate set of a solve: its engine's own set unless one is chosen.
-rules::CandidateSet candidateSetOf(const pipeline::SolveOptions& options);
-/// True if both options give the same answer, so that solving again is useless.
-bool isSameProblem(const pipeline::SolveOptions& a, const pipeline::SolveOptions& b);
 
 class Settings : public QObject {
   Q_OBJECT
  public:
   Settings(const OpenedModel& opened, QUndoStack& undo, QObject* parent = nullptr);
 
-  const pipeline::SolveOptions& options() const { return m_options; }
+  const spec::PlanSpec& spec() const { return m_spec; }
+  /// The spec with the open model, in the form of the table of settings (pipeline/settings/plan_settings.h).
+  pipeline::PlanSettings request() const;
+  void change(const std::function<void(spec::PlanSpec&)>& edit);
+  /// Sets one by its row in that table. `texts`: one value, or those of a list; none: its default. BadUsage says what
+  /// to write. A demand is checked, can be undone, and solves.
+  Result<void> set(const settings::Setting<pipeline::PlanSettings>& row, const std::vector<std::string>& texts);
+  /// The same by name: set("slack", "0"), set("memory-budget", "").
+  Result<void> set(std::string_view name, std::string_view text);
   void setRanks(int ranks);
   void setEngine(solve::Engine engine);
-  void setSequenceParallel(rules::SequenceParallel mode);
-  void setCandidateSet(std::optional<rules::CandidateSet> candidateSet);  ///< nullopt: the engine's default
-  void setTraining(bool isTraining);
-  void setOptimizer(solve::Optimizer optimizer);
-  void setCheckpointsActivations(bool checkpoints);
-  void setTrainsWithDropout(bool trainsWithDropout);
   /// A bundled profile by name, or a file. BadInput lists the available names.
   Result<void> setDeviceProfile(const QString& nameOrFile);
-  void setMemoryBudget(std::optional<std::int64_t> bytes);  ///< per rank; nullopt: the device's memory
-  void setSlack(double percent);                            ///< CostSettings::slackPercent
   bool isBorrowed() const { return m_isBorrowed; }
   /// Requests a solve with these settings.
   void solve() { emit solveWanted(); }
+  /// Shared by the solves of the open model.
+  const std::shared_ptr<solve::SolveCache>& cache() const { return m_cache; }
 
   // Demands: each change is undoable and solves again.
-  const std::vector<solve::Pin>& pins() const { return m_options.pins; }
+  const std::vector<solve::Pin>& pins() const { return m_spec.pins; }
   Result<void> addPin(const QString& text);
   void removePin(const QString& text);
-  Result<void> setRulesOff(std::vector<std::string> patterns);
-  Result<void> setRedistributable(std::vector<std::string> patterns);
-  Demands demands() const { return Demands::of(m_options); }
-  void demand(const Demands& after, const QString& what);  ///< undoable as `what`
-  void apply(const Demands& demands);                      ///< not undoable
+  void demand(const spec::PlanSpec& after, const QString& what);  ///< undoable as `what`
+  void apply(const spec::PlanSpec& spec);                         ///< not undoable
 
-  // For the session.
-  /// Drops the demands. They are about one model's layers and do not apply to the next model.
-  pipeline::SolveOptions forNewModel() const;
-  /// Sets the settings for a newly opened model. Views are notified by `announce`.
-  void take(const pipeline::SolveOptions& options, bool isBorrowed);
-  /// Shows the settings of a plan.
-  void show(const pipeline::SolveOptions& options);
-  void announce();
   /// The file of the profile for the command line: its latest existing source. Empty if its name is enough.
   std::string deviceFile(const solve::DeviceProfile& profile) const;
-  void noteDeviceFile(const solve::DeviceProfile& profile, const QString& file);
 
  signals:
   void changed();
@@ -81,12 +54,24 @@ class Settings : public QObject {
   void solveWanted();
 
  private:
-  Result<void> check(const std::function<void(solve::Problem&)>& demand) const;
+  friend class Session;  // opens models, and restores their settings
+  friend class Plans;    // shows the settings of a branch
+  /// Drops the demands. They are about one model's layers and do not apply to the next model.
+  spec::PlanSpec forNewModel() const;
+  /// Sets the settings for a newly opened model. Views are notified by `announce`.
+  void take(const spec::PlanSpec& spec, bool isBorrowed);
+  /// Shows the settings of a plan.
+  void show(const spec::PlanSpec& spec);
+  void announce();
+  void noteDeviceFile(const solve::DeviceProfile& profile, const QString& file);
+  Result<void> check(const spec::PlanSpec& demands) const;
+
   const OpenedModel& m_opened;
   QUndoStack& m_undo;
-  pipeline::SolveOptions m_options;
-  pipeline::SolveOptions m_own;  ///< the user's settings, while a sample, plan or recording has its own
+  spec::PlanSpec m_spec;
+  spec::PlanSpec m_own;  ///< the user's settings, while a sample, plan or recording has its own
   bool m_isBorrowed = false;
+  std::shared_ptr<solve::SolveCache> m_cache;
   struct DeviceFile {
     solve::DeviceProfile profile;
     std::string file;

@@ -21,15 +21,14 @@ class Splits : public QObject {
   /// Null: no model is open. The same object as long as a model is open; its numbers follow the steps.
   const std::shared_ptr<const SplitCounts>& counts() const { return m_shared; }
 
-  // For the session.
-  void applyOpened();  ///< another model was opened
-
  signals:
   /// Layers that changed and makers of values that changed, ascending, without duplicates; never empty. After a jump:
   /// all.
   void changed(const std::vector<cleave::graph::NodeId>& nodes);
 
  private:
+  friend class Session;  // opens models
+  void applyOpened();    ///< another model was opened
   void follow();
   SplitSource source() const;
 

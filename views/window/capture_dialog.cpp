@@ -12,7 +12,7 @@
 #include <QPushButton>
 #include <QSpinBox>
 
-#include "pipeline/source/open.h"
+#include "formats/exported_sizes.h"
 #include "views/base/text.h"
 
 namespace cleave::views {
@@ -33,10 +33,10 @@ QSpinBox* addNumber(QFormLayout& form, const QString& label, std::int64_t value,
   return box;
 }
 
-Fields makeFields(QFormLayout& form, const torch_capture::CaptureOptions& now) {
+Fields makeFields(QFormLayout& form, const spec::InputSpec& now, const plan::ModelInfo& model) {
   Fields fields{};
-  fields.batch = addNumber(form, QStringLiteral("Batch"), now.batch, 1);
-  fields.sequence = addNumber(form, QStringLiteral("Sequence"), now.sequence, 1);
+  fields.batch = addNumber(form, QStringLiteral("Batch"), model.batch, 1);
+  fields.sequence = addNumber(form, QStringLiteral("Sequence"), model.sequence, 1);
   fields.keep = addNumber(form, QStringLiteral("Logits to keep"), now.logitsToKeep, 0);
   fields.keep->setSpecialValueText(QStringLiteral("all positions"));
   fields.dtype = new QComboBox;
@@ -60,7 +60,7 @@ Fields makeFields(QFormLayout& form, const torch_capture::CaptureOptions& now) {
 
 /// The weights that an archive lacks: a safetensors file, or a folder of them.
 QLineEdit* addWeights(QFormLayout& form, const pipeline::Model& model, QWidget* parent) {
-  auto* path = new QLineEdit(toQ(model.info.weights));
+  auto* path = new QLineEdit(toQ(model.info.input.weights));
   path->setObjectName(QStringLiteral("weights"));
   path->setMinimumWidth(path->fontMetrics().averageCharWidth() * 44);
   path->setPlaceholderText(QStringLiteral("empty: random weights"));
@@ -99,36 +99,39 @@ bool isAccepted(QDialog& dialog, QFormLayout& form, const QString& go = {}) {
 }
 }  // namespace
 
-std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::CaptureOptions& now, QWidget* parent) {
+std::optional<spec::InputSpec> askForCapture(const spec::InputSpec& now, const plan::ModelInfo& model,
+                                             QWidget* parent) {
   QDialog dialog(parent);
-  dialog.setWindowTitle(QStringLiteral("Capture options"));
+  dialog.setWindowTitle(QStringLiteral("Capture input"));
   auto* form = new QFormLayout(&dialog);
-  const Fields fields = makeFields(*form, now);
+  const Fields fields = makeFields(*form, now, model);
   if (!isAccepted(dialog, *form)) return std::nullopt;
-  torch_capture::CaptureOptions options = now;
-  options.batch = fields.batch->value();
-  options.sequence = fields.sequence->value();
-  options.logitsToKeep = fields.keep->value();
-  options.mask = fields.mask->isChecked();
-  options.tokenTypes = fields.tokenTypes->isChecked();
-  options.loss = fields.loss->isChecked();
-  options.dtype = fields.dtype->currentIndex() == 0
-                      ? std::nullopt
-                      : std::optional(static_cast<graph::DType>(fields.dtype->currentData().toInt()));
-  return options;
+  spec::InputSpec input = now;
+  // A size that stays as the model was captured stays as it was asked for, perhaps not at all.
+  if (fields.batch->value() != model.batch) input.batch = fields.batch->value();
+  if (fields.sequence->value() != model.sequence) input.sequence = fields.sequence->value();
+  input.logitsToKeep = fields.keep->value();
+  input.mask = fields.mask->isChecked();
+  input.tokenTypes = fields.tokenTypes->isChecked();
+  input.loss = fields.loss->isChecked();
+  input.dtype = fields.dtype->currentIndex() == 0
+                    ? std::nullopt
+                    : std::optional(static_cast<graph::DType>(fields.dtype->currentData().toInt()));
+  return input;
 }
 
-std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& model, QWidget* parent) {
+std::optional<spec::InputSpec> askForSizes(const pipeline::Model& model, QWidget* parent) {
   const formats::ExportedProgram& program = *model.exported;
   QDialog dialog(parent);
   dialog.setWindowTitle(QStringLiteral("Sizes of the exported program"));
   auto* form = new QFormLayout(&dialog);
-  form->addRow(new QLabel(QStringLiteral("Inputs: %1").arg(toQ(formats::inputsInWords(program, model.info.sizes)))));
+  form->addRow(
+      new QLabel(QStringLiteral("Inputs: %1").arg(toQ(formats::inputsInWords(program, model.info.input.sizes)))));
   if (program.symbols.empty())
     form->addRow(new QLabel(QStringLiteral(
         "The program was exported for these sizes only. Export it with dynamic_shapes to change them.")));
   std::vector<std::pair<std::string, QSpinBox*>> boxes;
-  for (const auto& [symbol, size] : model.info.sizes) {
+  for (const auto& [symbol, size] : model.info.input.sizes) {
     const formats::ExportedSymbol& bounds = program.symbols.at(symbol);
     QSpinBox* box =
         addNumber(*form, toQ(symbol), size, static_cast<int>(std::min<std::int64_t>(bounds.least, 1 << 20)));
@@ -138,21 +141,21 @@ std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& 
   const bool lacksWeights = !program.whyWithoutWeights.empty();
   QLineEdit* weights = lacksWeights ? addWeights(*form, model, &dialog) : nullptr;
   if (!isAccepted(dialog, *form)) return std::nullopt;
-  torch_capture::CaptureOptions options = pipeline::captureOptionsOf(model.info);
-  for (const auto& [symbol, box] : boxes) options.asked.symbols[symbol] = box->value();
-  if (weights) options.weights = toStd(weights->text().trimmed());
-  return options;
+  spec::InputSpec input = model.info.input;
+  for (const auto& [symbol, box] : boxes) input.sizes[symbol] = box->value();
+  if (weights) input.weights = toStd(weights->text().trimmed());
+  return input;
 }
 
-std::optional<torch_capture::CaptureOptions> askForWeights(const pipeline::Model& model, QWidget* parent) {
+std::optional<spec::InputSpec> askForWeights(const pipeline::Model& model, QWidget* parent) {
   QDialog dialog(parent);
   dialog.setWindowTitle(QStringLiteral("Weights for the run"));
   auto* form = new QFormLayout(&dialog);
   const QLineEdit* weights = addWeights(*form, model, &dialog);
   if (!isAccepted(dialog, *form, QStringLiteral("Run"))) return std::nullopt;
-  torch_capture::CaptureOptions options = pipeline::captureOptionsOf(model.info);
-  options.weights = toStd(weights->text().trimmed());
-  return options;
+  spec::InputSpec input = model.info.input;
+  input.weights = toStd(weights->text().trimmed());
+  return input;
 }
 
 }  // namespace cleave::views

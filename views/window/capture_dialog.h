@@ -8,10 +8,10 @@ class QWidget;
 namespace cleave::views {
 
 /// nullopt: the user cancelled.
-std::optional<torch_capture::CaptureOptions> askForCapture(const torch_capture::CaptureOptions& now, QWidget* parent);
+std::optional<spec::InputSpec> askForCapture(const spec::InputSpec& now, const plan::ModelInfo& model, QWidget* parent);
 /// The same for an exported program: only the sizes that it was exported for.
-std::optional<torch_capture::CaptureOptions> askForSizes(const pipeline::Model& model, QWidget* parent);
+std::optional<spec::InputSpec> askForSizes(const pipeline::Model& model, QWidget* parent);
 /// Before a run of an exported program whose archive lacks weights: their location. None: use random weights.
-std::optional<torch_capture::CaptureOptions> askForWeights(const pipeline::Model& model, QWidget* parent);
+std::optional<spec::InputSpec> askForWeights(const pipeline::Model& model, QWidget* parent);
 
 }  // namespace cleave::views

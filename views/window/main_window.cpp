@@ -267,7 +267,7 @@ void MainWindow::applyBusy() {
       break;
     case Activity::Opening: m_status->setText(QStringLiteral("Opening…")); break;
     case Activity::Solving:
-      m_status->setText(QStringLiteral("Solving for %1…").arg(ranksText(m_session.settings().options().ranks)));
+      m_status->setText(QStringLiteral("Solving for %1…").arg(ranksText(m_session.settings().spec().ranks)));
       break;
     case Activity::Running: m_status->setText(QStringLiteral("Ranks are running…")); break;
   }
@@ -320,7 +320,7 @@ void MainWindow::updateStep() {
 }
 
 void MainWindow::updateSettings() {
-  const auto& settings = m_session.settings().options();
+  const auto& settings = m_session.settings().spec();
   const QSignalBlocker a(m_ranks), b(m_engine), c(m_sequenceParallel);
   QAction* solve = action(QStringLiteral("solve"));
   // As wide as the longer text, so that its neighbours do not move under the pointer.

@@ -103,7 +103,7 @@ void MainWindow::makeSolveMenu() {
   addAction(solve, QStringLiteral("solve"), QStringLiteral("&Solve"), keyOf("Ctrl+Return"),
             [this] { m_session.solve(); });
   addAction(solve, QStringLiteral("stop"), QStringLiteral("S&top"), {}, [this] { m_session.jobs().stop(); });
-  m_solveSettings = new SolveSettings(m_session.opened(), m_session.settings(), m_session.notices(), this);
+  m_solveSettings = new SolveSettings(m_session.opened(), m_session.settings(), this);
   connect(m_solveSettings, &SolveSettings::changedByUser, this, &MainWindow::rememberSettings);
   addAction(solve, QStringLiteral("settings"), QStringLiteral("S&ettings…"), keyOf("Ctrl+,"), [this] {
     m_solveSettings->show();
@@ -306,8 +306,8 @@ void MainWindow::addSolveControls() {
     rememberSettings();
   });
   connect(m_sequenceParallel, &QComboBox::currentIndexChanged, this, [this] {
-    m_session.settings().setSequenceParallel(
-        static_cast<rules::SequenceParallel>(m_sequenceParallel->currentData().toInt()));
+    const auto mode = static_cast<rules::SequenceParallel>(m_sequenceParallel->currentData().toInt());
+    m_session.settings().change([mode](spec::PlanSpec& spec) { spec.sequenceParallel = mode; });
     rememberSettings();
   });
 }
@@ -384,7 +384,7 @@ void MainWindow::fillPinsMenu(QMenu* menu) {
 }
 
 void MainWindow::runRanks() {
-  const QString refusal = m_run->run(m_session.settings().options().ranks);
+  const QString refusal = m_run->run(m_session.settings().spec().ranks);
   if (refusal.isEmpty()) return;
   showRun();
   m_message->show(refusal, Severity::Failure);
@@ -440,9 +440,10 @@ void MainWindow::askForPin() {
 
 void MainWindow::askForCapture() {
   const auto& model = m_session.opened().model();
-  const auto options = model && model->exported ? askForSizes(*model, this)
-                                                : views::askForCapture(m_session.opened().captureOptions(), this);
-  if (options) m_session.recapture(*options);
+  if (!model) return;
+  const auto input =
+      model->exported ? askForSizes(*model, this) : views::askForCapture(m_session.opened().input(), model->info, this);
+  if (input) m_session.recapture(*input);
 }
 
 void MainWindow::showKeys() { QMessageBox::information(this, QStringLiteral("Keys"), keysText(*menuBar())); }

@@ -45,7 +45,7 @@ QString wholeHtml(const std::vector<plan::ReplicatedLayers>& layers) {
 
 QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
   QString bytes = QStringLiteral("<b>%1</b> per rank").arg(bytesText(plan.cost.bytes()));
-  const std::int64_t budget = plan.costSettings.budgetBytes();
+  const std::int64_t budget = plan.spec.cost.budgetBytes();
   if (plan.cost.bytes() <= budget) return bytes;
   return QStringLiteral("%1 <span style=\"color:%2\">%3</span>")
       .arg(bytes, colors.conflict, QStringLiteral("(over the budget of %1)").arg(bytesText(budget)));
@@ -54,9 +54,9 @@ QString bytesHtml(const plan::Plan& plan, const TextColors& colors) {
 QString planHtml(const plan::Plan& plan, const TextColors& colors) {
   QStringList parts{QStringLiteral("<b>%1</b> per %2 on %3 × %4")
                         .arg(timeText(plan.cost.femtoseconds()),
-                             plan.costSettings.isTraining ? QStringLiteral("training step") : QStringLiteral("step"))
-                        .arg(plan.ranks)
-                        .arg(toQ(plan.costSettings.profile.name).toHtmlEscaped()),
+                             plan.spec.cost.isTraining ? QStringLiteral("training step") : QStringLiteral("step"))
+                        .arg(plan.spec.ranks)
+                        .arg(toQ(plan.spec.cost.profile.name).toHtmlEscaped()),
                     bytesHtml(plan, colors), splitText(plan.shares), toQ(plan::proofInWords(plan))};
   parts.removeAll({});
   return parts.join(QStringLiteral(" · "));

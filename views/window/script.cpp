@@ -13,6 +13,7 @@
 #include "views/run/run_view.h"
 #include "views/window/graph_area.h"
 #include "views/window/script_parse.h"
+#include "views/window/script_values.h"
 
 namespace cleave::views {
 
@@ -157,42 +158,15 @@ Result<void> ScriptRunner::open(const ScriptCommand& command) {
 
 Result<void> ScriptRunner::solve(const QString& arguments) {
   if (m_session.jobs().activity() == Activity::Running) CLEAVE_TRY_VOID(wait());
-  Demands demands = m_session.settings().demands();
-  for (const KeyValue& pair : keyValues(arguments)) CLEAVE_TRY_VOID(readSolveArgument(pair.key, pair.value, demands));
-  m_startedAt[Activity::Solving] = m_line;
-  m_session.settings().apply(demands);  // solves
-  return {};
-}
-
-Result<void> ScriptRunner::readSolveArgument(const QString& key, const QString& value, Demands& demands) {
-  if (key == QLatin1String("ranks")) {
-    demands.ranks = *rankCount(value);
-  } else if (key == QLatin1String("engine")) {
-    demands.engine = *solve::parseEngine(toStd(value));
-  } else if (key == QLatin1String("sequence_parallel")) {
-    demands.sequenceParallel = *rules::parseSequenceParallel(toStd(value));
-  } else if (key == QLatin1String("menu")) {
-    demands.candidateSet = rules::parseCandidateSet(toStd(value));  // "auto": the engine's own
-  } else if (key == QLatin1String("budget")) {
-    demands.cost.memoryBudget = parseBytes(toStd(value));  // "none": no budget
-  } else if (key == QLatin1String("slack")) {
-    demands.cost.slackPercent = *solve::parseSlack(toStd(value));
-  } else if (key == QLatin1String("train")) {
-    demands.cost.isTraining = value == QLatin1String("on");
-  } else if (key == QLatin1String("checkpoint")) {
-    demands.cost.checkpointsActivations = value == QLatin1String("on");
-  } else if (key == QLatin1String("dropout")) {
-    demands.trainsWithDropout = value == QLatin1String("on");
-  } else if (key == QLatin1String("optimizer")) {
-    demands.cost.optimizer = *solve::parseOptimizer(toStd(value));
-  } else if (key == QLatin1String("profile")) {
-    CLEAVE_TRY_VOID(m_session.settings().setDeviceProfile(value));
-    demands.cost.profile = m_session.settings().options().cost.profile;
-  } else {
-    const QString spec = key == QLatin1String("pin") ? value : key + QLatin1Char('=') + value;
-    CLEAVE_TRY(solve::Pin pin, solve::Pin::parse(toStd(spec)));
-    demands.pins.push_back(std::move(pin));
+  pipeline::PlanSettings asked = m_session.settings().request();
+  const std::string device = asked.device;
+  for (const KeyValue& pair : keyValues(arguments)) CLEAVE_TRY_VOID(readSolveValue(pair, asked));
+  if (asked.device != device) {
+    CLEAVE_TRY_VOID(m_session.settings().setDeviceProfile(toQ(asked.device)));
+    asked.plan.cost.profile = m_session.settings().spec().cost.profile;
   }
+  m_startedAt[Activity::Solving] = m_line;
+  m_session.settings().apply(asked.plan);  // solves
   return {};
 }
 
@@ -263,10 +237,8 @@ Result<void> ScriptRunner::step(const QString& argument) {
 Result<void> ScriptRunner::setRun(const QString& arguments) {
   RunSettings settings = m_session.runs().settings();
   for (const KeyValue& pair : keyValues(arguments)) {
-    const auto changed = applyRunArgument(pair, settings);
-    if (!changed)
+    if (!readRunValue(pair, settings))
       return fail(ErrorCode::Negative, "{}={} conflicts with the other settings", toStd(pair.key), toStd(pair.value));
-    settings = *changed;
   }
   m_session.runs().setSettings(settings);
   return {};

@@ -43,7 +43,6 @@ class ScriptRunner : public QObject {
   Result<void> execute(const ScriptCommand& command);
   Result<void> open(const ScriptCommand& command);
   Result<void> solve(const QString& arguments);
-  Result<void> readSolveArgument(const QString& key, const QString& value, Demands& demands);
   Result<void> showBranch(const QString& which);
   Result<void> askWhyNot(const QString& arguments);
   Result<void> applyRemedy(int number);

@@ -3,62 +3,10 @@
 #include <QRegularExpression>
 #include <algorithm>
 
-#include "base/quantities.h"
-#include "launch/backend.h"
-#include "rules/strategy_context.h"
-#include "solve/problem/cost_settings.h"
-#include "solve/problem/solve_result.h"
 #include "views/base/text.h"
+#include "views/window/script_values.h"
 
 namespace cleave::views {
-
-std::vector<KeyValue> keyValues(const QString& text) {
-  std::vector<KeyValue> pairs;
-  for (const QString& word : text.split(QLatin1Char(' '), Qt::SkipEmptyParts)) {
-    const qsizetype equals = word.indexOf(QLatin1Char('='));
-    pairs.push_back({equals < 0 ? word : word.left(equals), equals < 0 ? QString() : word.mid(equals + 1)});
-  }
-  return pairs;
-}
-
-std::optional<int> rankCount(const QString& text) {
-  bool isNumber = false;
-  const int ranks = text.toInt(&isNumber);
-  return isNumber && ranks >= 1 && ranks <= 4096 ? std::optional(ranks) : std::nullopt;
-}
-
-std::optional<RunSettings> applyRunArgument(const KeyValue& pair, RunSettings settings) {
-  program::Training& training = settings.training;
-  const auto is = [&pair](const char* key) { return pair.key == QLatin1String(key); };
-  bool isNumber = true;
-  if (is("ranks")) {
-    const auto ranks = rankCount(pair.value);
-    if (!ranks) return std::nullopt;
-    settings.ranks = *ranks;
-  } else if (is("backend")) {
-    const auto backend = launch::parseBackend(toStd(pair.value));
-    if (!backend) return std::nullopt;
-    settings.backend = *backend;
-  } else if (is("optimizer")) {
-    const auto optimizer = program::parseOptimizer(toStd(pair.value));
-    if (!optimizer || *optimizer == program::Optimizer::None) return std::nullopt;
-    training.optimizer = *optimizer;
-  } else if (is("steps")) {
-    training.steps = pair.value.toLongLong(&isNumber);
-  } else if (is("accumulate")) {
-    training.accumulate = pair.value.toLongLong(&isNumber);
-  } else if (is("lr")) {
-    training.learningRate = pair.value.toDouble(&isNumber);
-  } else if (is("weight_decay")) {
-    training.weightDecay = pair.value.toDouble(&isNumber);
-  } else if (is("clip")) {
-    training.clipNorm.reset();
-    if (pair.value != QLatin1String("none")) training.clipNorm = pair.value.toDouble(&isNumber);
-  } else {
-    return std::nullopt;
-  }
-  return isNumber && program::check(training) ? std::optional(settings) : std::nullopt;
-}
 
 namespace {
 enum class Arguments { None, One, Optional, KeyValues };
@@ -112,36 +60,11 @@ constexpr Syntax kSyntaxes[] = {
     {"save-session", Arguments::One, "save-session NAME.cleave", "^[^/\\\\]+\\.cleave$"},
     {"quit", Arguments::None, "quit", nullptr}};
 
-/// A pin without "pin=" in front: its key is not an option.
-bool isPinWord(const KeyValue& pair) {
-  return pair.key.contains(QLatin1Char('.')) || pair.key.contains(QLatin1Char('*')) ||
-         pair.key.contains(QLatin1Char('_')) || pair.key.endsWith(QLatin1Char('!'));
-}
-
-bool isOneOf(const QString& value, std::initializer_list<const char*> words) {
-  return std::any_of(words.begin(), words.end(), [&](const char* word) { return value == QLatin1String(word); });
-}
-
-bool isSolveArgument(const KeyValue& pair) {
-  const QString &key = pair.key, &value = pair.value;
-  if (key == QLatin1String("ranks")) return rankCount(value).has_value();
-  if (key == QLatin1String("engine")) return solve::parseEngine(toStd(value)).has_value();
-  if (key == QLatin1String("sequence_parallel")) return rules::parseSequenceParallel(toStd(value)).has_value();
-  if (key == QLatin1String("menu")) return isOneOf(value, {"optimum", "full", "auto"});
-  if (isOneOf(key, {"train", "checkpoint", "dropout"})) return isOneOf(value, {"on", "off"});
-  if (key == QLatin1String("optimizer")) return solve::parseOptimizer(toStd(value)).has_value();
-  if (key == QLatin1String("profile")) return !value.isEmpty();
-  if (key == QLatin1String("budget")) return value == QLatin1String("none") || parseBytes(toStd(value));
-  if (key == QLatin1String("slack")) return solve::parseSlack(toStd(value)).has_value();
-  if (key == QLatin1String("pin")) return value.contains(QLatin1Char('='));
-  return isPinWord(pair) && !value.isEmpty();
-}
-
 Result<void> checkKeyValues(const ScriptCommand& command) {
+  pipeline::PlanSettings plan;
+  RunSettings run;
   for (const KeyValue& pair : keyValues(command.rest)) {
-    if (command.name == QLatin1String("solve") ? isSolveArgument(pair)
-                                               : applyRunArgument(pair, RunSettings()).has_value())
-      continue;
+    if (command.name == QLatin1String("solve") ? readSolveValue(pair, plan) : readRunValue(pair, run)) continue;
     return fail(ErrorCode::BadUsage, "\"{}={}\" is not an argument of {}", toStd(pair.key), toStd(pair.value),
                 toStd(command.name));
   }

@@ -14,9 +14,6 @@ namespace {
 using graph::DType;
 using graph::TensorType;
 
-constexpr std::int64_t kMostBatch = 1 << 20;
-constexpr std::int64_t kMostPositions = 1 << 24;
-
 /// Returns tensors to the model that the recorder tracks.
 class RecordingHost final : public models::ModelHost {
  public:
@@ -63,35 +60,45 @@ std::optional<std::int64_t> learnedPositions(const families::ModelConfig& config
   return config.family.positions.value - (isCountedFromPadding ? config.padTokenId + 1 : 0);
 }
 
-Result<void> checkPositions(const families::ModelConfig& config, const CaptureOptions& options,
+/// Sets what `asked` leaves to the model.
+spec::InputSpec settledFor(const families::ModelConfig& config, const spec::InputSpec& asked) {
+  spec::InputSpec input = asked;
+  const std::int64_t most = learnedPositions(config).value_or(spec::kMostPositions);
+  input.batch = asked.batch.value_or(1);
+  input.sequence = asked.sequence.value_or(std::min(spec::kDefaultSequence, most));
+  input.dtype = asked.dtype.value_or(config.dtype);
+  return input;
+}
+
+Result<void> checkPositions(const families::ModelConfig& config, const spec::InputSpec& input,
                             const std::string& where) {
-  const std::int64_t rows = learnedPositions(config).value_or(kMostPositions);
-  if (options.cachePositions > rows) {
+  const std::int64_t rows = learnedPositions(config).value_or(spec::kMostPositions);
+  if (input.cachePositions > rows) {
     return fail(ErrorCode::BadInput,
                 "{}: the model has {} learned positions, but prompt and generated tokens need {}. Generate "
                 "fewer tokens.",
-                where, rows, options.cachePositions);
+                where, rows, input.cachePositions);
   }
-  if (options.sequence <= rows) return {};
+  if (*input.sequence <= rows) return {};
   return fail(ErrorCode::BadInput,
               "{}: the model has {} learned positions, too few for a sequence of {}. Use --seq {}.", where, rows,
-              options.sequence, rows);
+              *input.sequence, rows);
 }
 
-void runForward(Recorder& recorder, const families::ModelConfig& config, const CaptureOptions& options, DType dtype,
+void runForward(Recorder& recorder, const families::ModelConfig& config, const spec::InputSpec& input,
                 const Progress& progress) {
-  const TensorType tokens{DType::Int64, {options.batch, options.sequence}};
+  const TensorType tokens{DType::Int64, {*input.batch, *input.sequence}};
   const bool isClassifier = std::holds_alternative<families::ClassifierHead>(config.head);
   models::ModelInputs inputs;
   inputs.inputIds = recorder.addInput("input_ids", tokens);
-  if (options.mask) inputs.attentionMask = recorder.addInput("attention_mask", tokens);
-  if (options.tokenTypes) inputs.tokenTypeIds = recorder.addInput("token_type_ids", tokens);
-  if (options.loss)
-    inputs.labels = recorder.addInput("labels", isClassifier ? TensorType{DType::Int64, {options.batch}} : tokens);
-  if (options.cacheUse == graph::CacheUse::Reads)
+  if (input.mask) inputs.attentionMask = recorder.addInput("attention_mask", tokens);
+  if (input.tokenTypes) inputs.tokenTypeIds = recorder.addInput("token_type_ids", tokens);
+  if (input.loss)
+    inputs.labels = recorder.addInput("labels", isClassifier ? TensorType{DType::Int64, {*input.batch}} : tokens);
+  if (input.cacheUse == graph::CacheUse::Reads)
     inputs.cachePosition = recorder.addInput(std::string(graph::kCachePosition), {DType::Int64, {1}});
-  const models::ModelOptions asked{bridge::toScalarType(dtype), options.logitsToKeep, options.cacheUse,
-                                   options.cachePositions, options.dropout};
+  const models::ModelOptions asked{bridge::toScalarType(*input.dtype), input.logitsToKeep, input.cacheUse,
+                                   input.cachePositions, input.dropout};
   RecordingHost host(recorder, progress);
   const Recorder::Recording recording(recorder);
   const auto outputs = models::runModel(config, inputs, asked, host);
@@ -102,23 +109,23 @@ void runForward(Recorder& recorder, const families::ModelConfig& config, const C
 
 /// These frequencies depend on the sequence length. Here that is the full length, but a model that generates token by
 /// token uses the current length. So the keys in the cache would have other rotations.
-Result<void> checkRopes(const families::ModelConfig& config, const CaptureOptions& options, const std::string& where) {
+Result<void> checkRopes(const families::ModelConfig& config, const spec::InputSpec& input, const std::string& where) {
   for (const families::RopeConfig& rope : config.ropes) {
     const bool isDynamic = rope.kind == families::RopeKind::Dynamic, isLong = rope.kind == families::RopeKind::LongRope;
     const std::int64_t limit = isLong ? rope.originalMaxPositions : config.family.positions.value;
-    const bool isPromptBeyond = isLong && options.cacheUse == graph::CacheUse::Fills && options.sequence > limit;
-    const bool isStep = options.cacheUse == graph::CacheUse::Reads;  // only the prefill is checked
-    if (!(isDynamic || isLong) || options.cachePositions <= limit || isPromptBeyond || (isLong && isStep)) continue;
+    const bool isPromptBeyond = isLong && input.cacheUse == graph::CacheUse::Fills && *input.sequence > limit;
+    const bool isStep = input.cacheUse == graph::CacheUse::Reads;  // only the prefill is checked
+    if (!(isDynamic || isLong) || input.cachePositions <= limit || isPromptBeyond || (isLong && isStep)) continue;
     return fail(ErrorCode::BadInput,
                 "{}: beyond {} positions the model rotates its keys differently, but prompt and generated tokens "
                 "need {}. Use at most {}.",
-                where, limit, options.cachePositions, limit);
+                where, limit, input.cachePositions, limit);
   }
   return {};
 }
 
-Result<void> checkCache(const families::ModelConfig& config, const CaptureOptions& options, const std::string& where) {
-  if (options.cacheUse == graph::CacheUse::None) return {};
+Result<void> checkCache(const families::ModelConfig& config, const spec::InputSpec& input, const std::string& where) {
+  if (input.cacheUse == graph::CacheUse::None) return {};
   if (!std::holds_alternative<families::CausalHead>(config.head)) {
     return fail(ErrorCode::BadInput, "{}: {} does not predict the next token, so it cannot generate.", where,
                 config.className);
@@ -127,102 +134,59 @@ Result<void> checkCache(const families::ModelConfig& config, const CaptureOption
     return fail(ErrorCode::BadInput, "{}: in this model tokens attend to later tokens too, so it cannot generate.",
                 where);
   }
-  return checkRopes(config, options, where);
+  return checkRopes(config, input, where);
 }
 
-/// Checks options that this model does not support.
-Result<void> checkOptionsFor(const families::ModelConfig& config, const CaptureOptions& options,
-                             const std::string& where) {
-  if (options.loss && !config.hasLoss) {
+/// Checks for inputs that this model does not support.
+Result<void> checkInputFor(const families::ModelConfig& config, const spec::InputSpec& input,
+                           const std::string& where) {
+  if (input.loss && !config.hasLoss) {
     return fail(ErrorCode::BadInput, "{}: Cleave does not support the loss of problem_type {}. Use --loss off.", where,
                 quotedText(config.lossKind));
   }
-  if (options.tokenTypes && config.family.embeddings.tokenTypes.empty()) {
+  if (input.tokenTypes && config.family.embeddings.tokenTypes.empty()) {
     return fail(ErrorCode::BadInput, "{}: {} models have no token types. Omit token_type_ids.", where,
                 config.family.modelType);
   }
-  if (options.dropout) CLEAVE_TRY_VOID(families::checkDropouts(config, where));
-  CLEAVE_TRY_VOID(checkCache(config, options, where));
+  if (input.dropout) CLEAVE_TRY_VOID(families::checkDropouts(config, where));
+  CLEAVE_TRY_VOID(checkCache(config, input, where));
   const bool isCausal = std::holds_alternative<families::CausalHead>(config.head);
-  if (options.logitsToKeep != 0 && !isCausal) {
+  if (input.logitsToKeep != 0 && !isCausal) {
     return fail(ErrorCode::BadInput, "{}: {} computes the logits of all positions. Omit --logits-to-keep.", where,
                 config.className);
   }
-  return checkPositions(config, options, where);
+  return checkPositions(config, input, where);
 }
 
 class BuiltModel final : public ForwardSource {
  public:
-  BuiltModel(const families::ModelConfig& config, const CaptureOptions& options, DType dtype)
-      : m_config(config), m_options(options), m_dtype(dtype) {}
-  void run(Recorder& recorder, const Progress& progress) override {
-    runForward(recorder, m_config, m_options, m_dtype, progress);
-  }
+  BuiltModel(const families::ModelConfig& config, const spec::InputSpec& input) : m_config(config), m_input(input) {}
+  void run(Recorder& recorder, const Progress& progress) override { runForward(recorder, m_config, m_input, progress); }
 
  private:
   const families::ModelConfig& m_config;
-  const CaptureOptions& m_options;
-  DType m_dtype;
+  const spec::InputSpec& m_input;
 };
-
-Result<void> checkCacheOptions(const CaptureOptions& options) {
-  const bool isStep = options.cacheUse == graph::CacheUse::Reads;
-  if (options.loss || options.mask || options.tokenTypes)
-    return fail(ErrorCode::BadUsage, "generation does not support a loss, a mask or token types; switch them off");
-  if (isStep && options.sequence != 1)
-    return fail(ErrorCode::BadUsage, "sequence length is {}: a decode step has one token", options.sequence);
-  if (options.cachePositions >= options.sequence && options.cachePositions <= kMostPositions) return {};
-  return fail(ErrorCode::BadUsage, "the cache has {} positions: expected a number from {} (the sequence) to {}",
-              options.cachePositions, options.sequence, kMostPositions);
-}
 
 }  // namespace
 
-Result<void> checkOptions(const CaptureOptions& options) {
-  if (options.batch < 1 || options.batch > kMostBatch) {
-    return fail(ErrorCode::BadUsage, "batch is {}: expected a number from 1 to {}", options.batch, kMostBatch);
-  }
-  if (options.sequence < 1 || options.sequence > kMostPositions) {
-    return fail(ErrorCode::BadUsage, "sequence length is {}: expected a number from 1 to {}", options.sequence,
-                kMostPositions);
-  }
-  if (options.logitsToKeep < 0)
-    return fail(ErrorCode::BadUsage, "logits-to-keep is {}: expected 0 (all positions) or more", options.logitsToKeep);
-  if (options.loss && options.logitsToKeep != 0) {
-    return fail(ErrorCode::BadUsage,
-                "logits-to-keep is {}: the loss needs the logits of all positions; switch the loss off",
-                options.logitsToKeep);
-  }
-  if (options.loss && options.sequence < 2) {
-    return fail(
-        ErrorCode::BadUsage,
-        "sequence length is 1: the loss compares each position with the next; use 2 or more, or switch the loss off");
-  }
-  if (options.cacheUse != graph::CacheUse::None) CLEAVE_TRY_VOID(checkCacheOptions(options));
-  if (options.dtype && !graph::isFloatingPoint(*options.dtype)) {
-    return fail(ErrorCode::BadUsage, "dtype is {}: expected a floating point type", graph::toText(*options.dtype));
-  }
-  return {};
-}
-
-Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& asked,
+Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const spec::InputSpec& asked,
                                    const Progress& progress) {
   progress.report("capture");
-  CLEAVE_TRY_VOID(checkOptions(asked));
+  CLEAVE_TRY_VOID(spec::check(asked));
   const std::string where = (folder.path / "config.json").string();
   CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(folder));
-  CaptureOptions options = asked;
-  if (options.cutsSequence)
-    options.sequence = std::min(options.sequence, learnedPositions(config).value_or(kMostPositions));
-  CLEAVE_TRY_VOID(checkOptionsFor(config, options, where));
+  const spec::InputSpec input = settledFor(config, asked);
+  CLEAVE_TRY_VOID(checkInputFor(config, input, where));
   CapturedModel model;
   model.architecture = config.className;
   model.modelType = config.family.modelType;
-  model.dtype = options.dtype.value_or(config.dtype);
-  model.batch = options.batch;
-  model.sequence = options.sequence;
+  model.input = input;
+  model.dtype = *input.dtype;
+  model.batch = *input.batch;
+  model.sequence = *input.sequence;
   model.dropouts = families::dropoutText(config);
-  BuiltModel source(config, options, model.dtype);
+  BuiltModel source(config, input);
   return record(source, std::move(model), where, progress);
 }
 

@@ -6,23 +6,21 @@
 /// has the operators below autograd and composite kernels, functional and normalised to core ATen plus the leaves.
 /// Every ATen node refers to its captured node. Thread-safe; one capture at a time per thread.
 #include "base/progress.h"
+#include "formats/exported_program.h"
 #include "formats/model_folder.h"
-#include "libtorch/capture/capture_options.h"
 #include "libtorch/capture/captured_model.h"
+#include "spec/input/input_spec.h"
 
 namespace cleave::torch_capture {
 
-/// Checks options that no model supports. BadUsage is a sentence without its full stop.
-Result<void> checkOptions(const CaptureOptions& options);
-
 /// BadInput for an unknown architecture (lists the known ones) or a config out of range.
-Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const CaptureOptions& options,
+Result<CapturedModel> captureModel(const formats::ModelFolder& folder, const spec::InputSpec& input,
                                    const Progress& progress = {});
 
 /// The same for an exported program. Its outputs have the names "output", or "output_0", "output_1", ... BadUsage for
-/// options that the program does not support (another element type, a mask, a loss, sizes outside its export). BadInput
+/// inputs that the program does not support (another element type, a mask, a loss, sizes outside its export). BadInput
 /// for an operator that cannot be replayed, with its module and source line.
-Result<CapturedModel> captureModel(const formats::ExportedProgram& program, const CaptureOptions& options,
+Result<CapturedModel> captureModel(const formats::ExportedProgram& program, const spec::InputSpec& input,
                                    const Progress& progress = {});
 
 /// Shapes and dtypes of an operator's results on meta tensors, for one-operator graphs (`cleave-cli rules --eval`).

@@ -1,3 +1,4 @@
+#include "formats/exported_sizes.h"
 #include "formats/exported_weights.h"
 #include "graph/rewrite.h"
 #include "libtorch/bridge/operators.h"
@@ -17,26 +18,26 @@ using formats::ExportedInputKind;
 
 constexpr std::string_view kModelType = "exported program";
 
-/// Checks options that the export has fixed.
-Result<void> checkExportedOptions(const formats::ExportedProgram& program, const CaptureOptions& options) {
+/// Checks for settings that the export has fixed.
+Result<void> checkExportedInput(const formats::ExportedProgram& program, const spec::InputSpec& input) {
   const std::string name = formats::exportedFileName(program.path);
   const auto settled = [&](std::string_view flag, std::string_view what) {
     return fail(ErrorCode::BadUsage, "{} is an exported program with fixed {}. Omit {}.", name, what, flag);
   };
-  if (options.dtype) return settled("--dtype", "element types");
-  if (options.mask) return settled("--mask", "inputs");
-  if (options.dropout) return settled("--dropout", "dropout");
-  if (options.tokenTypes) return settled("--token-types", "inputs");
-  if (options.cacheUse != graph::CacheUse::None) {
+  if (input.dtype) return settled("--dtype", "element types");
+  if (input.mask) return settled("--mask", "inputs");
+  if (input.dropout) return settled("--dropout", "dropout");
+  if (input.tokenTypes) return settled("--token-types", "inputs");
+  if (input.cacheUse != graph::CacheUse::None) {
     return fail(ErrorCode::BadUsage,
                 "{} is an exported program without a KV cache. Generation needs the model's "
                 "folder.",
                 name);
   }
-  if (options.logitsToKeep != 0) return settled("--logits-to-keep", "outputs");
-  if (options.batch < 1) return fail(ErrorCode::BadUsage, "batch is {}: expected 1 or more", options.batch);
-  if (options.sequence < 1)
-    return fail(ErrorCode::BadUsage, "sequence length is {}: expected 1 or more", options.sequence);
+  if (input.logitsToKeep != 0) return settled("--logits-to-keep", "outputs");
+  if (input.batch.value_or(1) < 1) return fail(ErrorCode::BadUsage, "batch is {}: expected 1 or more", *input.batch);
+  if (input.sequence.value_or(1) < 1)
+    return fail(ErrorCode::BadUsage, "sequence length is {}: expected 1 or more", *input.sequence);
   return {};
 }
 
@@ -80,19 +81,22 @@ void dropUnread(graph::Graph& aten) {
 
 }  // namespace
 
-Result<CapturedModel> captureModel(const formats::ExportedProgram& program, const CaptureOptions& options,
+Result<CapturedModel> captureModel(const formats::ExportedProgram& program, const spec::InputSpec& input,
                                    const Progress& progress) {
   progress.report("capture");
-  CLEAVE_TRY_VOID(checkExportedOptions(program, options));
+  CLEAVE_TRY_VOID(checkExportedInput(program, input));
   CapturedModel model;
-  CLEAVE_TRY(model.sizes, formats::bindSymbols(program, options.asked));
-  const auto [batch, sequence] = formats::batchAndSequenceOf(program, model.sizes);
+  CLEAVE_TRY(model.input.sizes,
+             formats::bindSymbols(program, {input.batch.value_or(0), input.sequence.value_or(0), input.sizes}));
+  model.input.weights = input.weights;
+  model.input.freezing = input.freezing;
+  const formats::SymbolSizes sizes = model.input.sizes;
+  const auto [batch, sequence] = formats::batchAndSequenceOf(program, sizes);
   model.batch = batch;
   model.sequence = sequence;
   model.architecture = architectureOf(program);
   model.modelType = kModelType;
   model.dtype = dtypeOf(program);
-  const formats::SymbolSizes sizes = model.sizes;
   ExportedReplay replay(program, sizes);
   CLEAVE_TRY(CapturedModel recorded, record(replay, std::move(model), program.path.string(), progress));
   std::set<std::string> written = replay.written();

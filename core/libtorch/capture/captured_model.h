@@ -1,6 +1,6 @@
 #pragma once
-#include "formats/exported_sizes.h"
 #include "graph/graph.h"
+#include "spec/input/input_spec.h"
 
 #include <cstdint>
 #include <memory>
@@ -14,11 +14,10 @@ struct CapturedModel {
   std::shared_ptr<const graph::Graph> captured;
   std::shared_ptr<graph::Graph> aten;  ///< outputs "logits" and, with loss, "loss"; not shared with others
   std::string architecture, modelType;
+  spec::InputSpec input;  ///< what was asked, settled (spec/input/input_spec.h): another capture gives the same graphs
   graph::DType dtype = graph::DType::Float32;
-  std::int64_t batch = 1, sequence = 128;  ///< as captured (CaptureOptions::cutsSequence); 0: the inputs of an exported
-                                           ///< program lack this size
-  std::string dropouts;                    ///< probabilities above 0 of a folder's config (families/dropouts.h)
-  formats::SymbolSizes sizes;              ///< exported programs only
+  std::int64_t batch = 1, sequence = spec::kDefaultSequence;  ///< 0: an exported program's inputs lack this size
+  std::string dropouts;                     ///< probabilities above 0 of a folder's config (families/dropouts.h)
   std::vector<std::string> writtenBuffers;  ///< exported programs: stored tensors that a pass changes
   double captureMs = 0, decomposeMs = 0;
 };

@@ -14,6 +14,7 @@
 #include "pipeline/source/planned_model.h"
 #include "plan/file/plan_file.h"
 #include "program/watch.h"
+#include "spec/rank/rank_settings.h"
 
 #include <algorithm>
 #include <cmath>
@@ -50,7 +51,7 @@ bool isHeld(const plan::Plan& plan, ValueId value) {
   if (value.index() >= plan.programValueOf.size()) return false;
   const ValueId held = plan.programValueOf[value.index()];
   if (!held.isValid()) return false;
-  const auto local = plan.solution->placements[value.index()].localShape(plan.graph->shapeOf(value), plan.ranks);
+  const auto local = plan.solution->placements[value.index()].localShape(plan.graph->shapeOf(value), plan.spec.ranks);
   return local && *local == plan.program->shapeOf(held);
 }
 
@@ -105,7 +106,9 @@ class Bisector {
   }
 
  private:
-  int mostRanks() const { return std::max(m_request.plan->ranks, m_request.against ? m_request.against->ranks : 1); }
+  int mostRanks() const {
+    return std::max(m_request.plan->spec.ranks, m_request.against ? m_request.against->spec.ranks : 1);
+  }
 
   Result<void> prepare() {
     CLEAVE_TRY(const launch::BackendChoice choice,
@@ -118,8 +121,9 @@ class Bisector {
     m_unsplit = {std::move(unsplit), "unsplit", place.backend};
     m_reordered = {std::move(reordered), "reordered", place.backend};
     m_other = m_request.against ? Side{m_request.against, "other", choice.backend} : m_unsplit;
-    m_found.comparedWith =
-        m_request.against ? fmt::format("the other plan on {}", counted(m_request.against->ranks, "rank")) : place.text;
+    m_found.comparedWith = m_request.against
+                               ? fmt::format("the other plan on {}", counted(m_request.against->spec.ranks, "rank"))
+                               : place.text;
     return {};
   }
 
@@ -159,13 +163,15 @@ class Bisector {
       CLEAVE_TRY(launch.rankProgram, launch::rankProgram());
     }
     launch.planFile = planFile;
-    launch.ranks = side.plan->ranks;
+    launch.ranks = side.plan->spec.ranks;
     launch.backend = side.backend;
-    launch.rankArguments = {"--watch", watch.string(), "--watched", seen.string()};
-    if (m_request.input)
-      launch.rankArguments.insert(launch.rankArguments.end(), {"--input", m_request.input->string()});
-    if (m_request.skipWeights) launch.rankArguments.emplace_back("--skip-weights");
-    if (m_request.initMissing) launch.rankArguments.emplace_back("--init-missing");
+    spec::RankSpec spec;
+    spec.watchFile = watch;
+    spec.watchedFile = seen;
+    spec.inputFile = m_request.input;
+    spec.skipWeights = m_request.skipWeights;
+    spec.initMissing = m_request.initMissing;
+    launch.rankArguments = settings::argumentsOf(spec::rankSettings(), spec);
     CLEAVE_TRY(const auto outcome, launch::launch(
                                        launch, [](const launch::RankEvent&) {}, m_progress));
     if (outcome.succeeded) return seen;
@@ -189,7 +195,7 @@ class Bisector {
     for (const Common& common : m_common) values.push_back(watched(*side.plan, valueOf(common, which), false));
     CLEAVE_TRY(const fs::path seen, runSide(side, values));
     Digests digests;
-    for (int rank = 0; rank < side.plan->ranks; ++rank) {
+    for (int rank = 0; rank < side.plan->spec.ranks; ++rank) {
       const fs::path path = fmt::format("{}.{}", seen.string(), rank);
       CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(path));
       const formats::WeightSource* table = file.find("digests");
@@ -309,8 +315,8 @@ class Bisector {
                    movesOf(heldOn(reordered, alone[number], 1), heldOn(unsplit, alone[number], 1), rounding.unit));
       }
       CLEAVE_TRY(ValueDifference difference,
-                 differenceOf(heldOn(actual, own[number], m_split.plan->ranks),
-                              heldOn(expected, others[number], m_other.plan->ranks), rounding));
+                 differenceOf(heldOn(actual, own[number], m_split.plan->spec.ranks),
+                              heldOn(expected, others[number], m_other.plan->spec.ranks), rounding));
       difference.value = value;
       return difference;
     };
@@ -339,7 +345,8 @@ class Bisector {
         kept.push_back(watched(*m_other.plan, m_common[m_places.at(m_notFinite[i])].other, true));
       CLEAVE_TRY(const fs::path seen, runSide(m_other, kept));
       for (std::size_t i = 0; i < kept.size() && !m_found.firstNotANumber; ++i) {
-        const HeldValue held{seen, fmt::format("value.{}", i), kept[i].shape, kept[i].placement, m_other.plan->ranks};
+        const HeldValue held{seen, fmt::format("value.{}", i), kept[i].shape, kept[i].placement,
+                             m_other.plan->spec.ranks};
         const auto found = nanElementsOf(held);
         if (!found) return tl::unexpected(found.error());
         if (found->outside == 0) continue;

@@ -43,7 +43,7 @@ std::string inputsText(const Bisection& found, const plan::Plan& plan) {
     if (input.outside == 0) {
       alike.push_back(name);
     } else {
-      other.push_back(fmt::format("{}: {}", name, elementText(input, plan.ranks)));
+      other.push_back(fmt::format("{}: {}", name, elementText(input, plan.spec.ranks)));
     }
   }
   std::string text;
@@ -86,7 +86,7 @@ std::string bisectionText(const Bisection& found, const plan::Plan& plan) {
                               first.outside, counted(first.elements, "element"), fmt::join(first.largest->index, ", "));
   }
   std::string text = fmt::format("First difference: {}: {}.\n", nameOf(plan, found.first->value),
-                                 elementText(*found.first, plan.ranks));
+                                 elementText(*found.first, plan.spec.ranks));
   text += inputsText(found, plan);
   return text + fmt::format("{}; {} by more than rounding.\n", counts,
                             counted(static_cast<std::int64_t>(found.apart), "differs", "differ"));

@@ -4,7 +4,7 @@
 #include "base/quantities.h"
 #include "launch/rank_program.h"
 #include "pipeline/memory/rank_memory.h"
-#include "pipeline/model/solve_options.h"
+#include "spec/plan/plan_spec.h"
 
 #include <fmt/ranges.h>
 
@@ -69,8 +69,8 @@ Result<void> checkRanks(int ranks) {
     return fail(ErrorCode::BadUsage,
                 "1 rank is not enough: a profile includes how fast ranks exchange data. Use at least 2 ranks.");
   }
-  if (ranks < 1 || ranks > kMaxRanks)
-    return fail(ErrorCode::BadUsage, "{} ranks are not possible. Use 2 to {} ranks.", ranks, kMaxRanks);
+  if (ranks < 1 || ranks > spec::kMaxRanks)
+    return fail(ErrorCode::BadUsage, "{} ranks are not possible. Use 2 to {} ranks.", ranks, spec::kMaxRanks);
   return {};
 }
 

@@ -136,14 +136,15 @@ Result<OutputDifference> compareOne(const std::string& name, StoredTensor actual
 }  // namespace
 
 Result<Padding> paddingOf(const plan::ModelInfo& model, const fs::path& inputs) {
-  if (!model.hasMask) return Padding{};
+  if (!model.input.mask) return Padding{};
   CLEAVE_TRY(const auto file, formats::SafetensorsFile::open(inputs));
   const formats::WeightSource* found = file.find("attention_mask");
   if (!found || found->type.shape != graph::Shape{model.batch, model.sequence}) return Padding{};
   StoredTensor mask = StoredTensor::of(file, *found);
   if (!mask.loader) return Padding{};
   CLEAVE_TRY_VOID(mask.read(0, model.batch * model.sequence));
-  const std::int64_t kept = model.logitsToKeep == 0 ? model.sequence : std::min(model.logitsToKeep, model.sequence);
+  const std::int64_t kept =
+      model.input.logitsToKeep == 0 ? model.sequence : std::min(model.input.logitsToKeep, model.sequence);
   Padding padding;
   for (std::int64_t row = 0; row < model.batch; ++row) {
     for (std::int64_t position = model.sequence - kept; position < model.sequence; ++position)

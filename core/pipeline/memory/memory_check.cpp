@@ -29,7 +29,7 @@ std::string partsText(std::int64_t program, int processes) {
 
 MemoryCheck checkMemory(const plan::Plan& plan, launch::Backend backend, const Workload& workload) {
   MemoryCheck check;
-  const int ranks = plan.ranks * workload.replicas;
+  const int ranks = plan.spec.ranks * workload.replicas;
   const std::int64_t rank = predictedMemory(plan, workload);
   if (backend == launch::Backend::Nccl) {
     check.needed = gpuBytes(plan, workload);

@@ -13,7 +13,7 @@ std::int64_t roomForProgram(std::int64_t available, int ranks) {
 }
 
 std::int64_t gpuBytes(const plan::Plan& plan, const Workload& workload) {
-  const bool hasPeers = plan.ranks * workload.replicas > 1;
+  const bool hasPeers = plan.spec.ranks * workload.replicas > 1;
   return predictedMemory(plan, workload) + (hasPeers ? kWithPeersOnGpuBytes : kAloneOnGpuBytes);
 }
 

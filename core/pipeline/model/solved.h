@@ -1,9 +1,9 @@
 #pragma once
-/// The result of a solve, with its problem and options.
-#include "pipeline/model/solve_options.h"
+/// The result of a solve, with its problem and what was asked.
 #include "solve/problem/problem.h"
 #include "solve/problem/solve_result.h"
 #include "solve/trace/trace.h"
+#include "spec/plan/plan_spec.h"
 
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@ struct Solved {
   std::shared_ptr<const solve::Trace> trace;  ///< null without `record`
   std::string whyStopped;                     ///< why the recording ended the search (limit or file); else empty
   double solveMs = 0;
-  SolveOptions options;
+  spec::PlanSpec spec;
 };
 
 }  // namespace cleave::pipeline

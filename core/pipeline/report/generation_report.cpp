@@ -39,7 +39,7 @@ Result<GenerationReport> generationReport(const fs::path& outputs, const program
   CLEAVE_TRY(report.tokens, readTokens(outputs));
   report.promptLength = prompt.model.sequence;
   report.asked = asked;
-  report.cachePositions = step.model.cachePositions;
+  report.cachePositions = step.model.input.cachePositions;
   report.cacheHeads = cacheHeadsOf(step);
   report.predictedCacheBytes = step.cost.sum.kvCache;
   report.predictedMemory = predictedMemory(prompt, {.step = &step});

@@ -24,7 +24,7 @@ std::int64_t timeWithCounterparts(const std::vector<Stretch>& lane, const progra
 }  // namespace
 
 ReplicaSum replicaSum(const plan::Plan& plan, const program::Mesh& mesh, const Timeline& timeline) {
-  const solve::DeviceProfile& profile = plan.costSettings.profile;
+  const solve::DeviceProfile& profile = plan.spec.cost.profile;
   const solve::LinkFit link{.latencySeconds = profile.linkLatencySeconds, .bytesPerSecond = profile.linkBytesPerSecond};
   ReplicaSum sum;
   for (const plan::CollectivePlan& collective : replicaCollectives(plan, mesh.dp)) {
@@ -42,7 +42,7 @@ ReplicaSum replicaSum(const plan::Plan& plan, const program::Mesh& mesh, const T
 std::string toText(const ReplicaSum& sum, const plan::Plan& plan, const program::Mesh& mesh) {
   if (sum.isEmpty()) return {};
   const std::string predicted =
-      fmt::format("{} predicted on {}", timeOf(sum.predictedSeconds), plan.costSettings.profile.name);
+      fmt::format("{} predicted on {}", timeOf(sum.predictedSeconds), plan.spec.cost.profile.name);
   return fmt::format("loss and gradients over {} replicas: {} of {}, {}", mesh.dp,
                      counted(sum.collectives, "all-reduce"), bytesText(sum.bytes),
                      sum.tookSeconds ? fmt::format("{} ({})", timeOf(*sum.tookSeconds), predicted) : predicted);

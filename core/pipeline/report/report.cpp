@@ -128,7 +128,7 @@ nlohmann::ordered_json jsonOf(const Timeline& timeline, const plan::Plan& plan, 
   nlohmann::ordered_json json{
       {"step_us", microseconds(timeline.totalNs)},
       {"predicted_step_us", static_cast<double>(plan.cost.femtoseconds()) / 1e9 + replicas.predictedSeconds * 1e6},
-      {"device_profile", plan.costSettings.profile.name},
+      {"device_profile", plan.spec.cost.profile.name},
       {"slowest_rank", nullptr},
       {"skew_us", microseconds(timeline.skewNs)},
       {"one_clock", timeline.isOneClock},
@@ -163,12 +163,12 @@ nlohmann::ordered_json planJson(const plan::Plan& plan) {
           {"dtype", graph::toText(model.dtype)},
           {"batch", model.batch},
           {"sequence", model.sequence},
-          {"ranks", plan.ranks},
-          {"engine", solve::toText(plan.engine)},
-          {"menu", rules::toText(plan.candidateSet)},
-          {"sequence_parallel", rules::toText(plan.sequenceParallel)},
-          {"device_profile", plan.costSettings.profile.name},
-          {"demands", plan.demands},
+          {"ranks", plan.spec.ranks},
+          {"engine", solve::toText(plan.spec.engine)},
+          {"menu", rules::toText(plan.spec.candidates())},
+          {"sequence_parallel", rules::toText(plan.spec.sequenceParallel)},
+          {"device_profile", plan.spec.cost.profile.name},
+          {"demands", spec::demandTexts(plan.spec)},
           {"collectives", plan.collectives.size()}};
 }
 

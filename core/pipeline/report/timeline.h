@@ -5,7 +5,7 @@
 /// share its clock. Clocks of different hosts are aligned at a barrier, so waiting between hosts is as exact as that
 /// barrier: tens of microseconds on one switch.
 ///
-///     TimelineCollector collector(plan.ranks);
+///     TimelineCollector collector(plan.spec.ranks);
 ///     launch(request, [&](const launch::RankEvent& event) { collector.observe(event); });
 ///     CLEAVE_TRY(const Timeline timeline, collector.timeline(*plan.program));
 ///     writeFile("run.trace.json", toChromeTrace(timeline, plan));   // chrome://tracing, ui.perfetto.dev

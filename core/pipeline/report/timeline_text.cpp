@@ -26,7 +26,7 @@ rules::CollectiveKind kindOf(protocol::SpanKind kind) {
 }
 
 double predictedSecondsOfCollective(const plan::Plan& plan, const Stretch& stretch) {
-  const solve::DeviceProfile& profile = plan.costSettings.profile;
+  const solve::DeviceProfile& profile = plan.spec.cost.profile;
   return profile.linkLatencySeconds + solve::ringShare(kindOf(stretch.kind), stretch.ranks) *
                                           static_cast<double>(stretch.bytes) / profile.linkBytesPerSecond;
 }
@@ -41,7 +41,7 @@ class TraceWriter {
     m_json.key("otherData").beginObject();
     m_json.key("model").value(m_plan.model.source);
     m_json.key("ranks").value(std::ssize(m_timeline.lanes));
-    m_json.key("device_profile").value(m_plan.costSettings.profile.name);
+    m_json.key("device_profile").value(m_plan.spec.cost.profile.name);
     m_json.endObject();
     m_json.key("traceEvents").beginArray();
     for (std::size_t rank = 0; rank < m_timeline.lanes.size(); ++rank) writeRank(static_cast<std::int64_t>(rank));
@@ -109,7 +109,7 @@ std::string longestText(const Timeline& timeline, const plan::Plan& plan) {
   for (std::size_t i = 0; i < std::min(operators.size(), kOperatorsNamed); ++i) {
     const OperatorTime& time = operators[i];
     text += fmt::format(
-        "{}{} {} ({})", i == 0 ? fmt::format("longest (predicted on {}): ", plan.costSettings.profile.name) : ", ",
+        "{}{} {} ({})", i == 0 ? fmt::format("longest (predicted on {}): ", plan.spec.cost.profile.name) : ", ",
         nodeName(*plan.graph, time.node), nsText(time.computeNs), solve::timeText(costs[time.node.index()].computeFs));
   }
   return text.empty() ? text : text + "\n";

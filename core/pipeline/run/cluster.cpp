@@ -1,8 +1,9 @@
 #include "pipeline/run/cluster.h"
 
 #include "launch/rank_program.h"
-#include "pipeline/run/prepare_run.h"
+#include "pipeline/run/modes.h"
 #include "pipeline/run/rank_launch.h"
+#include "spec/rank/rank_settings.h"
 
 #include <unistd.h>
 
@@ -17,7 +18,7 @@ std::vector<std::pair<std::string, std::string>> filesOf(const RunRequest& reque
   const plan::ModelInfo& model = request.plan->model;
   if (request.readsWeights()) {
     files.emplace_back(model.source, "the model: each rank reads its own part of the weights");
-    if (!model.weights.empty()) files.emplace_back(model.weights, "its weights");
+    if (!model.input.weights.empty()) files.emplace_back(model.input.weights, "its weights");
   }
   if (const auto input = request.inputFile()) files.emplace_back(input->string(), "the inputs");
   return files;
@@ -25,10 +26,9 @@ std::vector<std::pair<std::string, std::string>> filesOf(const RunRequest& reque
 
 std::vector<std::string> argumentsOf(RunRequest request, const Elsewhere& elsewhere) {
   request.recordsTimes = request.recordsTimes && elsewhere.report;  // otherwise no process collects the times
-  std::vector<std::string> words = rankArguments(request);
-  if (elsewhere.connectTimeoutS != Elsewhere{}.connectTimeoutS)
-    words.insert(words.end(), {"--connect-timeout", std::to_string(elsewhere.connectTimeoutS)});
-  return words;
+  spec::RankSpec spec = rankSpecOf(request);
+  spec.connectTimeout = std::chrono::seconds(elsewhere.connectTimeoutS);
+  return settings::argumentsOf(spec::rankSettings(), spec);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Result<launch::Backend> remoteBackend(const RunRequest& request, int nodes, cons
 }
 
 Result<std::string> clusterText(const RunRequest& request, const Elsewhere& elsewhere, const Progress& progress) {
-  CLEAVE_TRY_VOID(checkTraining(request));
+  if (request.training.isAsked()) CLEAVE_TRY_VOID(checkTraining(request));
   launch::ClusterRun run;
   run.launcher = elsewhere.launcher;
   run.ranks = request.mesh().ranks();

@@ -41,12 +41,11 @@ Result<void> checkPrompt(const plan::Plan& plan, const TokenRows& prompt) {
 }
 
 plan::ModelInfo ofPrompt(plan::ModelInfo info, const TokenRows& prompt, std::int64_t newTokens) {
-  info.batch = prompt.rows;
-  info.sequence = prompt.length;
-  info.hasMask = info.hasTokenTypes = info.hasLoss = info.hasDropout = false;
-  info.logitsToKeep = 1;
-  info.cacheUse = graph::CacheUse::Fills;
-  info.cachePositions = prompt.length + newTokens;
+  info.setShape(prompt.rows, prompt.length);
+  info.input.mask = info.input.tokenTypes = info.input.loss = info.input.dropout = false;
+  info.input.logitsToKeep = 1;
+  info.input.cacheUse = graph::CacheUse::Fills;
+  info.input.cachePositions = prompt.length + newTokens;
   return info;
 }
 
@@ -73,9 +72,9 @@ Result<Defaults> defaultsOf(const plan::ModelInfo& model) {
 
 Result<std::shared_ptr<const plan::Plan>> planStep(const plan::Plan& prompt, const Progress& progress) {
   plan::ModelInfo step = prompt.model;
-  step.sequence = 1;
-  step.logitsToKeep = 0;
-  step.cacheUse = graph::CacheUse::Reads;
+  step.setShape(step.batch, 1);
+  step.input.logitsToKeep = 0;
+  step.input.cacheUse = graph::CacheUse::Reads;
   CLEAVE_TRY(const auto model, openModelOf(step, progress));
   return planOnSameWeights(prompt, model, progress);
 }

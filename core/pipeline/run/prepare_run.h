@@ -9,8 +9,6 @@ namespace cleave::pipeline {
 
 /// The communication backend for the ranks of this request on this machine; see launch::chooseBackend.
 Result<launch::BackendChoice> backendFor(const RunRequest& request, const Progress& progress);
-/// BadInput or BadUsage if the plan cannot be trained as the request asks.
-Result<void> checkTraining(const RunRequest& request);
 /// The report with all that is known before the ranks start. BadUsage or BadInput for errors that a rank would report
 /// later, or if the folder is missing.
 Result<RunReport> beginReport(const RunRequest& request, const launch::BackendChoice& choice);

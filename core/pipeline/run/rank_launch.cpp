@@ -3,8 +3,10 @@
 #include "base/output_file.h"
 #include "launch/rank_program.h"
 #include "pipeline/run/generation.h"
+#include "pipeline/run/modes.h"
 #include "plan/file/plan_file.h"
 #include "program/rank_program.h"
+#include "spec/rank/rank_settings.h"
 
 #include <algorithm>
 
@@ -21,23 +23,21 @@ std::int64_t mostOutputBytes(const plan::Plan& plan, int replicas) {
 
 }  // namespace
 
-std::vector<std::string> rankArguments(const RunRequest& request) {
-  std::vector<std::string> words;
-  if (const auto input = request.inputFile()) words.insert(words.end(), {"--input", input->string()});
-  if (request.skipWeights) words.emplace_back("--skip-weights");
-  if (request.initMissing) words.emplace_back("--init-missing");
-  if (request.replicas > 1) words.insert(words.end(), {"--replicas", std::to_string(request.replicas)});
-  if (request.collectiveTimeout)
-    words.insert(words.end(), {"--collective-timeout", std::to_string(request.collectiveTimeout->count())});
-  if (request.recordsTimes && !request.generation.isAsked()) words.emplace_back("--times");
-  std::ranges::copy(program::arguments(request.training), std::back_inserter(words));
-  std::ranges::copy(program::arguments(request.generation), std::back_inserter(words));
-  return words;
+spec::RankSpec rankSpecOf(const RunRequest& request) {
+  spec::RankSpec spec;
+  spec.inputFile = request.inputFile();
+  spec.skipWeights = request.skipWeights;
+  spec.initMissing = request.initMissing;
+  spec.replicas = request.replicas;
+  spec.collectiveTimeout = request.collectiveTimeout.value_or(spec.collectiveTimeout);
+  spec.recordsTimes = request.recordsTimes && !request.generation.isAsked();
+  stepsOf(request).launch(request, spec);
+  return spec;
 }
 
 Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files,
                                        const RunRequest& request, const launch::Observer& observer,
-                                       const Progress& progress, const std::vector<std::string>& then) {
+                                       const Progress& progress, const std::vector<spec::RankPlan>& then) {
   CLEAVE_TRY_VOID(writeFile(files.plan, plan::toJson(plan)));
   launch::LaunchRequest launch;
   launch.rankProgram = request.rankProgram;
@@ -45,18 +45,21 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
     CLEAVE_TRY(launch.rankProgram, launch::rankProgram());
   }
   launch.planFile = files.plan;
-  launch.ranks = plan.ranks * request.replicas;
+  launch.ranks = plan.spec.ranks * request.replicas;
   launch.backend = backend;
   launch.silence = request.silence;
+  spec::RankSpec spec = rankSpecOf(request);
+  spec.then = then;
   // The outputs of training are all parameters: ranks gather them only on request.
-  if (request.wantsOutputs() || !request.training.isAsked())
-    launch.rankArguments = {"--output", files.output.string(), "--deviation", files.deviation.string()};
-  for (const std::string& one : then) launch.rankArguments.insert(launch.rankArguments.end(), {"--then", one});
-  std::ranges::copy(rankArguments(request), std::back_inserter(launch.rankArguments));
+  if (request.wantsOutputs() || !request.training.isAsked()) {
+    spec.outputFile = files.output;
+    spec.deviationFile = files.deviation;
+  }
   if (request.step) {
     CLEAVE_TRY_VOID(writeFile(files.step, plan::toJson(*request.step)));
-    launch.rankArguments.insert(launch.rankArguments.end(), {"--decode", files.step.string()});
+    spec.decodeFile = files.step;
   }
+  launch.rankArguments = settings::argumentsOf(spec::rankSettings(), spec);
   return launch::launch(launch, observer, progress);
 }
 
@@ -85,7 +88,7 @@ Result<launch::RunOutcome> followRemoteRanks(const RunRequest& request, const Ra
 
 Result<void> launchUnsplit(const plan::Plan& plan, const UnsplitPlace& place, const RankFiles& files,
                            const RunRequest& request, const ModelFiles& model, const Progress& progress,
-                           const std::vector<std::string>& then) {
+                           const std::vector<spec::RankPlan>& then) {
   RunRequest alone = request;
   alone.recordsTimes = false;
   alone.replicas = 1;

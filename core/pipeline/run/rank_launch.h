@@ -4,9 +4,11 @@
 #include "base/progress.h"
 #include "launch/launcher.h"
 #include "pipeline/run/folder_check.h"
+#include "pipeline/run/rank_files.h"
 #include "pipeline/run/run_request.h"
 #include "pipeline/run/unsplit_place.h"
 #include "plan/plan.h"
+#include "spec/rank/rank_spec.h"
 
 #include <optional>
 #include <string>
@@ -14,28 +16,19 @@
 
 namespace cleave::pipeline {
 
-/// The files that the ranks of one plan read and write.
-struct RankFiles {
-  fs::path plan, output;
-  fs::path deviation;  ///< rank r writes "FILE.r" if its outputs differ from rank 0's
-  std::optional<fs::path> input;
-  fs::path step;  ///< plan of a decode step after the prompt, if the run generates
-};
+/// The options of every rank, without backend and files to write.
+spec::RankSpec rankSpecOf(const RunRequest& request);
 
-/// The command line arguments of every rank, without plan, backend and files to write.
-std::vector<std::string> rankArguments(const RunRequest& request);
-
-/// Writes the plan, and starts its ranks on this machine. `then`: values of cleave-rank's --then, for plans that run
-/// afterwards on the same weights.
+/// Writes the plan, and starts its ranks on this machine. `then`: plans that run afterwards on the same weights.
 Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend backend, const RankFiles& files,
                                        const RunRequest& request, const launch::Observer& observer,
-                                       const Progress& progress, const std::vector<std::string>& then = {});
+                                       const Progress& progress, const std::vector<spec::RankPlan>& then = {});
 /// The same for ranks that the user starts. BadInput if a rank ran a different plan.
 Result<launch::RunOutcome> followRemoteRanks(const RunRequest& request, const RankFiles& files,
                                              const launch::Observer& observer, const Progress& progress);
 /// The same for the unsplit run. It is an error if this run fails, or if the files in `model` have changed at its end.
 Result<void> launchUnsplit(const plan::Plan& plan, const UnsplitPlace& place, const RankFiles& files,
                            const RunRequest& request, const ModelFiles& model, const Progress& progress,
-                           const std::vector<std::string>& then = {});
+                           const std::vector<spec::RankPlan>& then = {});
 
 }  // namespace cleave::pipeline

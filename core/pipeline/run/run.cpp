@@ -2,22 +2,15 @@
 
 #include "base/output_file.h"
 #include "base/temporary_folder.h"
-#include "pipeline/compare/expected_outputs.h"
-#include "pipeline/compare/token_differences.h"
-#include "pipeline/compare/token_rows.h"
-#include "pipeline/report/generation_report.h"
 #include "pipeline/run/check_outputs.h"
 #include "pipeline/run/folder_check.h"
 #include "pipeline/run/follower.h"
-#include "pipeline/run/generation.h"
+#include "pipeline/run/modes.h"
 #include "pipeline/run/prepare_run.h"
 #include "pipeline/run/rank_launch.h"
 #include "pipeline/run/unsplit_runs.h"
 #include "pipeline/source/planned_model.h"
 
-#include <fmt/ranges.h>
-
-#include <map>
 #include <optional>
 
 namespace cleave::pipeline {
@@ -30,21 +23,10 @@ Result<std::shared_ptr<const Model>> openModelIfRead(const RunRequest& request, 
   return openSameModel(*request.plan, progress);
 }
 
-/// The tensors of `expect` that this run does not compute.
-Result<std::vector<std::string>> findNotComputed(const RunRequest& request) {
-  if (request.generation.isAsked()) {
-    CLEAVE_TRY(const TokenRows prompt, readPrompt(*request.input));
-    CLEAVE_TRY_VOID(checkExpectedTokens(prompt, *request.expect));
-    return std::vector<std::string>();
-  }
-  return request.training.isAsked() ? checkExpectedTraining(*request.plan, request.training.steps, *request.expect)
-                                    : checkExpected(*request.plan, *request.expect, request.replicas);
-}
-
 /// BadInput if `expect` does not fit the run. Notes the tensors that are not compared.
 Result<void> checkExpectation(const RunRequest& request, RunReport& report) {
   if (!request.expect) return {};
-  CLEAVE_TRY(const auto others, findNotComputed(request));
+  CLEAVE_TRY(const auto others, stepsOf(request).compare(request));
   for (const std::string& name : others) {
     report.notes.push_back(fmt::format("Not compared: {} of {}, because this run does not compute it.", name,
                                        request.expect->filename().string()));
@@ -88,24 +70,6 @@ Result<launch::RunOutcome> runRanks(const RunRequest& request, launch::Backend b
   };
   return request.remote ? followRemoteRanks(request, files, follow, progress)
                         : launchRanks(*request.plan, backend, files, request, follow, progress);
-}
-
-/// Adds the generated tokens, and the ranks' reports about them.
-Result<void> addGenerated(RunReport& report, const RunRequest& request, const RankFiles& files,
-                          const std::map<int, protocol::Generated>& reported) {
-  if (!request.step) return {};
-  CLEAVE_TRY(const std::vector<std::string> ignored, ignoredGenerationSettings(request.plan->model));
-  if (!ignored.empty())
-    report.notes.push_back(
-        fmt::format("Cleave uses greedy decoding and ignores a part of the model's generation config: {}. "
-                    "transformers' generate may choose other tokens.",
-                    fmt::join(ignored, ", ")));
-  std::vector<protocol::Generated> byRank;
-  for (const auto& [rank, generated] : reported) byRank.push_back(generated);
-  CLEAVE_TRY(report.generation,
-             generationReport(files.output, request.generation, *request.plan, *request.step, byRank));
-  for (std::string& violation : cacheViolations(*report.generation)) report.violations.push_back(std::move(violation));
-  return {};
 }
 
 /// The file to compare with; empty if the run has no comparison.
@@ -156,7 +120,7 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   report.steps = follower.steps();
   if (!report.outcome.succeeded) return report;
   follower.addTo(report);
-  CLEAVE_TRY_VOID(addGenerated(report, request, files, follower.generated()));
+  CLEAVE_TRY_VOID(stepsOf(request).collect(request, files, follower, report));
   UnsplitRuns unsplit(request, report.backend, model, modelFiles, files, folder, progress);
   CLEAVE_TRY_VOID(compareWithExpected(report, request, files, unsplit, progress));
   CLEAVE_TRY_VOID(writeOutput(output, files));  // last: `output` may be a link to a file that the run reads

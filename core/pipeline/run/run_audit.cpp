@@ -34,7 +34,7 @@ std::vector<plan::CollectivePlan> collectivesOfStep(const plan::Plan& plan, cons
     (isAtEnd ? sums : micro).push_back({after, backward.collective.kind, backward.collective.bytes, backward.node});
   }
   std::ranges::copy(replicaCollectives(plan, replicas), std::back_inserter(sums));
-  if (training.clipNorm && plan.ranks > 1)
+  if (training.clipNorm && plan.spec.ranks > 1)
     sums.push_back({"the norm of the gradients", rules::CollectiveKind::AllReduce, 8, {}});
   for (std::int64_t i = 0; i < training.accumulate; ++i) step.insert(step.end(), micro.begin(), micro.end());
   step.insert(step.end(), sums.begin(), sums.end());
@@ -46,7 +46,7 @@ std::vector<plan::CollectivePlan> collectivesOfStep(const plan::Plan& plan, cons
 RunAudit::RunAudit(const plan::Plan& plan, bool readsWeights, const program::Training& training, int replicas)
     : m_plan(plan),
       m_readsWeights(readsWeights),
-      m_mesh({.dp = replicas, .tp = plan.ranks}),
+      m_mesh({.dp = replicas, .tp = plan.spec.ranks}),
       m_parts{{collectivesOfStep(plan, training, replicas), std::max<std::int64_t>(1, training.steps)}},
       m_ranks(static_cast<std::size_t>(m_mesh.ranks())) {}
 

@@ -47,8 +47,8 @@ Result<void> checkPadding(const plan::Plan& planned, const Model& asked) {
   CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(asked.folder));
   if (!config.family.isCausal || !std::holds_alternative<families::CausalHead>(config.head))
     return refuse(fmt::format("each token of {} attends to all tokens, including padding", asked.info.architecture));
-  if (planned.model.hasDropout) return refuse("dropout drops other elements in a padded batch");
-  if (planned.model.logitsToKeep != 0) return refuse("--logits-to-keep would keep the logits of the padding");
+  if (planned.model.input.dropout) return refuse("dropout drops other elements in a padded batch");
+  if (planned.model.input.logitsToKeep != 0) return refuse("--logits-to-keep would keep the logits of the padding");
   if (const std::string other = otherConstantAt(*planned.graph, *asked.aten); !other.empty())
     return refuse(fmt::format("the constant {} has other values at that shape", other));
   return {};
@@ -111,19 +111,18 @@ class ShapesRun {
             folder / (name + ".rank" + number), std::nullopt};
   }
 
-  /// Writes the plans after the first one, each once, and returns the values of cleave-rank's --then. `rowsOf`: the
-  /// prefix for a padded shape.
+  /// Writes the plans after the first one, each once. `rowsOf`: what of a padded shape is not padding.
   template <class PlanOf, class RowsOf>
-  Result<std::vector<std::string>> writeOthers(const TemporaryFolder& folder, const std::string& name, PlanOf&& planOf,
-                                               RowsOf&& rowsOf) const {
-    std::vector<std::string> then;
+  Result<std::vector<spec::RankPlan>> writeOthers(const TemporaryFolder& folder, const std::string& name,
+                                                  PlanOf&& planOf, RowsOf&& rowsOf) const {
+    std::vector<spec::RankPlan> then;
     std::map<const plan::Plan*, std::string> files{{planOf(0), (folder / (name + "-plan.json")).string()}};
     for (std::size_t shape = 1; shape < m_reports.size(); ++shape) {
       const plan::Plan* plan = planOf(shape);
       const auto [file, isNew] =
           files.emplace(plan, (folder / fmt::format("{}-plan-{}.json", name, shape + 1)).string());
       if (isNew) CLEAVE_TRY_VOID(writeFile(file->second, plan::toJson(*plan)));
-      then.push_back(rowsOf(shape) + file->second);
+      then.push_back({file->second, rowsOf(shape)});
     }
     return then;
   }
@@ -132,7 +131,7 @@ class ShapesRun {
     const auto planOf = [this](std::size_t shape) { return m_request.shapes[shape].plan.get(); };
     const auto rowsOf = [this](std::size_t shape) {
       const ShapeRun& run = m_request.shapes[shape];
-      return run.isPadded ? fmt::format("{}x{}:", run.batch / m_request.run.replicas, run.sequence) : std::string();
+      return run.isPadded ? spec::Rows{run.batch / m_request.run.replicas, run.sequence} : spec::Rows();
     };
     CLEAVE_TRY(const auto then, writeOthers(folder, "outputs", planOf, rowsOf));
     m_progress.report("run");
@@ -199,7 +198,7 @@ class ShapesRun {
     m_progress.report("unsplit run");
     CLEAVE_TRY(const auto plans, plansOnOneRank(unsplitPlan));
     const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
-    CLEAVE_TRY(const auto then, writeOthers(folder, "unsplit", planOf, [](std::size_t) { return std::string(); }));
+    CLEAVE_TRY(const auto then, writeOthers(folder, "unsplit", planOf, [](std::size_t) { return spec::Rows(); }));
     const UnsplitPlace place = unsplitPlace(largest(), m_request.run.workload(), m_reports.front().backend);
     CLEAVE_TRY_VOID(
         launchUnsplit(*planOf(0), place, filesOf(folder, "unsplit", 0), m_request.run, m_files, m_progress, then));
@@ -231,7 +230,7 @@ class ShapesRun {
                  return reorderedPlan(model, plan, progress, again);
                }));
     const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
-    CLEAVE_TRY(const auto then, writeOthers(folder, name, planOf, [](std::size_t) { return std::string(); }));
+    CLEAVE_TRY(const auto then, writeOthers(folder, name, planOf, [](std::size_t) { return spec::Rows(); }));
     m_progress.report("ruler");
     return launchUnsplit(*planOf(0), place, filesOf(folder, name, 0), m_request.run, m_files, m_progress, then);
   }

@@ -18,30 +18,30 @@ Result<Sample> readSample(const JsonObject& fields, const fs::path& folder) {
   CLEAVE_TRY(sample.lookFor, fields.text("look_for"));
   CLEAVE_TRY(const std::string model, fields.text("model"));
   sample.model = (folder / model).lexically_normal();
-  CLEAVE_TRY(sample.capture.batch, fields.integer("batch", {1, kMostPositions}, sample.capture.batch));
-  CLEAVE_TRY(sample.capture.sequence, fields.integer("sequence", {1, kMostPositions}, 16));
-  CLEAVE_TRY(sample.capture.loss, fields.flag("loss", true));
-  CLEAVE_TRY(sample.capture.logitsToKeep, fields.integer("logits_to_keep", {0, kMostPositions}, 0));
-  CLEAVE_TRY(const std::int64_t ranks, fields.integer("ranks", {1, kMaxRanks}, 2));
-  sample.solve.ranks = static_cast<int>(ranks);
+  CLEAVE_TRY(sample.input.batch, fields.integer("batch", {1, kMostPositions}, 1));
+  CLEAVE_TRY(sample.input.sequence, fields.integer("sequence", {1, kMostPositions}, 16));
+  CLEAVE_TRY(sample.input.loss, fields.flag("loss", true));
+  CLEAVE_TRY(sample.input.logitsToKeep, fields.integer("logits_to_keep", {0, kMostPositions}, 0));
+  CLEAVE_TRY(const std::int64_t ranks, fields.integer("ranks", {1, spec::kMaxRanks}, 2));
+  sample.spec.ranks = static_cast<int>(ranks);
   CLEAVE_TRY(const bool isSequenceParallel, fields.flag("sequence_parallel", false));
-  if (isSequenceParallel) sample.solve.sequenceParallel = rules::SequenceParallel::On;
-  sample.solve.engine = solve::Engine::Reference;
+  if (isSequenceParallel) sample.spec.sequenceParallel = rules::SequenceParallel::On;
+  sample.spec.engine = solve::Engine::Reference;
   if (fields.has("engine")) {
-    CLEAVE_TRY(sample.solve.engine, fields.word("engine", solve::parseEngine));
+    CLEAVE_TRY(sample.spec.engine, fields.word("engine", solve::parseEngine));
   }
   if (fields.has("menu")) {
-    CLEAVE_TRY(sample.solve.candidateSet, fields.word("menu", rules::parseCandidateSet));
+    CLEAVE_TRY(sample.spec.candidateSet, fields.word("menu", rules::parseCandidateSet));
   }
-  CLEAVE_TRY(sample.solve.cost.slackPercent, fields.number("slack", sample.solve.cost.slackPercent));
-  if (!(sample.solve.cost.slackPercent >= 0 && sample.solve.cost.slackPercent <= solve::kMostSlackPercent)) {
+  CLEAVE_TRY(sample.spec.cost.slackPercent, fields.number("slack", sample.spec.cost.slackPercent));
+  if (!(sample.spec.cost.slackPercent >= 0 && sample.spec.cost.slackPercent <= solve::kMostSlackPercent)) {
     return fields.wrong("slack", fmt::format("a number from 0 to {}", solve::kMostSlackPercent));
   }
   if (!fields.has("pins")) return sample;
   CLEAVE_TRY(const auto pins, fields.texts("pins"));
   for (const std::string& pin : pins) {
     CLEAVE_TRY(auto parsed, withContext(solve::Pin::parse(pin), fields.nameOf("pins")));
-    sample.solve.pins.push_back(std::move(parsed));
+    sample.spec.pins.push_back(std::move(parsed));
   }
   return sample;
 }

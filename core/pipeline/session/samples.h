@@ -1,7 +1,7 @@
 #pragma once
 /// The models that come with Cleave.
-#include "libtorch/capture/capture.h"
-#include "pipeline/model/solve_options.h"
+#include "spec/input/input_spec.h"
+#include "spec/plan/plan_spec.h"
 
 #include <filesystem>
 #include <string>
@@ -9,14 +9,14 @@
 
 namespace cleave::pipeline {
 
-/// One bundled sample: a model with the options that make it instructive.
+/// One bundled sample: a model with the settings that make it instructive.
 struct Sample {
   std::string name;     ///< "one-kv-head"
   std::string title;    ///< "One KV head on 2 ranks"
   std::string lookFor;  ///< one sentence on what to look for
   std::filesystem::path model;
-  torch_capture::CaptureOptions capture;
-  SolveOptions solve;
+  spec::InputSpec input;
+  spec::PlanSpec spec;
 };
 /// From resources/samples/samples.json; BadInput names the field.
 Result<std::vector<Sample>> bundledSamples();

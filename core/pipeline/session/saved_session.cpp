@@ -2,14 +2,13 @@
 
 #include "base/json.h"
 #include "base/version.h"
-#include "pipeline/session/plan_flags.h"
 #include "pipeline/session/samples.h"
+#include "pipeline/settings/plan_settings.h"
 #include "pipeline/solve/devices.h"
 #include "pipeline/solve/session_device.h"
 #include "pipeline/source/hub_model.h"
 #include "solve/problem/device_profile.h"
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -30,7 +29,7 @@ class SessionWriter {
   Json write() const {
     Json json{{"schema", kSessionSchema}, {"made_by", version()}, {"model", model()}};
     json["settings"] = solved(m_session.settings);
-    for (const SolveOptions& branch : m_session.branches) json["branches"].push_back(solved(branch));
+    for (const spec::PlanSpec& branch : m_session.branches) json["branches"].push_back(solved(branch));
     if (!m_session.branches.empty()) json["shown"] = m_session.shown;
     json["step"] = m_session.step;
     if (!m_session.value.empty()) json["focus"] = {{"value", m_session.value}};
@@ -52,14 +51,13 @@ class SessionWriter {
     return json;
   }
 
-  Json solved(const SolveOptions& options) const {
-    const bool hasName = isBundled(options.cost.profile);
-    const PlanFlags flags =
-        PlanFlags::of(m_session.source, m_session.capture, options, hasName ? "" : std::string(kDefaultDevice));
-    std::vector<std::string> words = flags.arguments();
+  Json solved(const spec::PlanSpec& spec) const {
+    const bool hasName = isBundled(spec.cost.profile);
+    const std::string device = hasName ? std::string() : std::string(kDefaultDevice);
+    std::vector<std::string> words = argumentsOf(PlanSettings::of(m_session.source, m_session.input, spec, device));
     words.erase(words.begin());  // the model
     Json json{{"arguments", std::move(words)}};
-    if (!hasName) json["device"] = solve::toJson(options.cost.profile);
+    if (!hasName) json["device"] = solve::toJson(spec.cost.profile);
     return json;
   }
 
@@ -169,35 +167,23 @@ class SessionReader {
     return {};
   }
 
-  /// Each branch repeats the capture options. They must be the same for all.
-  Result<SolveOptions> readSolved(const JsonObject& fields) {
-    CLEAVE_TRY(auto words, fields.texts("arguments", kMostSessionArguments));
-    PlanFlags flags;
-    CLI::App command;
-    flags.addTo(command);
-    command.set_help_flag();
-    words.insert(words.begin(), m_session.source);
-    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-    try {
-      command.parse(std::move(words));
-    } catch (const CLI::ParseError& error) {
-      return fail(ErrorCode::BadInput, "{} are not valid for `cleave-cli plan`: {}", fields.nameOf("arguments"),
-                  quotedText(error.what()));
-    }
-    CLEAVE_TRY_VOID(checkDevice(flags.device, fields));
-    CLEAVE_TRY(auto capture, inFile(flags.captureOptions(), fields));
-    capture.dropout = false;  // dropout is an option of the solve
-    if (std::exchange(m_isCaptured, true) && !(capture == m_session.capture)) {
+  /// Each branch repeats the inputs. They must be the same for all.
+  Result<spec::PlanSpec> readSolved(const JsonObject& fields) {
+    CLEAVE_TRY(const auto words, fields.texts("arguments", kMostSessionArguments));
+    CLEAVE_TRY(PlanSettings settings, inFile(readPlanArguments(m_session.source, words), fields));
+    CLEAVE_TRY_VOID(checkDevice(settings.device, fields));
+    CLEAVE_TRY_VOID(inFile(settings.settle(), fields));
+    settings.input.dropout = false;  // dropout is an option of the solve
+    if (std::exchange(m_hasInput, true) && settings.input != m_session.input) {
       return fail(ErrorCode::BadInput, "{} and settings capture the model differently, but a session has one model.",
                   fields.nameOf("arguments"));
     }
-    m_session.capture = capture;
-    CLEAVE_TRY(SolveOptions options, inFile(flags.solveOptions(), fields));
+    m_session.input = settings.input;
     if (fields.has("device")) {
       CLEAVE_TRY(const JsonObject device, fields.object("device"));
-      CLEAVE_TRY(options.cost.profile, solve::readDeviceProfile(device));
+      CLEAVE_TRY(settings.plan.cost.profile, solve::readDeviceProfile(device));
     }
-    return options;
+    return settings.plan;
   }
 
   /// A session must not make Cleave read another file.
@@ -250,7 +236,7 @@ class SessionReader {
   const JsonObject& m_root;
   const fs::path& m_file;
   SavedSession m_session;
-  bool m_isCaptured = false;
+  bool m_hasInput = false;
 };
 
 }  // namespace

@@ -12,9 +12,9 @@
 ///
 /// A foreign file: bounded, and every field is checked. Names of the model's parts are checked when they are applied.
 #include "base/files.h"
-#include "libtorch/capture/capture.h"
-#include "pipeline/model/solve_options.h"
 #include "solve/trace/cursor.h"
+#include "spec/input/input_spec.h"
+#include "spec/plan/plan_spec.h"
 
 #include <string>
 #include <string_view>
@@ -30,14 +30,14 @@ struct SavedBreakpoint {
 struct SavedSession {
   std::string source;  ///< absolute path or "org/name@commit"; for a sample: the path of its model
   std::string sample;  ///< name of a bundled sample; empty: not a sample
-  torch_capture::CaptureOptions capture;
-  SolveOptions settings;               ///< options of the next solve
-  std::vector<SolveOptions> branches;  ///< options of the solved branches: empty, A, or A and B
-  std::size_t shown = 0;               ///< index of the branch in view
-  std::uint64_t step = 0;              ///< step of its search in view
-  std::string value, scope;            ///< name of the value or module in focus; at most one is set
-  std::vector<std::string> unfolded;   ///< paths of unfolded modules
-  std::string colours;                 ///< "axis", "regret", ...
+  spec::InputSpec input;
+  spec::PlanSpec settings;               ///< of the next solve
+  std::vector<spec::PlanSpec> branches;  ///< of the solved branches: empty, A, or A and B
+  std::size_t shown = 0;                 ///< index of the branch in view
+  std::uint64_t step = 0;                ///< step of its search in view
+  std::string value, scope;              ///< name of the value or module in focus; at most one is set
+  std::vector<std::string> unfolded;     ///< paths of unfolded modules
+  std::string colours;                   ///< "axis", "regret", ...
   std::vector<SavedBreakpoint> breakpoints;
 };
 

@@ -5,7 +5,7 @@
 #include "pipeline/solve/devices.h"
 #include "pipeline/solve/plan_again.h"
 #include "pipeline/source/planned_model.h"
-#include "plan/build/demands.h"
+#include "plan/build/layer_strategy_of.h"
 #include "plan/file/plan_fields.h"
 #include "plan/file/plan_file.h"
 #include "plan/plan.h"
@@ -81,16 +81,6 @@ std::shared_ptr<const Model> modelIn(const plan::Plan& plan) {
   return model;
 }
 
-/// The problem that the plan solves, on this graph.
-Result<solve::Problem> problemIn(const plan::Plan& plan, const Model& model) {
-  solve::Problem problem;
-  problem.graph = model.aten;
-  problem.context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
-  problem.cost = plan.costSettings;
-  CLEAVE_TRY_VOID(plan::addDemands(plan.demands, problem));
-  return problem;
-}
-
 /// The findings of the independent checker for the plan's solution.
 Result<std::vector<std::string>> judge(const plan::Plan& plan, const solve::Problem& problem) {
   const auto transferred = transferSolution(plan, problem);
@@ -102,7 +92,7 @@ Result<std::vector<std::string>> judge(const plan::Plan& plan, const solve::Prob
 /// Checks the certificate against the rules and the cost model, and the plan's step time against the certificate.
 Result<void> checkProof(const solve::Problem& problem, PlanCheck& check, const Progress& progress) {
   const plan::Plan& plan = *check.plan;
-  if (plan.engine != solve::Engine::Optimal || !plan.fastest) return {};
+  if (plan.spec.engine != solve::Engine::Optimal || !plan.fastest) return {};
   if (!plan.certificate) {
     check.lacksCertificate = true;
     check.proof = "It has no certificate, so this check does not prove that no plan is faster.";
@@ -138,7 +128,7 @@ Result<void> checkProof(const solve::Problem& problem, PlanCheck& check, const P
 Result<plan::Plan> withOwnDevice(plan::Plan plan) {
   CLEAVE_TRY(const auto profiles, deviceProfiles());
   for (const solve::DeviceProfile& profile : profiles) {
-    if (profile.name == plan.costSettings.profile.name) plan.costSettings.profile = profile;
+    if (profile.name == plan.spec.cost.profile.name) plan.spec.cost.profile = profile;
   }
   return plan;
 }
@@ -189,7 +179,7 @@ Result<PlanCheck> checkPlan(std::string_view text, const Progress& progress) {
     check.findings.push_back(modelDifferenceText(plan, *other));
     return check;
   }
-  CLEAVE_TRY(const solve::Problem problem, problemIn(plan, **model));
+  const solve::Problem problem = spec::problemOf((*model)->aten, plan.spec);
   CLEAVE_TRY(check.findings, judge(plan, problem));
   if (!check.findings.empty()) return check;
   CLEAVE_TRY_VOID(checkProof(problem, check, progress));

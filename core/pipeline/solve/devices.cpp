@@ -25,7 +25,7 @@ Result<solve::DeviceProfile> readProfile(const fs::path& file, const std::vector
   const auto source = recognise(file.string());
   if (source && source->kind == SourceKind::Plan) {
     CLEAVE_TRY(const auto plan, readUnalteredPlan(file));
-    return plan->costSettings.profile;
+    return plan->spec.cost.profile;
   }
   if (source && source->kind == SourceKind::Session) {
     return readSessionDevice(file, bundled);

@@ -11,7 +11,7 @@ bool isOverBudget(const solve::SolveResult& result) {
 }
 
 bool exceedsAskedBudget(const plan::Plan& plan) {
-  const auto& budget = plan.costSettings.memoryBudget;
+  const auto& budget = plan.spec.cost.memoryBudget;
   return budget && plan.cost.bytes() > *budget;
 }
 

@@ -2,7 +2,6 @@
 
 #include "pipeline/source/plan_file.h"
 #include "pipeline/source/planned_model.h"
-#include "plan/build/demands.h"
 
 namespace cleave::pipeline {
 namespace {
@@ -33,32 +32,14 @@ Result<ReopenedPlan> reopenPlan(const fs::path& file, const Progress& progress) 
                                     ? "this version of Cleave captures it differently from the one that made the plan."
                                     : reopened.whyNotRun);
   }
-  auto problem = std::make_shared<solve::Problem>();
-  problem->graph = reopened.model->aten;
-  problem->context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
-  problem->cost = plan.costSettings;
-  CLEAVE_TRY_VOID(plan::addDemands(plan.demands, *problem));
+  auto problem = std::make_shared<solve::Problem>(spec::problemOf(reopened.model->aten, plan.spec));
   auto solved = std::make_shared<Solved>();
   solved->result.outcome = solve::Outcome::Solved;
-  solved->result.engine = plan.engine;
+  solved->result.engine = plan.spec.engine;
   solved->result.solution = *plan.solution;
   solved->result.stats = plan.search;
-  solved->options = {.ranks = plan.ranks,
-                     .engine = plan.engine,
-                     .candidateSet = plan.candidateSet == defaultCandidateSet(plan.engine)
-                                         ? std::nullopt
-                                         : std::optional(plan.candidateSet),
-                     .sequenceParallel = plan.sequenceParallel,
-                     .pins = problem->pins,
-                     .rulesOff = problem->rulesOff,
-                     .redistributable = problem->redistributable,
-                     .cost = plan.costSettings,
-                     .trainsWithDropout = plan.model.hasDropout,
-                     .cache = nullptr,
-                     .seed = plan.seed,
-                     .record = true,
-                     .limits = {},
-                     .onTrace = nullptr};
+  solved->spec = plan.spec;
+  if (plan.spec.candidateSet == spec::defaultCandidateSet(plan.spec.engine)) solved->spec.candidateSet.reset();
   solved->problem = std::move(problem);
   reopened.solved = std::move(solved);
   return reopened;

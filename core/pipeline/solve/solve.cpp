@@ -34,44 +34,36 @@ std::string causesInWords(const solve::SolveResult& result) {
 
 }  // namespace
 
-Result<std::shared_ptr<const solve::Problem>> problemOf(const Model& model, const SolveOptions& options) {
-  if (options.ranks < 1 || options.ranks > kMaxRanks) {
-    return fail(ErrorCode::BadUsage, "{} ranks are not possible. Use 1 to {} ranks.", options.ranks, kMaxRanks);
-  }
-  auto problem = std::make_shared<solve::Problem>();
-  problem->graph = model.aten;
-  problem->context = {options.ranks, options.candidateSet.value_or(defaultCandidateSet(options.engine)),
-                      options.sequenceParallel};
-  problem->pins = options.pins;
-  problem->rulesOff = options.rulesOff;
-  problem->redistributable = options.redistributable;
-  problem->cost = options.cost;
+Result<std::shared_ptr<const solve::Problem>> problemOf(const Model& model, const spec::PlanSpec& spec) {
+  if (spec.ranks < 1 || spec.ranks > spec::kMaxRanks)
+    return fail(ErrorCode::BadUsage, "{} ranks are not possible. Use 1 to {} ranks.", spec.ranks, spec::kMaxRanks);
+  auto problem = std::make_shared<const solve::Problem>(spec::problemOf(model.aten, spec));
   CLEAVE_TRY_VOID(problem->checkPins());
-  return std::shared_ptr<const solve::Problem>(std::move(problem));
+  return problem;
 }
 
-Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Model>& model, const SolveOptions& options,
-                                                 const Progress& progress) {
+Result<std::shared_ptr<const Solved>> solveModel(const std::shared_ptr<const Model>& model, const spec::PlanSpec& spec,
+                                                 const Progress& progress, const SolveContext& context) {
   progress.report("solve");
-  CLEAVE_TRY(const auto problem, problemOf(*model, options));
+  CLEAVE_TRY(const auto problem, problemOf(*model, spec));
   auto solved = std::make_shared<Solved>();
   solved->problem = problem;
-  solved->options = options;
+  solved->spec = spec;
   const Stopwatch watch;
-  if (options.record) {
-    solve::TraceRecorder recorder(problem, options.limits);
+  if (context.records) {
+    solve::TraceRecorder recorder(problem, context.limits);
     solved->trace = recorder.trace();
-    if (options.onTrace) options.onTrace(solved->trace);
-    CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, recorder, progress, options.cache.get()));
+    if (context.onTrace) context.onTrace(solved->trace);
+    CLEAVE_TRY(solved->result, solve::solve(*problem, spec.engine, recorder, progress, context.cache.get()));
     solved->whyStopped = recorder.whyStopped();
   } else {
     const auto sink = solve::makeCountingSink();
-    CLEAVE_TRY(solved->result, solve::solve(*problem, options.engine, *sink, progress, options.cache.get()));
+    CLEAVE_TRY(solved->result, solve::solve(*problem, spec.engine, *sink, progress, context.cache.get()));
   }
   solved->solveMs = watch.milliseconds();
   if (solved->result.outcome == solve::Outcome::NoSolution) {
     // If this stops early, the result keeps the engine's larger set of constraints.
-    auto core = solve::irreducibleCore(*problem, options.engine, progress);
+    auto core = solve::irreducibleCore(*problem, spec.engine, progress);
     if (core && core->outcome == solve::CoreOutcome::HasCore) solved->result.core = std::move(core->core);
   }
   return std::shared_ptr<const Solved>(std::move(solved));
@@ -85,7 +77,7 @@ Result<void> needSolution(const Solved& solved) {
                 triesText(solved.result), solved.whyStopped);
   }
   if (solved.result.outcome == solve::Outcome::Stopped) {
-    const bool isReference = solved.options.engine == solve::Engine::Reference;
+    const bool isReference = solved.spec.engine == solve::Engine::Reference;
     return fail(ErrorCode::Cancelled, "The search was stopped after {}, before it found a solution.{}",
                 triesText(solved.result),
                 isReference ? " The engines learning and optimal do not repeat failed tries." : "");
@@ -109,7 +101,7 @@ Result<std::shared_ptr<const plan::Plan>> planModel(const std::shared_ptr<const 
   request.engine = solved->result.engine;
   request.search = solved->result.stats;
   request.checkpoint = model->folder.tensors;
-  request.seed = solved->options.seed;
+  request.seed = solved->spec.seed;
   request.optimum = solved->result.optimum;
   const Stopwatch explaining;
   const plan::Explanation why =

@@ -10,18 +10,17 @@ namespace cleave::pipeline {
 
 Result<std::shared_ptr<const plan::Plan>> unsplitPlan(const std::shared_ptr<const Model>& model,
                                                       const plan::Plan& split, const Progress& progress) {
-  SolveOptions options;
-  options.ranks = 1;
-  options.seed = split.seed;
-  options.record = false;
-  options.cost.isTraining = split.costSettings.isTraining;
-  options.cost.optimizer = split.costSettings.optimizer;
-  options.cost.memoryBudget = program::kMaxSize;  // it runs on this machine, so the profile's memory does not apply
-  CLEAVE_TRY(const auto solved, solveModel(model, options, progress));
+  spec::PlanSpec spec;
+  spec.ranks = 1;
+  spec.seed = split.spec.seed;
+  spec.cost.isTraining = split.spec.cost.isTraining;
+  spec.cost.optimizer = split.spec.cost.optimizer;
+  spec.cost.memoryBudget = program::kMaxSize;  // it runs on this machine, so the profile's memory does not apply
+  CLEAVE_TRY(const auto solved, solveModel(model, spec, progress, {.records = false}));
   return planModel(model, solved, progress);
 }
 
-int reorderedParts(const plan::Plan& split, int again) { return std::max(2, split.ranks) + again; }
+int reorderedParts(const plan::Plan& split, int again) { return std::max(2, split.spec.ranks) + again; }
 
 Result<std::shared_ptr<const plan::Plan>> reorderedPlan(const std::shared_ptr<const Model>& model,
                                                         const plan::Plan& split, const Progress& progress, int again) {

@@ -20,11 +20,7 @@ bool isPowerOfTwo(int number) { return (number & (number - 1)) == 0; }
 class Tries {
  public:
   Tries(const Model& model, const Solved& solved, const Progress& progress)
-      : m_model(model),
-        m_solved(solved),
-        m_options(solved.options),
-        m_now(captureOptionsOf(model.info)),
-        m_quiet(progress.stopToken()) {
+      : m_model(model), m_solved(solved), m_spec(solved.spec), m_now(model.info.input), m_quiet(progress.stopToken()) {
     progress.report("look for what fits");
   }
 
@@ -45,15 +41,15 @@ class Tries {
 
   /// For a plan over the budget: the engine that made it ignores budgets.
   Result<Fits> ofPlan(const solve::Solution& solution) {
-    SolveOptions options = m_options;
-    options.engine = solve::Engine::Optimal;
-    CLEAVE_TRY_VOID(tryAlone(m_model, options, "the engine optimal", "--engine optimal"));
+    spec::PlanSpec spec = m_spec;
+    spec.engine = solve::Engine::Optimal;
+    CLEAVE_TRY_VOID(tryAlone(m_model, spec, "the engine optimal", "--engine optimal"));
     const solve::PlanCost cost = solve::costOf(*m_solved.problem, solution);
     if (!canBudget(cost.bytes())) return std::move(m_fits);
-    options = m_options;
-    options.cost.memoryBudget = cost.bytes();
+    spec = m_spec;
+    spec.cost.memoryBudget = cost.bytes();
     m_fits.found.push_back(
-        {budgetChange(cost.bytes()), budgetFlags(cost.bytes()), cost.bytes(), cost.femtoseconds(), options, m_now});
+        {budgetChange(cost.bytes()), budgetFlags(cost.bytes()), cost.bytes(), cost.femtoseconds(), spec, m_now});
     return std::move(m_fits);
   }
 
@@ -63,9 +59,9 @@ class Tries {
     m_fits.notKnown.push_back({std::move(change), std::move(why)});
   }
 
-  /// Solves the model with these options. Only a cancellation is an error.
-  Result<Found> tryOut(const Model& model, const SolveOptions& options, std::string change, std::string flags) {
-    const auto problem = problemOf(model, options);
+  /// Solves the model with this spec. Only a cancellation is an error.
+  Result<Found> tryOut(const Model& model, const spec::PlanSpec& spec, std::string change, std::string flags) {
+    const auto problem = problemOf(model, spec);
     if (!problem) return addUnknown(std::move(change), problem.error().message), Found::Unknown;
     const auto sink = solve::makeCountingSink();
     const auto result = solve::solve(**problem, solve::Engine::Optimal, *sink, m_quiet);
@@ -78,31 +74,30 @@ class Tries {
              Found::Unknown;
     }
     const solve::PlanCost& cost = result->optimum->cost();
-    m_fits.found.push_back({std::move(change), std::move(flags), cost.bytes(), cost.femtoseconds(), options,
-                            captureOptionsOf(model.info)});
+    m_fits.found.push_back(
+        {std::move(change), std::move(flags), cost.bytes(), cost.femtoseconds(), spec, model.info.input});
     return Found::Fits;
   }
 
   /// Tries a change and records it if it is too large.
-  Result<Found> tryAlone(const Model& model, const SolveOptions& options, const std::string& change,
-                         std::string flags) {
-    CLEAVE_TRY(const Found found, tryOut(model, options, change, std::move(flags)));
+  Result<Found> tryAlone(const Model& model, const spec::PlanSpec& spec, const std::string& change, std::string flags) {
+    CLEAVE_TRY(const Found found, tryOut(model, spec, change, std::move(flags)));
     if (found == Found::TooLarge) m_fits.tooLarge.push_back(change);
     return found;
   }
 
   Result<Found> tryRanks(int ranks) {
     if (exceedsWithWeightsAlone(ranks)) return Found::TooLarge;
-    SolveOptions options = m_options;
-    options.ranks = ranks;
-    return tryOut(m_model, options, fmt::format("{} ranks", ranks), fmt::format("--ranks {}", ranks));
+    spec::PlanSpec spec = m_spec;
+    spec.ranks = ranks;
+    return tryOut(m_model, spec, fmt::format("{} ranks", ranks), fmt::format("--ranks {}", ranks));
   }
 
-  Result<Found> tryCapture(const torch_capture::CaptureOptions& capture, const std::string& change, std::string flags) {
-    const auto model = captureAgain(m_model, capture, m_quiet);
+  Result<Found> tryCapture(const spec::InputSpec& input, const std::string& change, std::string flags) {
+    const auto model = captureAgain(m_model, input, m_quiet);
     if (m_quiet.cancelled()) return m_quiet.cancelledError("looking for what fits");
     if (!model) return addUnknown(change, model.error().message), Found::Unknown;
-    return tryAlone(**model, m_options, change, std::move(flags));
+    return tryAlone(**model, m_spec, change, std::move(flags));
   }
 
   // ---- ranks
@@ -113,14 +108,14 @@ class Tries {
     for (const graph::Node& node : m_model.aten->nodes) {
       if (node.kind == graph::NodeKind::Parameter) weights += m_model.aten->heldBytes(node.results[0]);
     }
-    return weights / ranks > m_options.cost.budgetBytes();
+    return weights / ranks > m_spec.cost.budgetBytes();
   }
 
   /// Fewer ranks can need less memory per rank if the current number does not divide the model. Keeps the fewest ranks
   /// that fit, and the fastest.
   Result<void> tryFewerRanks() {
     std::vector<Fit> fits;
-    for (int ranks = m_options.ranks - 1; ranks > 1; --ranks) {
+    for (int ranks = m_spec.ranks - 1; ranks > 1; --ranks) {
       CLEAVE_TRY(const Found found, tryRanks(ranks));
       if (found != Found::Fits) continue;
       fits.push_back(std::move(m_fits.found.back()));
@@ -137,15 +132,15 @@ class Tries {
   /// Keeps the fewest ranks that fit, and the smallest power of two, because machines have such numbers of GPUs.
   Result<void> tryMoreRanks() {
     bool hasAny = false, isKnown = true;
-    for (int ranks = m_options.ranks + 1; ranks <= kMostRanksTried; ++ranks) {
+    for (int ranks = m_spec.ranks + 1; ranks <= kMostRanksTried; ++ranks) {
       if (hasAny && !isPowerOfTwo(ranks)) continue;
       CLEAVE_TRY(const Found found, tryRanks(ranks));
       isKnown = isKnown && found != Found::Unknown;
       hasAny = hasAny || found == Found::Fits;
       if (found == Found::Fits && isPowerOfTwo(ranks)) return {};
     }
-    if (!hasAny && isKnown && m_options.ranks < kMostRanksTried)
-      m_fits.tooLarge.push_back(fmt::format("{} to {} ranks", m_options.ranks + 1, kMostRanksTried));
+    if (!hasAny && isKnown && m_spec.ranks < kMostRanksTried)
+      m_fits.tooLarge.push_back(fmt::format("{} to {} ranks", m_spec.ranks + 1, kMostRanksTried));
     return {};
   }
 
@@ -154,7 +149,7 @@ class Tries {
     const std::vector<Fit> all = m_fits.found;
     const auto isDominated = [&](const Fit& fit) {
       return std::any_of(all.begin(), all.end(), [&](const Fit& other) {
-        return other.options.ranks < fit.options.ranks && other.femtoseconds <= fit.femtoseconds &&
+        return other.spec.ranks < fit.spec.ranks && other.femtoseconds <= fit.femtoseconds &&
                other.rankBytes <= fit.rankBytes;
       });
     };
@@ -164,17 +159,15 @@ class Tries {
   // ---- settings
 
   Result<void> trySequenceParallel() {
-    if (m_options.sequenceParallel != rules::SequenceParallel::Off) return {};
-    SolveOptions options = m_options;
-    options.sequenceParallel = rules::SequenceParallel::Auto;
-    return tryAlone(m_model, options, "sequence parallelism where it helps", "--sequence-parallel auto").map([](Found) {
-    });
+    if (m_spec.sequenceParallel != rules::SequenceParallel::Off) return {};
+    spec::PlanSpec spec = m_spec;
+    spec.sequenceParallel = rules::SequenceParallel::Auto;
+    return tryAlone(m_model, spec, "sequence parallelism where it helps", "--sequence-parallel auto").map([](Found) {});
   }
 
   /// The user's budget is too small, and the device has enough memory.
   bool canBudget(std::int64_t bytes) const {
-    return m_options.cost.memoryBudget && bytes > m_options.cost.budgetBytes() &&
-           bytes <= m_options.cost.profile.memoryBytes;
+    return m_spec.cost.memoryBudget && bytes > m_spec.cost.budgetBytes() && bytes <= m_spec.cost.profile.memoryBytes;
   }
   static std::string budgetChange(std::int64_t bytes) { return fmt::format("a budget of {}", bytesText(bytes)); }
   static std::string budgetFlags(std::int64_t bytes) { return fmt::format("--memory-budget {}", bytes); }
@@ -183,21 +176,21 @@ class Tries {
   Result<void> tryBudget() {
     const std::int64_t least = m_solved.result.leastBytes;
     if (!canBudget(least)) return {};
-    SolveOptions options = m_options;
-    options.cost.memoryBudget = least;
-    return tryAlone(m_model, options, budgetChange(least), budgetFlags(least)).map([](Found) {});
+    spec::PlanSpec spec = m_spec;
+    spec.cost.memoryBudget = least;
+    return tryAlone(m_model, spec, budgetChange(least), budgetFlags(least)).map([](Found) {});
   }
 
   /// Tries devices with more memory. A user's budget does not depend on the device.
   Result<void> tryDevices() {
-    if (m_options.cost.memoryBudget) return {};
+    if (m_spec.cost.memoryBudget) return {};
     const auto profiles = deviceProfiles();
     if (!profiles) return addUnknown("other devices", profiles.error().message), Result<void>();
     for (const solve::DeviceProfile& profile : *profiles) {
-      if (profile.memoryBytes <= m_options.cost.budgetBytes()) continue;
-      SolveOptions options = m_options;
-      options.cost.profile = profile;
-      CLEAVE_TRY_VOID(tryAlone(m_model, options,
+      if (profile.memoryBytes <= m_spec.cost.budgetBytes()) continue;
+      spec::PlanSpec spec = m_spec;
+      spec.cost.profile = profile;
+      CLEAVE_TRY_VOID(tryAlone(m_model, spec,
                                fmt::format("the device {} with {}", profile.name, bytesText(profile.memoryBytes)),
                                fmt::format("--device-profile {}", profile.name)));
     }
@@ -218,34 +211,35 @@ class Tries {
       CLEAVE_TRY_VOID(tryCapture(half, "bfloat16", "--dtype bfloat16"));
     }
     CLEAVE_TRY_VOID(tryFewerLogits());
-    CLEAVE_TRY_VOID(tryHalves(&torch_capture::CaptureOptions::batch, 1, "batch", "--batch"));
-    return tryHalves(&torch_capture::CaptureOptions::sequence, m_now.loss ? 2 : 1, "sequence", "--seq");
+    CLEAVE_TRY_VOID(tryHalves(&spec::InputSpec::batch, 1, "batch", "--batch"));
+    return tryHalves(&spec::InputSpec::sequence, m_now.loss ? 2 : 1, "sequence", "--seq");
   }
 
   /// The logits of all positions are large if the vocabulary is. Without training or scoring, only the last position is
   /// needed.
   Result<void> tryFewerLogits() {
-    if (m_options.cost.isTraining || m_now.logitsToKeep == 1) return {};
-    auto capture = m_now;
-    if (capture.loss) {
-      capture.loss = false;
-      CLEAVE_TRY(const Found found, tryCapture(capture, "no loss", "--loss off"));
+    if (m_spec.cost.isTraining || m_now.logitsToKeep == 1) return {};
+    auto input = m_now;
+    if (input.loss) {
+      input.loss = false;
+      CLEAVE_TRY(const Found found, tryCapture(input, "no loss", "--loss off"));
       if (found == Found::Fits) return {};
     }
-    capture.logitsToKeep = 1;
-    return tryCapture(capture, "logits of the last position only",
+    input.logitsToKeep = 1;
+    return tryCapture(input, "logits of the last position only",
                       m_now.loss ? "--loss off --logits-to-keep 1" : "--logits-to-keep 1")
         .map([](Found) {});
   }
 
   /// Tries the least number first: if it is too large, larger ones cannot fit.
-  Result<void> tryHalves(std::int64_t torch_capture::CaptureOptions::*count, std::int64_t least, std::string_view name,
+  Result<void> tryHalves(std::optional<std::int64_t> spec::InputSpec::*count, std::int64_t least, std::string_view name,
                          std::string_view flag) {
-    if (m_now.*count <= least) return {};
+    const std::int64_t now = (m_now.*count).value_or(least);
+    if (now <= least) return {};
     const auto tryWith = [&](std::int64_t number) {
-      auto capture = m_now;
-      capture.*count = number;
-      return tryCapture(capture, fmt::format("{} {}", name, number), fmt::format("{} {}", flag, number));
+      auto input = m_now;
+      input.*count = number;
+      return tryCapture(input, fmt::format("{} {}", name, number), fmt::format("{} {}", flag, number));
     };
     CLEAVE_TRY(const Found fewest, tryWith(least));
     if (fewest != Found::Fits) return {};
@@ -253,7 +247,7 @@ class Tries {
     m_fits.found.pop_back();
     const std::size_t refused = m_fits.tooLarge.size();
     bool hasMore = false;
-    for (std::int64_t number = m_now.*count / 2; number > least && !hasMore; number /= 2) {
+    for (std::int64_t number = now / 2; number > least && !hasMore; number /= 2) {
       CLEAVE_TRY(const Found found, tryWith(number));
       hasMore = found == Found::Fits;
     }
@@ -265,8 +259,8 @@ class Tries {
 
   const Model& m_model;
   const Solved& m_solved;
-  const SolveOptions& m_options;
-  const torch_capture::CaptureOptions m_now;
+  const spec::PlanSpec& m_spec;
+  const spec::InputSpec m_now;
   const Progress m_quiet;  ///< does not report the stages of each try
   Fits m_fits;
 };

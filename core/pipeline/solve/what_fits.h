@@ -16,8 +16,8 @@ struct Fit {
   std::string flags;   ///< flags for this change: "--ranks 16"
   std::int64_t rankBytes = 0;
   Femtoseconds femtoseconds;
-  SolveOptions options;                   ///< solve options that lead to this plan
-  torch_capture::CaptureOptions capture;  ///< capture options that lead to this plan
+  spec::PlanSpec spec;    ///< asked so, the model gets this plan
+  spec::InputSpec input;  ///< of the capture that it is for
 };
 
 /// A change without an answer.

@@ -7,7 +7,7 @@
 namespace cleave::pipeline {
 
 Result<Checkpoint> readCheckpoint(const plan::ModelInfo& info, const Progress& progress) {
-  Checkpoint checkpoint{formats::WeightPlaces::of(info.source, info.isExported, info.weights), {}};
+  Checkpoint checkpoint{formats::WeightPlaces::of(info.source, info.isExported, info.input.weights), {}};
   if (!info.isExported) {
     CLEAVE_TRY(const formats::ModelFolder folder, formats::openModelFolder(info.source, progress));
     checkpoint.tensors = folder.tensors;
@@ -16,8 +16,8 @@ Result<Checkpoint> readCheckpoint(const plan::ModelInfo& info, const Progress& p
   CLEAVE_TRY(const formats::ArchivedWeights archived, formats::openExportedWeights(info.source));
   checkpoint.tensors = archived.tensors;
   for (auto& [name, tensor] : checkpoint.tensors) tensor.file = formats::exportedFileName(info.source);
-  if (info.weights.empty()) return checkpoint;
-  CLEAVE_TRY(const formats::WeightsBeside beside, formats::readWeightsBeside(info.weights));
+  if (info.input.weights.empty()) return checkpoint;
+  CLEAVE_TRY(const formats::WeightsBeside beside, formats::readWeightsBeside(info.input.weights));
   for (const auto& [name, tensor] : beside.tensors) checkpoint.tensors[name] = tensor;
   return checkpoint;
 }

@@ -3,6 +3,7 @@
 #include "base/quantities.h"
 #include "families/known_keys.h"
 #include "families/model_config.h"
+#include "formats/exported_sizes.h"
 #include "program/rank_program.h"
 
 #include <nlohmann/json.hpp>
@@ -220,7 +221,7 @@ void describeExported(const Model& model, ModelDescription& made) {
   made.task = "exported program";
   made.sizes.emplace_back(
       "exported by", fmt::format("torch {}, {}", program.torchVersion, counted(std::ssize(program.nodes), "call")));
-  for (const auto& [symbol, size] : model.info.sizes) {
+  for (const auto& [symbol, size] : model.info.input.sizes) {
     made.sizes.emplace_back(fmt::format("size {}", symbol),
                             fmt::format("{}, {}", size, rangeOf(program.symbols.at(symbol))));
   }
@@ -228,7 +229,7 @@ void describeExported(const Model& model, ModelDescription& made) {
     return className.empty() ? std::string_view("class unknown") : std::string_view(className);
   };
   countParameters(model, ofClass, made);
-  made.inputs.emplace_back("arguments", formats::inputsInWords(program, model.info.sizes));
+  made.inputs.emplace_back("arguments", formats::inputsInWords(program, model.info.input.sizes));
   made.supported.emplace_back("plan", "yes");
   made.supported.emplace_back("run", program.whyWithoutWeights.empty()
                                          ? "yes"

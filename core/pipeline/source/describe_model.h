@@ -15,7 +15,7 @@
 namespace cleave::pipeline {
 
 /// The smallest inputs that every model can be captured with.
-inline const torch_capture::CaptureOptions kDescribedAs{.sequence = 2, .loss = false};
+inline const spec::InputSpec kDescribedAs{.sequence = 2, .loss = false};
 
 /// Parameters of one kind; tied parameters count once.
 struct ParameterCount {

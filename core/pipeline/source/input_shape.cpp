@@ -1,7 +1,8 @@
 #include "pipeline/source/input_shape.h"
 
+#include "formats/exported_sizes.h"
 #include "formats/safetensors.h"
-#include "libtorch/capture/capture.h"
+#include "spec/input/input_spec.h"
 
 #include <map>
 
@@ -17,9 +18,8 @@ Result<InputShape> readInputShape(const fs::path& file, bool wantsLoss) {
                 graph::toText(shape));
   const auto has = [&](const char* name) { return header.tensors.contains(name); };
   InputShape inputs{shape[0], shape[1], has("attention_mask"), has("token_type_ids"), has("labels")};
-  torch_capture::CaptureOptions asked{.batch = inputs.batch, .sequence = inputs.sequence};
-  asked.loss = inputs.hasLabels && wantsLoss;
-  const auto checked = torch_capture::checkOptions(asked);
+  const auto checked =
+      spec::check({.batch = inputs.batch, .sequence = inputs.sequence, .loss = inputs.hasLabels && wantsLoss});
   if (!checked)
     return fail(ErrorCode::BadInput, "{}: input_ids has shape {}: {}.", file.string(), graph::toText(shape),
                 checked.error().message);

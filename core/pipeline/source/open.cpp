@@ -15,9 +15,10 @@
 namespace cleave::pipeline {
 namespace {
 
-/// Sets the weights of an exported program: those in the archive that the graph uses, and those in `weights`. A graph
+/// Sets the weights of an exported program: those in the archive that the graph uses, and those beside it. A graph
 /// without parameters needs no weights.
-Result<void> findWeights(Model& model, const std::string& weights) {
+Result<void> findWeights(Model& model) {
+  const std::string& weights = model.info.input.weights;
   const graph::Graph& graph = *model.aten;
   formats::WeightSources& tensors = model.folder.tensors;
   tensors.clear();
@@ -32,7 +33,6 @@ Result<void> findWeights(Model& model, const std::string& weights) {
     addTensor(graph.value(node.results[0]).name);
   }
   for (const auto& [parameter, others] : graph.tiedNames) std::for_each(others.begin(), others.end(), addTensor);
-  model.info.weights = weights;
   if (!weights.empty()) {
     CLEAVE_TRY(const formats::WeightsBeside beside, formats::readWeightsBeside(weights));
     for (const auto& [name, tensor] : beside.tensors) tensors[name] = tensor;
@@ -41,28 +41,27 @@ Result<void> findWeights(Model& model, const std::string& weights) {
   return {};
 }
 
-Result<torch_capture::CapturedModel> capture(const Model& model, const torch_capture::CaptureOptions& options,
+Result<torch_capture::CapturedModel> capture(const Model& model, const spec::InputSpec& input,
                                              const Progress& progress) {
-  if (model.exported) return torch_capture::captureModel(*model.exported, options, progress);
-  if (!options.weights.empty()) {
+  if (model.exported) return torch_capture::captureModel(*model.exported, input, progress);
+  if (!input.weights.empty()) {
     return fail(ErrorCode::BadUsage, "{} is a model folder with its own weights. Run without --weights.",
                 model.info.source);
   }
-  return torch_capture::captureModel(model.folder, options, progress);
+  return torch_capture::captureModel(model.folder, input, progress);
 }
 
 /// Captures the graphs of a model that was read.
-Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_capture::CaptureOptions& options,
-                                                  const Progress& progress) {
+Result<std::shared_ptr<const Model>> capturedWith(Model model, const spec::InputSpec& input, const Progress& progress) {
   progress.report("capture");
-  CLEAVE_TRY(auto captured, capture(model, options, progress));
+  CLEAVE_TRY(auto captured, capture(model, input, progress));
   if (!model.exported) {
     CLEAVE_TRY(const families::ModelConfig config, families::readModelConfig(model.folder));
     CLEAVE_TRY_VOID(families::packWeights(config, *captured.aten, model.folder.tensors));
     CLEAVE_TRY_VOID(checkTiedWeights(model.folder, *captured.aten));
     model.info.quantization = config.quantization ? config.quantization->text() : std::string();
   }
-  CLEAVE_TRY_VOID(graph::freezeParameters(*captured.aten, options.freezing));
+  CLEAVE_TRY_VOID(graph::freezeParameters(*captured.aten, input.freezing));
   model.captured = std::move(captured.captured);
   model.aten = std::move(captured.aten);
   model.timings.captureMs = captured.captureMs;
@@ -70,23 +69,15 @@ Result<std::shared_ptr<const Model>> capturedWith(Model model, const torch_captu
   plan::ModelInfo& info = model.info;
   info.architecture = captured.architecture;
   info.modelType = captured.modelType;
+  info.input = std::move(captured.input);
   info.dtype = captured.dtype;
   info.batch = captured.batch;
   info.sequence = captured.sequence;
   info.isExported = model.exported != nullptr;
-  info.sizes = std::move(captured.sizes);
-  info.hasMask = options.mask;
-  info.hasTokenTypes = options.tokenTypes;
-  info.hasLoss = options.loss && !info.isExported;
-  info.hasDropout = options.dropout;
   info.dropouts = captured.dropouts;
-  info.logitsToKeep = options.logitsToKeep;
-  info.cacheUse = options.cacheUse;
-  info.cachePositions = options.cachePositions;
-  info.freezing = options.freezing;
   info.hasWeights = model.folder.hasWeights();
   info.writtenBuffers = captured.writtenBuffers;
-  if (info.isExported) CLEAVE_TRY_VOID(findWeights(model, options.weights));
+  if (info.isExported) CLEAVE_TRY_VOID(findWeights(model));
   return std::make_shared<const Model>(std::move(model));
 }
 
@@ -120,7 +111,7 @@ Result<Model> readModel(const Source& source, const Progress& progress) {
 
 }  // namespace
 
-Result<std::shared_ptr<const Model>> openModel(const std::string& source, const torch_capture::CaptureOptions& options,
+Result<std::shared_ptr<const Model>> openModel(const std::string& source, const spec::InputSpec& input,
                                                const Progress& progress) {
   const Stopwatch watch;
   progress.report("open");
@@ -135,37 +126,16 @@ Result<std::shared_ptr<const Model>> openModel(const std::string& source, const 
   if (!model.exported) CLEAVE_TRY_VOID(useModelNames(model.folder));
   model.timings.loadMs = watch.milliseconds();
   if (progress.cancelled()) return progress.cancelledError("opening " + source);
-  return capturedWith(std::move(model), options, progress);
+  return capturedWith(std::move(model), input, progress);
 }
 
-Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options,
+Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const spec::InputSpec& input,
                                                   const Progress& progress) {
   if (!model.folder.config && !model.exported) {
     return fail(ErrorCode::BadInput,
                 "Only the graph is open, so Cleave cannot capture it for other inputs. Open the model's folder.");
   }
-  return capturedWith(model, options, progress);
-}
-
-torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info) {
-  torch_capture::CaptureOptions options;
-  options.freezing = info.freezing;
-  if (info.isExported) {
-    options.asked.symbols = info.sizes;
-    options.weights = info.weights;
-    return options;
-  }
-  options.batch = info.batch;
-  options.sequence = info.sequence;
-  options.dtype = info.dtype;
-  options.mask = info.hasMask;
-  options.tokenTypes = info.hasTokenTypes;
-  options.loss = info.hasLoss;
-  options.dropout = info.hasDropout;
-  options.logitsToKeep = info.logitsToKeep;
-  options.cacheUse = info.cacheUse;
-  options.cachePositions = info.cachePositions;
-  return options;
+  return capturedWith(model, input, progress);
 }
 
 }  // namespace cleave::pipeline

@@ -19,14 +19,11 @@
 
 namespace cleave::pipeline {
 
-Result<std::shared_ptr<const Model>> openModel(const std::string& source, const torch_capture::CaptureOptions& options,
+Result<std::shared_ptr<const Model>> openModel(const std::string& source, const spec::InputSpec& input,
                                                const Progress& progress = {});
-/// The same model with other options, without reading it again. BadInput for a graph without its model, from a plan or
+/// The same model with other inputs, without reading it again. BadInput for a graph without its model, from a plan or
 /// a recording.
-Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const torch_capture::CaptureOptions& options,
+Result<std::shared_ptr<const Model>> captureAgain(const Model& model, const spec::InputSpec& input,
                                                   const Progress& progress = {});
-
-/// The options that capture the same graph again.
-torch_capture::CaptureOptions captureOptionsOf(const plan::ModelInfo& info);
 
 }  // namespace cleave::pipeline

@@ -66,7 +66,7 @@ std::string textLike(graph::Graph graph, bool hasFrozen, bool hasTies) {
 }  // namespace
 
 Result<std::shared_ptr<const Model>> openModelOf(const plan::ModelInfo& info, const Progress& progress) {
-  auto model = openModel(info.source, captureOptionsOf(info), progress);
+  auto model = openModel(info.source, info.input, progress);
   if (!model && model.error().code == ErrorCode::BadUsage) {
     const std::string& why = model.error().message;
     return fail(ErrorCode::BadInput, "The plan's model cannot be captured: {}{}", why, why.ends_with('.') ? "" : ".");
@@ -79,7 +79,7 @@ std::optional<std::string> modelDifference(const plan::Plan& plan, const Model& 
   const bool isTiedAlike = plan.graph->tiedNames == model.aten->tiedNames || !model.info.isExported;
   const auto textOf = [&](const graph::Graph& graph) { return textLike(graph, isFrozenAlike, isTiedAlike); };
   const std::string planned = textOf(*plan.graph), now = textOf(*model.aten);
-  if (!isFrozenAlike && plan.costSettings.isTraining)
+  if (!isFrozenAlike && plan.spec.cost.isTraining)
     return fmt::format("{} of its parameters are frozen, but {} in the plan", model.aten->frozen.size(),
                        plan.graph->frozen.size());
   if (planned == now) {
@@ -110,30 +110,30 @@ Result<std::shared_ptr<const Model>> openSameModel(const plan::Plan& plan, const
 }
 
 plan::ModelInfo withInputs(plan::ModelInfo info, const InputShape& shape) {
-  info.batch = shape.batch;
-  info.sequence = shape.sequence;
-  info.hasMask = shape.hasMask;
-  info.hasTokenTypes = shape.hasTokenTypes;
-  info.hasLoss = info.hasLoss && shape.hasLabels;
+  info.setShape(shape.batch, shape.sequence);
+  info.input.mask = shape.hasMask;
+  info.input.tokenTypes = shape.hasTokenTypes;
+  info.input.loss = info.input.loss && shape.hasLabels;
   return info;
 }
 
 plan::ModelInfo withRowsOf(plan::ModelInfo info, int replicas) {
-  info.batch *= replicas;
+  info.setShape(info.batch * replicas, info.sequence);
   return info;
 }
 
 std::string inputsInWords(const plan::ModelInfo& info) {
   if (info.isExported) {
     std::string words;
-    for (const auto& [symbol, size] : info.sizes)
+    for (const auto& [symbol, size] : info.input.sizes)
       words += fmt::format("{}{}={}", words.empty() ? "" : ", ", symbol, size);
     return words.empty() ? "the inputs that it was exported with" : words;
   }
   std::string words =
-      fmt::format("batch {}, sequence {}, {}{}, {}", info.batch, info.sequence, info.hasMask ? "a mask" : "no mask",
-                  info.hasTokenTypes ? ", token types" : "", info.hasLoss ? "a loss" : "no loss");
-  if (info.cacheUse != graph::CacheUse::None) words += fmt::format(", a cache of {} positions", info.cachePositions);
+      fmt::format("batch {}, sequence {}, {}{}, {}", info.batch, info.sequence, info.input.mask ? "a mask" : "no mask",
+                  info.input.tokenTypes ? ", token types" : "", info.hasLoss() ? "a loss" : "no loss");
+  if (info.input.cacheUse != graph::CacheUse::None)
+    words += fmt::format(", a cache of {} positions", info.input.cachePositions);
   return words;
 }
 

@@ -34,7 +34,7 @@ std::vector<NamedFile> weightFilesOf(const std::string& weights) {
 
 std::vector<NamedFile> sourceFilesOf(const plan::ModelInfo& model) {
   std::vector<NamedFile> files = sourceFilesOf(model.source);
-  const auto beside = weightFilesOf(model.weights);
+  const auto beside = weightFilesOf(model.input.weights);
   files.insert(files.end(), beside.begin(), beside.end());
   return files;
 }

@@ -16,8 +16,8 @@ namespace {
 constexpr std::string_view kSchema = "cleave.diff/1";
 
 std::string labelOf(const Plan& plan) {
-  std::string label = fmt::format("{}, {}", solve::toText(plan.engine), counted(plan.ranks, "rank"));
-  for (const std::string& demand : plan.demands) label += ", " + demand;
+  std::string label = fmt::format("{}, {}", solve::toText(plan.spec.engine), counted(plan.spec.ranks, "rank"));
+  for (const std::string& demand : spec::demandTexts(plan.spec)) label += ", " + demand;
   return label;
 }
 
@@ -78,15 +78,16 @@ rules::Strategy effectiveStrategy(const solve::Solution& solution, int ranks, No
 /// A split with as many replicas as ranks counts as replicated.
 Placement placementIn(const Plan& plan, ValueId value) {
   const Placement& placement = plan.solution->of(value);
-  return plan.ranks > 1 && placement.isSplit() && placement.isReplicatedOn(plan.ranks) ? Placement() : placement;
+  return plan.spec.ranks > 1 && placement.isSplit() && placement.isReplicatedOn(plan.spec.ranks) ? Placement()
+                                                                                                 : placement;
 }
 
 void compareLayers(PlanDiff& diff, const Plan& before, const Plan& after) {
   for (std::size_t i = 0; i < std::min(before.layers.size(), after.layers.size()); ++i) {
     const LayerPlan& a = before.layers[i];
     const LayerPlan& b = after.layers[i];
-    const rules::Strategy was = effectiveStrategy(*before.solution, before.ranks, a.node),
-                          is = effectiveStrategy(*after.solution, after.ranks, b.node);
+    const rules::Strategy was = effectiveStrategy(*before.solution, before.spec.ranks, a.node),
+                          is = effectiveStrategy(*after.solution, after.spec.ranks, b.node);
     if (was != is) diff.layers.push_back({a.name, a.node, was, is, a.reason, b.reason});
   }
 }
@@ -168,8 +169,8 @@ void writeShare(JsonWriter& json, std::string_view name, const std::pair<double,
 Result<PlanDiff> diff(const Plan& before, const Plan& after) {
   CLEAVE_TRY_VOID(sameGraphs(before, after));
   PlanDiff diff;
-  diff.ranksBefore = before.ranks;
-  diff.ranksAfter = after.ranks;
+  diff.ranksBefore = before.spec.ranks;
+  diff.ranksAfter = after.spec.ranks;
   diff.labelBefore = labelOf(before);
   diff.labelAfter = labelOf(after);
   compareLayers(diff, before, after);

@@ -2,7 +2,6 @@
 
 #include "base/stopwatch.h"
 #include "base/version.h"
-#include "plan/build/demands.h"
 #include "plan/build/measure_shares.h"
 #include "plan/build/steps.h"
 #include "plan/build/warnings.h"
@@ -34,6 +33,14 @@ std::vector<std::string> originsOf(const Graph& graph, const Graph* captured) {
   return origins;
 }
 
+spec::PlanSpec specOf(const PlanRequest& request) {
+  spec::PlanSpec spec = spec::specOf(*request.problem);
+  spec.engine = request.engine;
+  spec.dropout = request.model.input.dropout;
+  spec.seed = request.seed;
+  return spec;
+}
+
 }  // namespace
 
 Result<Plan> makePlan(const PlanRequest& request, const Explanation& explanation, const Progress& progress) {
@@ -41,11 +48,7 @@ Result<Plan> makePlan(const PlanRequest& request, const Explanation& explanation
   Plan plan;
   plan.madeBy = version();
   plan.model = request.model;
-  plan.ranks = request.problem->context.worldSize;
-  plan.engine = request.engine;
-  plan.candidateSet = request.problem->context.candidateSet;
-  plan.sequenceParallel = request.problem->context.sequenceParallel;
-  plan.seed = request.seed;
+  plan.spec = specOf(request);
   plan.graph = request.problem->graph;
   plan.solution = request.solution;
   plan.search = request.search;
@@ -56,9 +59,7 @@ Result<Plan> makePlan(const PlanRequest& request, const Explanation& explanation
       plan.certificate = std::make_shared<const solve::Certificate>(*std::move(certificate));
     plan.fastest = {request.optimum->fastest().femtoseconds(), request.optimum->fastest().bytes()};
   }
-  plan.costSettings = request.problem->cost;
   plan.cost = request.optimum ? request.optimum->cost() : solve::costOf(*request.problem, *request.solution);
-  plan.demands = demandsOf(*request.problem);
   plan.origins = originsOf(*plan.graph, request.captured.get());
   if (progress.cancelled()) return progress.cancelledError("making the plan");
 
@@ -73,11 +74,11 @@ Result<Plan> makePlan(const PlanRequest& request, const Explanation& explanation
   plan.programValueOf = std::move(replaced.valueOf);
   plan.collectives = std::move(replaced.collectives);
   CLEAVE_TRY(plan.parameters, shardMap(request, plan.warnings));
-  if (plan.costSettings.isTraining && plan.costSettings.checkpointsActivations)
+  if (plan.spec.cost.isTraining && plan.spec.cost.checkpointsActivations)
     plan.checkpointed = graph::checkpointableBlocks(*plan.graph, graph::findGradients(*plan.graph));
-  if (plan.costSettings.isTraining && graph::findGradients(*plan.program).loss.isValid()) {
+  if (plan.spec.cost.isTraining && graph::findGradients(*plan.program).loss.isValid()) {
     CLEAVE_TRY(program::Backward backward,
-               program::backwardOf(*plan.program, plan.parameters, plan.ranks, plan.checkpointed));
+               program::backwardOf(*plan.program, plan.parameters, plan.spec.ranks, plan.checkpointed));
     plan.backward = std::make_shared<const program::Backward>(std::move(backward));
   }
   plan.memory = predictMemory(*plan.program, plan.parameters, *plan.graph);

@@ -7,8 +7,8 @@ namespace cleave::plan {
 std::vector<solve::StepCost> costByNode(const Plan& plan) {
   solve::Problem problem;
   problem.graph = plan.graph;
-  problem.context = {plan.ranks, plan.candidateSet, plan.sequenceParallel};
-  problem.cost = plan.costSettings;
+  problem.context = {plan.spec.ranks, plan.spec.candidates(), plan.spec.sequenceParallel};
+  problem.cost = plan.spec.cost;
   const solve::Variables variables(problem);
   return solve::CostModel(problem, variables).byNode(*plan.solution);
 }

@@ -14,10 +14,10 @@ MemoryPrediction unsplitMemory(const Plan& plan) {
 std::int64_t unsplitTrainingBytes(const Plan& plan, int replicas) {
   solve::Problem problem;
   problem.graph = plan.graph;
-  problem.context = {1, plan.candidateSet, rules::SequenceParallel::Off};
-  problem.cost.profile = plan.costSettings.profile;
+  problem.context = {1, plan.spec.candidates(), rules::SequenceParallel::Off};
+  problem.cost.profile = plan.spec.cost.profile;
   problem.cost.isTraining = true;
-  problem.cost.optimizer = plan.costSettings.optimizer;
+  problem.cost.optimizer = plan.spec.cost.optimizer;
   const solve::PlanCost cost = costOfReplicated(problem);
   return cost.bytes() + (replicas - 1) * cost.sum.activations;
 }

@@ -63,7 +63,7 @@ std::string nothingSplit(const Plan& plan) {
     return fmt::format(
         "No layer is split: on {} ranks of {}, splitting a layer{} costs at least {} per step, and this step takes {}. "
         "Peak memory per rank: {}. Pin the strategy of a layer to split it anyway.",
-        plan.ranks, plan.costSettings.profile.name, isAll ? "" : " that can be split", solve::timeText(*least),
+        plan.spec.ranks, plan.spec.cost.profile.name, isAll ? "" : " that can be split", solve::timeText(*least),
         solve::timeText(plan.cost.femtoseconds()), bytesText(plan.cost.bytes()));
   }
   const std::string why = plan.layers.empty() ? "the model has no layer that Cleave splits"
@@ -72,8 +72,8 @@ std::string nothingSplit(const Plan& plan) {
   const double share = plan.shares.flopsShare();
   const std::string except = share > 0 ? fmt::format(" except {} of the FLOPs", percentText(share)) : std::string();
   return fmt::format("{} is split: each of the {} ranks has all {} of parameters and does the same work{} ({}).",
-                     except.empty() ? "Nothing" : "No weight", plan.ranks, bytesText(plan.memory.parameters), except,
-                     why);
+                     except.empty() ? "Nothing" : "No weight", plan.spec.ranks, bytesText(plan.memory.parameters),
+                     except, why);
 }
 
 /// "28 heads do not divide by 8 ranks, so every rank computes …". The count of split layers does not show it.
@@ -94,11 +94,12 @@ std::string replicatedWork(const Plan& plan, const ReplicatedWork& work) {
 
 /// Only `optimal` respects the budget. Empty: the plan fits.
 std::string overBudget(const Plan& plan) {
-  const std::int64_t needed = plan.cost.bytes(), budget = plan.costSettings.budgetBytes();
+  const std::int64_t needed = plan.cost.bytes(), budget = plan.spec.cost.budgetBytes();
   if (needed <= budget) return {};
   return fmt::format(
       "This plan needs {} per rank, {} more than {}. The engine {} ignores the budget; optimal respects it.",
-      bytesText(needed), bytesText(needed - budget), solve::budgetName(plan.costSettings), solve::toText(plan.engine));
+      bytesText(needed), bytesText(needed - budget), solve::budgetName(plan.spec.cost),
+      solve::toText(plan.spec.engine));
 }
 
 /// "2 operators, the first `rand` in `block.drop`"; empty if no operator matches.
@@ -129,14 +130,13 @@ std::string randomNumbers(const graph::Graph& graph) {
 
 /// Empty unless checkpoints were asked for and no block has any.
 std::string nothingCheckpointed(const Plan& plan) {
-  if (!plan.costSettings.isTraining || !plan.costSettings.checkpointsActivations || !plan.checkpointed.empty())
-    return {};
+  if (!plan.spec.cost.isTraining || !plan.spec.cost.checkpointsActivations || !plan.checkpointed.empty()) return {};
   return "No activations are checkpointed: the model has no repeated blocks that save more than their inputs.";
 }
 
 /// Warns of dropout in the program, or of dropout that was asked for and has no effect.
 std::string dropout(const Plan& plan) {
-  if (plan.model.hasDropout)
+  if (plan.model.input.dropout)
     return plan.model.dropouts.empty() ? "Dropout has no effect: no dropout probability in config.json is above 0."
                                        : "";
   const graph::Graph& graph = *plan.graph;
@@ -163,7 +163,7 @@ std::vector<std::string> warningsFor(const Plan& plan) {
   for (std::string& sentence : std::array{randomNumbers(*plan.graph), dropout(plan), nothingCheckpointed(plan)}) {
     if (!sentence.empty()) warnings.push_back(std::move(sentence));
   }
-  if (plan.ranks == 1) return warnings;
+  if (plan.spec.ranks == 1) return warnings;
   for (const ReplicatedWork* work : indivisibleHeads(plan.shares)) warnings.push_back(replicatedWork(plan, *work));
   const bool splitsNothing = std::none_of(plan.layers.begin(), plan.layers.end(), isSplit);
   if (splitsNothing) warnings.push_back(nothingSplit(plan));

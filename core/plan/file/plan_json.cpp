@@ -77,28 +77,28 @@ void writeModel(JsonWriter& json, const ModelInfo& model) {
   json.key("dtype").value(graph::toText(model.dtype));
   json.key("batch").value(model.batch);
   json.key("sequence").value(model.sequence);
-  json.key("mask").value(model.hasMask);
-  if (model.hasTokenTypes) json.key("token_types").value(true);
-  json.key("loss").value(model.hasLoss);
-  if (model.hasDropout) json.key("dropout").value(true);
+  json.key("mask").value(model.input.mask);
+  if (model.input.tokenTypes) json.key("token_types").value(true);
+  json.key("loss").value(model.hasLoss());
+  if (model.input.dropout) json.key("dropout").value(true);
   if (!model.dropouts.empty()) json.key("dropout_probabilities").value(model.dropouts);
-  json.key("logits_to_keep").value(model.logitsToKeep);
-  if (model.cacheUse != graph::CacheUse::None) {
-    json.key("cache").value(graph::toText(model.cacheUse));
-    json.key("cache_positions").value(model.cachePositions);
+  json.key("logits_to_keep").value(model.input.logitsToKeep);
+  if (model.input.cacheUse != graph::CacheUse::None) {
+    json.key("cache").value(graph::toText(model.input.cacheUse));
+    json.key("cache_positions").value(model.input.cachePositions);
   }
   json.key("has_weights").value(model.hasWeights);
   if (model.isExported) {
     json.key("exported").value(true);
     json.key("sizes").beginObject();
-    for (const auto& [symbol, size] : model.sizes) json.key(symbol).value(size);
+    for (const auto& [symbol, size] : model.input.sizes) json.key(symbol).value(size);
     json.endObject();
   }
-  if (!model.weights.empty()) json.key("weights").value(model.weights);
+  if (!model.input.weights.empty()) json.key("weights").value(model.input.weights);
   if (!model.quantization.empty()) json.key("quantization").value(model.quantization);
   writeTexts(json, "written_buffers", model.writtenBuffers);
-  writeTexts(json, "freeze", model.freezing.freeze);
-  writeTexts(json, "train_only", model.freezing.trainOnly);
+  writeTexts(json, "freeze", model.input.freezing.freeze);
+  writeTexts(json, "train_only", model.input.freezing.trainOnly);
   json.endObject();
 }
 
@@ -115,7 +115,7 @@ void writePrediction(JsonWriter& json, const Plan& plan) {
   json.key("proved").value(plan.isProvedOptimal);
   json.key("lower_bound_fs");
   plan.lowerBoundFs ? json.value(*plan.lowerBoundFs) : json.null();
-  json.key("slack_percent").real(plan.costSettings.slackPercent);
+  json.key("slack_percent").real(plan.spec.cost.slackPercent);
   json.key("fastest");
   if (plan.fastest) {
     json.beginObject();
@@ -125,10 +125,10 @@ void writePrediction(JsonWriter& json, const Plan& plan) {
   } else {
     json.null();
   }
-  json.key("training").value(plan.costSettings.isTraining);
-  json.key("optimizer").value(solve::toText(plan.costSettings.optimizer));
-  json.key("checkpoints_activations").value(plan.costSettings.checkpointsActivations);
-  json.key("budget_bytes").value(plan.costSettings.budgetBytes());
+  json.key("training").value(plan.spec.cost.isTraining);
+  json.key("optimizer").value(solve::toText(plan.spec.cost.optimizer));
+  json.key("checkpoints_activations").value(plan.spec.cost.checkpointsActivations);
+  json.key("budget_bytes").value(plan.spec.cost.budgetBytes());
 }
 
 void writeFigures(JsonWriter& json, const Plan& plan) {
@@ -139,9 +139,9 @@ void writeFigures(JsonWriter& json, const Plan& plan) {
   json.key("collective_bytes").value(bytes);
   writePrediction(json, plan);
   json.endObject();
-  json.key("device").raw(jsonText(solve::toJson(plan.costSettings.profile)));
+  json.key("device").raw(jsonText(solve::toJson(plan.spec.cost.profile)));
   json.key("demands").beginArray();
-  for (const std::string& demand : plan.demands) json.value(demand);
+  for (const std::string& demand : spec::demandTexts(plan.spec)) json.value(demand);
   json.endArray();
 
   json.key("timings_ms").beginObject();
@@ -269,11 +269,11 @@ std::string toJson(const Plan& plan) {
   json.key("schema").value(program::kPlanSchema);
   if (!plan.madeBy.empty()) json.key("made_by").value(plan.madeBy);
   writeModel(json, plan.model);
-  json.key("ranks").value(plan.ranks);
-  json.key("engine").value(solve::toText(plan.engine));
-  json.key("menu").value(rules::toText(plan.candidateSet));
-  json.key("sequence_parallel").value(rules::toText(plan.sequenceParallel));
-  json.key("seed").value(plan.seed);
+  json.key("ranks").value(plan.spec.ranks);
+  json.key("engine").value(solve::toText(plan.spec.engine));
+  json.key("menu").value(rules::toText(plan.spec.candidates()));
+  json.key("sequence_parallel").value(rules::toText(plan.spec.sequenceParallel));
+  json.key("seed").value(plan.spec.seed);
   program::writeCheckpointed(json, plan.checkpointed);
   writeFigures(json, plan);
   json.key("warnings").beginArray();

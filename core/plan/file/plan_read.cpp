@@ -3,7 +3,7 @@
 #include "graph/json.h"
 #include "graph/layers.h"
 #include "graph/type_text.h"
-#include "plan/build/demands.h"
+#include "plan/build/layer_strategy_of.h"
 #include "plan/build/measure_shares.h"
 #include "plan/build/steps.h"
 #include "plan/file/certificate_json.h"
@@ -51,8 +51,8 @@ class PlanReader {
     CLEAVE_TRY(program::RankProgram program, program::rankProgramFromJson(m_root));
     m_plan.model.source = std::move(program.source);
     m_plan.model.quantization = std::move(program.quantization);
-    m_plan.ranks = program.ranks;
-    m_plan.seed = program.seed;
+    m_plan.spec.ranks = program.ranks;
+    m_plan.spec.seed = program.seed;
     m_plan.checkpointed = std::move(program.checkpointed);
     m_plan.program = std::move(program.graph);
     m_plan.parameters = std::move(program.parameters);
@@ -72,19 +72,25 @@ class PlanReader {
     CLEAVE_TRY(m_plan.model.batch, model.integer("batch", {least, program::kMaxSize}));
     CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", {least, program::kMaxSize}));
     CLEAVE_TRY_VOID(readSizes(model));
-    CLEAVE_TRY(m_plan.model.weights, model.text("weights", ""));
-    CLEAVE_TRY(m_plan.model.hasMask, model.flag("mask"));
-    CLEAVE_TRY(m_plan.model.hasTokenTypes, model.flag("token_types", false));
-    CLEAVE_TRY(m_plan.model.hasLoss, model.flag("loss"));
-    CLEAVE_TRY(m_plan.model.hasDropout, model.flag("dropout", false));
+    CLEAVE_TRY(m_plan.model.input.weights, model.text("weights", ""));
+    CLEAVE_TRY(m_plan.model.input.mask, model.flag("mask"));
+    CLEAVE_TRY(m_plan.model.input.tokenTypes, model.flag("token_types", false));
+    CLEAVE_TRY(const bool hasLoss, model.flag("loss"));
+    m_plan.model.input.loss = hasLoss || m_plan.model.isExported;
+    CLEAVE_TRY(m_plan.model.input.dropout, model.flag("dropout", false));
     CLEAVE_TRY(m_plan.model.dropouts, model.text("dropout_probabilities", ""));
-    CLEAVE_TRY(m_plan.model.logitsToKeep, model.integer("logits_to_keep", {0, program::kMaxSize}));
+    CLEAVE_TRY(m_plan.model.input.logitsToKeep, model.integer("logits_to_keep", {0, program::kMaxSize}));
     if (model.has("cache")) {
-      CLEAVE_TRY(m_plan.model.cacheUse, model.word("cache", graph::parseCacheUse));
-      CLEAVE_TRY(m_plan.model.cachePositions, model.integer("cache_positions", {1, program::kMaxSize}));
+      CLEAVE_TRY(m_plan.model.input.cacheUse, model.word("cache", graph::parseCacheUse));
+      CLEAVE_TRY(m_plan.model.input.cachePositions, model.integer("cache_positions", {1, program::kMaxSize}));
     }
     CLEAVE_TRY(m_plan.model.hasWeights, model.flag("has_weights"));
-    graph::Freezing& freezing = m_plan.model.freezing;
+    if (!m_plan.model.isExported) {
+      m_plan.model.setShape(m_plan.model.batch, m_plan.model.sequence);
+      m_plan.model.input.dtype = m_plan.model.dtype;
+    }
+    m_plan.spec.dropout = m_plan.model.input.dropout;
+    graph::Freezing& freezing = m_plan.model.input.freezing;
     if (model.has("written_buffers")) {
       CLEAVE_TRY(m_plan.model.writtenBuffers, model.texts("written_buffers", kMaxTexts));
     }
@@ -94,9 +100,9 @@ class PlanReader {
     if (model.has("train_only")) {
       CLEAVE_TRY(freezing.trainOnly, model.texts("train_only", kMaxTexts));
     }
-    CLEAVE_TRY(m_plan.engine, m_root.word("engine", solve::parseEngine));
-    CLEAVE_TRY(m_plan.candidateSet, m_root.word("menu", rules::parseCandidateSet));
-    CLEAVE_TRY(m_plan.sequenceParallel, m_root.word("sequence_parallel", rules::parseSequenceParallel));
+    CLEAVE_TRY(m_plan.spec.engine, m_root.word("engine", solve::parseEngine));
+    CLEAVE_TRY(m_plan.spec.candidateSet, m_root.word("menu", rules::parseCandidateSet));
+    CLEAVE_TRY(m_plan.spec.sequenceParallel, m_root.word("sequence_parallel", rules::parseSequenceParallel));
     CLEAVE_TRY(m_plan.warnings, m_root.texts("warnings", kMaxTexts));
     return {};
   }
@@ -105,7 +111,7 @@ class PlanReader {
     if (!model.has("sizes")) return {};
     CLEAVE_TRY(const JsonObject sizes, model.object("sizes"));
     for (const auto& [symbol, size] : sizes.json().items()) {
-      CLEAVE_TRY(m_plan.model.sizes[symbol], sizes.integer(symbol, {0, program::kMaxSize}));
+      CLEAVE_TRY(m_plan.model.input.sizes[symbol], sizes.integer(symbol, {0, program::kMaxSize}));
     }
     return {};
   }
@@ -128,7 +134,7 @@ class PlanReader {
   }
 
   Result<void> readCostSettings() {
-    solve::CostSettings& settings = m_plan.costSettings;
+    solve::CostSettings& settings = m_plan.spec.cost;
     CLEAVE_TRY(const JsonObject cost, m_root.object("cost"));
     CLEAVE_TRY(settings.isTraining, cost.flag("training"));
     CLEAVE_TRY(settings.optimizer, cost.word("optimizer", solve::parseOptimizer));
@@ -144,8 +150,8 @@ class PlanReader {
     // A budget is of the user's own where it is another than the device's memory: with that, another device has its
     // own.
     if (budget != settings.profile.memoryBytes) settings.memoryBudget = budget;
-    CLEAVE_TRY(m_plan.demands, m_root.texts("demands", kMaxTexts));
-    return addDemands(m_plan.demands, m_problem);
+    CLEAVE_TRY(const auto demands, m_root.texts("demands", kMaxTexts));
+    return spec::addDemands(demands, m_plan.spec);
   }
 
   /// Files written before there was a slack lack both: their plans are the fastest.
@@ -154,7 +160,7 @@ class PlanReader {
     if (!(percent >= 0 && percent <= solve::kMostSlackPercent)) {
       return cost.wrong("slack_percent", fmt::format("a number from 0 to {}", solve::kMostSlackPercent));
     }
-    m_plan.costSettings.slackPercent = percent;
+    m_plan.spec.cost.slackPercent = percent;
     if (!cost.has("fastest")) return {};
     CLEAVE_TRY(const JsonObject fastest, cost.object("fastest"));
     m_plan.fastest = Plan::Fastest();
@@ -173,9 +179,7 @@ class PlanReader {
     CLEAVE_TRY_VOID(withContext(program::checkTotalBytes(graph), "plan.graph"));
     CLEAVE_TRY_VOID(readSources(graph));
     m_plan.graph = std::make_shared<const Graph>(std::move(graph));
-    m_problem.graph = m_plan.graph;
-    m_problem.context = {m_plan.ranks, m_plan.candidateSet, m_plan.sequenceParallel};
-    m_problem.cost = m_plan.costSettings;
+    m_problem = spec::problemOf(m_plan.graph, m_plan.spec);
     for (ValueId id : idRange<ValueId>(m_plan.graph->values.size()))
       m_inGraph.emplace(m_plan.graph->value(id).name, id);
     return checkInputs();
@@ -223,10 +227,10 @@ class PlanReader {
         return fail(ErrorCode::BadInput, "{} is called {}, but plan.graph calls it {}.", fields.where(),
                     quotedText(name), quotedText(value.name));
       CLEAVE_TRY(m_solution.placements.emplace_back(),
-                 program::readPlacement(fields, "placement", value.type.shape, m_plan.ranks));
+                 program::readPlacement(fields, "placement", value.type.shape, m_plan.spec.ranks));
       if (fields.has("computed_as")) {
         CLEAVE_TRY(m_solution.computedAs[id],
-                   program::readPlacement(fields, "computed_as", value.type.shape, m_plan.ranks));
+                   program::readPlacement(fields, "computed_as", value.type.shape, m_plan.spec.ranks));
       }
       CLEAVE_TRY(m_plan.origins.emplace_back(), fields.text("origin", ""));
       if (const auto held = m_inProgram.find(value.name); held != m_inProgram.end())
@@ -282,7 +286,7 @@ class PlanReader {
         layerStrategyOf(m_problem, layer.node, *shape, layer.strategy, m_solution);
     if (!m_solution.strategies[layer.node.index()]) {
       return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.",
-                  fields.where(), quotedText(layer.name), rules::toText(layer.strategy), m_plan.ranks);
+                  fields.where(), quotedText(layer.name), rules::toText(layer.strategy), m_plan.spec.ranks);
     }
     return layer;
   }
@@ -318,8 +322,8 @@ class PlanReader {
 
   /// Plans of early versions have no backward pass.
   void deriveBackward() {
-    if (!m_plan.costSettings.isTraining) return;
-    auto backward = program::backwardOf(*m_plan.program, m_plan.parameters, m_plan.ranks, m_plan.checkpointed);
+    if (!m_plan.spec.cost.isTraining) return;
+    auto backward = program::backwardOf(*m_plan.program, m_plan.parameters, m_plan.spec.ranks, m_plan.checkpointed);
     if (backward) m_plan.backward = std::make_shared<const program::Backward>(*std::move(backward));
   }
 

@@ -35,13 +35,13 @@ std::string proofInWords(const Plan& plan) {
 
 std::string choiceInWords(const Plan& plan) {
   if (!plan.fastest) return {};
-  const double slack = plan.costSettings.slackPercent;
+  const double slack = plan.spec.cost.slackPercent;
   const std::int64_t saved = plan.fastest->bytes - plan.cost.bytes();
   const Femtoseconds longer = plan.cost.femtoseconds() - plan.fastest->femtoseconds;
   const std::string proof = plan.isProvedOptimal ? "" : atLeast(plan);
   const std::string all = std::string(plan.isProvedOptimal ? "all plans" : "the plans found") +
-                          (plan.demands.empty() ? "" : " that meet the demands");
-  const std::int64_t budget = plan.costSettings.budgetBytes();
+                          (spec::demandTexts(plan.spec).empty() ? "" : " that meet the demands");
+  const std::int64_t budget = plan.spec.cost.budgetBytes();
   const std::string fitting = budget == std::numeric_limits<std::int64_t>::max()
                                   ? all
                                   : fmt::format("{} within {} per rank", all, bytesText(budget));

@@ -59,7 +59,7 @@ class DotWriter {
     m_text += "  edge [fontname=\"sans-serif\", fontsize=9];\n";
     const std::string title =
         fmt::format("{} on {}", m_plan.model.architecture.empty() ? "Plan" : m_plan.model.architecture,
-                    counted(m_plan.ranks, "rank"));
+                    counted(m_plan.spec.ranks, "rank"));
     m_text += fmt::format("  label={};\n  labelloc=t;\n", dotString(title));
     writeScope(ScopeId(0), 1);
     for (NodeId node : idRange<NodeId>(m_graph.nodes.size())) writeEdges(node);
@@ -100,9 +100,9 @@ class DotWriter {
     const graph::Value& value = m_graph.value(result);
     const Placement& placement = m_plan.solution->of(result);
     std::string label = fmt::format("{}\n{} {}", value.name, graph::toText(value.type), placement.text());
-    std::string colours = fmt::format("fillcolor=\"{}\"", colourOf(placement, m_plan.ranks));
+    std::string colours = fmt::format("fillcolor=\"{}\"", colourOf(placement, m_plan.spec.ranks));
     if (const auto& option = m_plan.solution->strategies[id.index()]) {
-      const LayerSplit split = layerSplit(option->strategy, option->weight, m_plan.ranks);
+      const LayerSplit split = layerSplit(option->strategy, option->weight, m_plan.spec.ranks);
       label += fmt::format("\n{}", toText(split));
       colours = fmt::format("fillcolor=\"{}\"{}", kSplitColours[static_cast<std::size_t>(split)],
                             isSplit(split) ? ", fontcolor=white" : "");

@@ -113,7 +113,7 @@ class Telling {
 }  // namespace
 
 std::string gradientText(const Plan& plan, ValueId value) {
-  if (!plan.backward || plan.ranks == 1) return {};
+  if (!plan.backward || plan.spec.ranks == 1) return {};
   const ValueId held = plan.programValueOf[value.index()];
   return held.isValid() ? Telling(plan, held).text() : std::string();
 }

@@ -24,14 +24,14 @@ ReplicatedCause causeOf(const ReplicationReason& replication) {
 
 std::string predictedText(const Plan& plan) {
   return fmt::format("{} per {}step on {} × {} ({} of it collectives)", solve::timeText(plan.cost.femtoseconds()),
-                     plan.costSettings.isTraining ? "training " : "", plan.ranks, plan.costSettings.profile.name,
+                     plan.spec.cost.isTraining ? "training " : "", plan.spec.ranks, plan.spec.cost.profile.name,
                      solve::timeText(plan.cost.sum.trafficFs));
 }
 
 std::string notKeptText(const Plan& plan) {
   const auto isOfPass = [&](std::string_view key) {
     return key == "parameters" || key == "inputs_and_constants" ||
-           (key == "transient_peak" && !plan.costSettings.isTraining);
+           (key == "transient_peak" && !plan.spec.cost.isTraining);
   };
   std::vector<std::string> parts;
   std::int64_t notKept = 0;
@@ -42,7 +42,7 @@ std::string notKeptText(const Plan& plan) {
   }
   if (parts.empty()) return {};
   const std::string bytes = bytesText(plan.cost.bytes()), all = fmt::format("{}", fmt::join(parts, ", "));
-  if (plan.costSettings.isTraining)
+  if (plan.spec.cost.isTraining)
     return fmt::format("The plan's {} per rank are for a training step, which also needs: {}.", bytes, all);
   // Keys and values that are live at the peak of a pass count as cache in the plan, and as peak in the pass.
   const std::int64_t atPeak = notKept - (plan.cost.bytes() - plan.memory.total());
@@ -54,30 +54,30 @@ std::string notKeptText(const Plan& plan) {
 
 std::string dropoutOffText(const Plan& plan) {
   const ModelInfo& model = plan.model;
-  if (model.hasDropout || model.dropouts.empty()) return {};
+  if (model.input.dropout || model.dropouts.empty()) return {};
   return fmt::format("Dropout is off: config.json has {}. --dropout on trains with it.", model.dropouts);
 }
 
 std::string idleSequenceText(const Plan& plan) {
-  if (plan.sequenceParallel != rules::SequenceParallel::On || plan.ranks == 1) return {};
+  if (plan.spec.sequenceParallel != rules::SequenceParallel::On || plan.spec.ranks == 1) return {};
   if (std::any_of(plan.layers.begin(), plan.layers.end(),
                   [](const LayerPlan& layer) { return layer.sequenceParallel; }))
     return {};
   const std::string idle = "sequence parallelism is on, but the plan splits no sequence: ";
-  if (plan.model.sequence % plan.ranks != 0)
-    return idle + rules::doesNotDivide(plan.model.sequence, "position", plan.ranks);
+  if (plan.model.sequence % plan.spec.ranks != 0)
+    return idle + rules::doesNotDivide(plan.model.sequence, "position", plan.spec.ranks);
   const bool isSplit = std::any_of(plan.layers.begin(), plan.layers.end(), [](const LayerPlan& layer) {
     return std::holds_alternative<Split>(layer.replication);
   });
   if (!isSplit) return idle + "no layer is split, so no result is scattered";
-  return idle + (plan.engine == solve::Engine::Optimal ? "the best plan by time and memory does not use it"
-                                                       : "the first plan found does not use it");
+  return idle + (plan.spec.engine == solve::Engine::Optimal ? "the best plan by time and memory does not use it"
+                                                            : "the first plan found does not use it");
 }
 
 std::vector<ReplicatedLayers> replicatedLayers(const Plan& plan) {
   std::array<ReplicatedLayers, static_cast<std::size_t>(ReplicatedCause::NotKnown) + 1> byKind;
   for (const LayerPlan& layer : plan.layers) {
-    if (plan.ranks == 1 || layer.weight.empty() || std::holds_alternative<Split>(layer.replication)) continue;
+    if (plan.spec.ranks == 1 || layer.weight.empty() || std::holds_alternative<Split>(layer.replication)) continue;
     const ReplicatedCause why = causeOf(layer.replication);
     ReplicatedLayers& same = byKind[static_cast<std::size_t>(why)];
     if (same.count++ == 0) same = {why, 1, layer.node};

@@ -31,6 +31,7 @@ struct Pin {
   bool admits(const Placement& placement, int ranks) const;
   /// BadUsage names the accepted forms if the text is not a pin.
   static Result<Pin> parse(std::string_view text);
+  bool operator==(const Pin&) const = default;
 };
 /// Every strategy word of layer pins, axes first: "column, row, ..., column+gather, ..., in-expert".
 std::string strategyWords();

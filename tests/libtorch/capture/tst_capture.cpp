@@ -14,14 +14,14 @@
 #include <thread>
 
 using namespace cleave;
+using spec::InputSpec;
 using torch_capture::CapturedModel;
-using torch_capture::CaptureOptions;
 
 namespace {
 
 fs::path modelPath(const std::string& name) { return fs::path(CLEAVE_TEST_DATA) / name; }
 
-CapturedModel capture(const std::string& name, const CaptureOptions& options = {.batch = 2, .sequence = 16}) {
+CapturedModel capture(const std::string& name, const spec::InputSpec& options = {.batch = 2, .sequence = 16}) {
   const auto folder = formats::openModelFolder(modelPath(name));
   if (!folder) qFatal("%s", folder.error().message.c_str());
   auto model = torch_capture::captureModel(*folder, options);

@@ -32,7 +32,7 @@ inline void needDone(Result<void> result) {
 /// Captures the model for the inputs of a file.
 inline ModelPtr openedFor(const fs::path& folder, const fs::path& inputs, std::optional<graph::DType> dtype = {}) {
   const auto shape = need(pipeline::readInputShape(inputs, true));
-  torch_capture::CaptureOptions options{.batch = shape.batch, .sequence = shape.sequence, .dtype = dtype};
+  spec::InputSpec options{.batch = shape.batch, .sequence = shape.sequence, .dtype = dtype};
   options.mask = shape.hasMask;
   options.tokenTypes = shape.hasTokenTypes;
   options.loss = shape.hasLabels;
@@ -47,21 +47,20 @@ struct Wanted {
 };
 
 inline PlanPtr planned(const ModelPtr& model, const Wanted& wanted) {
-  pipeline::SolveOptions options;
+  spec::PlanSpec options;
   options.ranks = wanted.ranks;
   options.engine = wanted.engine;
   options.candidateSet = wanted.candidateSet;
-  options.record = false;
   options.cost.profile = need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
   for (const std::string& pin : wanted.pins) options.pins.push_back(need(solve::Pin::parse(pin)));
-  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options, {}, {.records = false}))));
 }
 
 inline program::RankProgram rankProgramOf(const plan::Plan& plan) {
   program::RankProgram program;
   program.source = plan.model.source;
-  program.ranks = plan.ranks;
-  program.seed = plan.seed;
+  program.ranks = plan.spec.ranks;
+  program.seed = plan.spec.seed;
   program.graph = plan.program;
   program.parameters = plan.parameters;
   return program;
@@ -72,7 +71,7 @@ inline torch_rank::Program loaded(const plan::Plan& plan, const fs::path& inputs
   torch_rank::Program bound = need(torch_rank::Program::bind(plan.program, at::kCPU));
   const program::RankProgram program = rankProgramOf(plan);
   torch_rank::WeightOptions options;
-  options.places = formats::WeightPlaces::of(plan.model.source, plan.model.isExported, plan.model.weights);
+  options.places = formats::WeightPlaces::of(plan.model.source, plan.model.isExported, plan.model.input.weights);
   options.rank = rank;
   std::atomic<std::int64_t> bytes{0};
   const auto report = need(torch_rank::loadWeights(bound, program, options, bytes));
@@ -83,16 +82,16 @@ inline torch_rank::Program loaded(const plan::Plan& plan, const fs::path& inputs
 
 /// The outputs of rank 0. Every other rank must compute the same up to rounding.
 inline Tensors computed(const plan::Plan& plan, const fs::path& inputs) {
-  std::vector<torch_rank::NamedTensors> results(static_cast<std::size_t>(plan.ranks));
+  std::vector<torch_rank::NamedTensors> results(static_cast<std::size_t>(plan.spec.ranks));
   const auto runOne = [&](torch_rank::Collectives& collectives) {
     torch_rank::Program program = loaded(plan, inputs, collectives.rank());
     torch_rank::LiveMemory memory;
     results[static_cast<std::size_t>(collectives.rank())] = need(program.run(collectives, memory));
   };
-  if (plan.ranks == 1) {
+  if (plan.spec.ranks == 1) {
     runOne(*torch_rank::makeSoloCollectives());
   } else {
-    asRanks(plan.ranks, runOne);
+    asRanks(plan.spec.ranks, runOne);
   }
   for (const auto& result : results) {
     for (std::size_t i = 0; i < result.size(); ++i) {
@@ -105,7 +104,7 @@ inline Tensors computed(const plan::Plan& plan, const fs::path& inputs) {
 /// The tokens that rank 0 generates after the prompt in `inputs` (input_ids). Every other rank must generate the same.
 inline at::Tensor generated(const plan::Plan& prompt, const plan::Plan& step, const program::Generation& asked,
                             const fs::path& inputs) {
-  std::vector<at::Tensor> tokens(static_cast<std::size_t>(prompt.ranks));
+  std::vector<at::Tensor> tokens(static_cast<std::size_t>(prompt.spec.ranks));
   const program::RankProgram decode = rankProgramOf(step);
   const auto runOne = [&](torch_rank::Collectives& collectives) {
     torch_rank::Program prefill = loaded(prompt, inputs, collectives.rank());
@@ -114,10 +113,10 @@ inline at::Tensor generated(const plan::Plan& prompt, const plan::Plan& step, co
     torch_rank::LiveMemory memory;
     tokens[static_cast<std::size_t>(collectives.rank())] = need(generator->run(collectives, memory)).tokens;
   };
-  if (prompt.ranks == 1) {
+  if (prompt.spec.ranks == 1) {
     runOne(*torch_rank::makeSoloCollectives());
   } else {
-    asRanks(prompt.ranks, runOne);
+    asRanks(prompt.spec.ranks, runOne);
   }
   for (const at::Tensor& other : tokens) {
     if (!at::equal(other, tokens.front())) qFatal("ranks disagree");
@@ -134,8 +133,7 @@ inline bool generatesAs(const fs::path& folder, const fs::path& file, int ranks)
   plan::ModelInfo info;
   info.source = folder.string();
   info = pipeline::ofPrompt(info, prompt, kNewTokens);
-  const PlanPtr plan =
-      planned(need(pipeline::openModel(info.source, pipeline::captureOptionsOf(info))), {.ranks = ranks});
+  const PlanPtr plan = planned(need(pipeline::openModel(info.source, info.input)), {.ranks = ranks});
   const at::Tensor tokens = generated(*plan, *need(pipeline::planStep(*plan)),
                                       need(pipeline::generationOf(info, kNewTokens)), made / "prompt");
   return at::equal(tokens, at::tensor(expected.ids).view({expected.rows, expected.length}));
@@ -205,7 +203,7 @@ inline double lossOf(const torch_rank::NamedTensors& outputs) {
 /// adjoints, summed over the ranks that share a part, equal the gradient of the unsplit model.
 inline TrainingStep trained(const plan::Plan& plan, const fs::path& inputs, double rate) {
   TrainingStep step;
-  step.gradients.resize(static_cast<std::size_t>(plan.ranks));
+  step.gradients.resize(static_cast<std::size_t>(plan.spec.ranks));
   const auto stepOne = [&](torch_rank::Collectives& inner) {
     DifferentiableCollectives collectives(inner);
     torch_rank::Program program = loaded(plan, inputs, inner.rank());
@@ -220,7 +218,7 @@ inline TrainingStep trained(const plan::Plan& plan, const fs::path& inputs, doub
     torch_rank::LiveMemory memory;
     const auto outputs = need(program.run(collectives, memory));
     const auto loss = std::find_if(outputs.begin(), outputs.end(), [](const auto& o) { return o.first == "loss"; });
-    loss->second.div(plan.ranks).backward();
+    loss->second.div(plan.spec.ranks).backward();
     const c10::AutoGradMode noGradients(false);
     Tensors& gradients = step.gradients[static_cast<std::size_t>(inner.rank())];
     for (const program::ParameterShards& parameter : plan.parameters) {
@@ -236,10 +234,10 @@ inline TrainingStep trained(const plan::Plan& plan, const fs::path& inputs, doub
     step.before = lossOf(outputs);
     step.after = after;
   };
-  if (plan.ranks == 1) {
+  if (plan.spec.ranks == 1) {
     stepOne(*torch_rank::makeSoloCollectives());
   } else {
-    asRanks(plan.ranks, stepOne);
+    asRanks(plan.spec.ranks, stepOne);
   }
   return step;
 }

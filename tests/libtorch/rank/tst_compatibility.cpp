@@ -102,9 +102,10 @@ Cell training(const std::string& family) {
   for (const program::ParameterShards& parameter : plan->parameters) {
     const auto gradient = whole.gradients[0].find(parameter.name);
     if (gradient == whole.gradients[0].end()) continue;
-    for (int rank = 0; rank < plan->ranks; ++rank) {
+    for (int rank = 0; rank < plan->spec.ranks; ++rank) {
       const at::Tensor& own = split.gradients[static_cast<std::size_t>(rank)].at(parameter.name);
-      const double part = ofTolerance(own, partOf(parameter, gradient->second, plan->ranks, rank), gradientTolerance);
+      const double part =
+          ofTolerance(own, partOf(parameter, gradient->second, plan->spec.ranks, rank), gradientTolerance);
       if (part > 1) qWarning("%s: the gradient of %s on rank %d", family.c_str(), parameter.name.c_str(), rank);
       worst = std::max(worst, part);
     }

@@ -18,8 +18,7 @@ ModelPtr promptOf(const char* family, std::int64_t rows, std::int64_t length, st
   plan::ModelInfo info;
   info.source = std::string(CLEAVE_TEST_DATA "/families/") + family;
   const pipeline::TokenRows prompt{rows, length, {}};
-  return need(
-      pipeline::openModel(info.source, pipeline::captureOptionsOf(pipeline::ofPrompt(info, prompt, newTokens))));
+  return need(pipeline::openModel(info.source, pipeline::ofPrompt(info, prompt, newTokens).input));
 }
 
 PlanPtr decodeStepFor(const ModelPtr& prompt) { return need(pipeline::planStep(*planned(prompt, {.ranks = 1}))); }

@@ -14,22 +14,21 @@ namespace {
 
 PlanPtr trainingPlan(const ModelPtr& model, int ranks, rules::SequenceParallel sequence,
                      const std::vector<std::string>& pins = {}) {
-  pipeline::SolveOptions options;
+  spec::PlanSpec options;
   options.ranks = ranks;
   options.engine = solve::Engine::Reference;
   options.candidateSet = rules::CandidateSet::Full;
   options.sequenceParallel = sequence;
-  options.record = false;
   options.cost.isTraining = true;
   options.cost.profile = need(pipeline::deviceProfile(std::string(pipeline::kDefaultDevice)));
   for (const std::string& pin : pins) options.pins.push_back(need(solve::Pin::parse(pin)));
-  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options))));
+  return need(pipeline::planModel(model, need(pipeline::solveModel(model, options, {}, {.records = false}))));
 }
 
 /// By rank, the change of each part in a step of plain SGD with rate 1: its gradient.
 std::vector<Tensors> gradientsOf(const plan::Plan& plan, const fs::path& inputs, program::Training training,
                                  const std::optional<Batches>& made = {}) {
-  std::vector<Tensors> gradients(static_cast<std::size_t>(plan.ranks));
+  std::vector<Tensors> gradients(static_cast<std::size_t>(plan.spec.ranks));
   training.steps = 1;
   training.optimizer = program::Optimizer::Sgd;
   training.learningRate = 1;
@@ -46,10 +45,10 @@ std::vector<Tensors> gradientsOf(const plan::Plan& plan, const fs::path& inputs,
       gradients[static_cast<std::size_t>(collectives.rank())][name] =
           tensor - bound.given(bound.graph().findValue(name));
   };
-  if (plan.ranks == 1) {
+  if (plan.spec.ranks == 1) {
     stepOne(*makeSoloCollectives());
   } else {
-    asRanks(plan.ranks, stepOne);
+    asRanks(plan.spec.ranks, stepOne);
   }
   return gradients;
 }

@@ -1,5 +1,6 @@
 /// The window on the simulated GPU: CUDA's answer, live memory of the ranks, and a named failure.
 #include "launch/rank_program.h"
+#include "tests/support/run_on.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/run/run_checks.h"
 #include "views/run/run_verdict.h"
@@ -10,7 +11,7 @@ using namespace cleave::views::testing;
 
 namespace {
 
-const RunSettings kOnGpus{.ranks = 2, .backend = launch::Backend::Nccl};
+const RunSettings kOnGpus = runOn(2, launch::Backend::Nccl);
 
 void run(MainWindow& window, const RunSettings& settings) {
   window.session().runs().setSettings(settings);
@@ -50,7 +51,7 @@ class TestSimulatedWindow : public QObject {
       return check.isOk && check.text.contains(QLatin1String("free on the fullest GPU"));
     });
     QVERIFY(isMemorySaid);
-    const RunSettings four{.ranks = 4, .backend = launch::Backend::Nccl};
+    const RunSettings four = runOn(4, launch::Backend::Nccl);
     const auto tooMany = checksBeforeRun(window.session().plans().plan().get(), four, runs.backendFor(four));
     QVERIFY(!tooMany[0].isOk);
     QVERIFY2(tooMany[0].text.contains(QLatin1String("CUDA lists 2 GPUs for 4 ranks")), qPrintable(tooMany[0].text));

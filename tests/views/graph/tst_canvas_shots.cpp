@@ -28,7 +28,7 @@ class CanvasShots : public QObject {
     shot(view, "01-unsolved");
     shown.place({tensorParallel(*graph), megatron(*graph), 4});
     plan::Plan plan;
-    plan.ranks = 4;
+    plan.spec.ranks = 4;
     for (const auto v : idRange<graph::ValueId>(graph->values.size())) {
       const std::string& path = graph->scope(graph->node(graph->value(v).producer).scope).path;
       if (path.ends_with("o_proj") || path.ends_with("down_proj"))

@@ -386,7 +386,7 @@ void TestExplainPanels::conflictCardExplainsNoSolution() {
   openLlama(session);
   QTRY_VERIFY(visibleText(card).contains(QStringLiteral("no conflict")));
   session.settings().setEngine(solve::Engine::Learning);
-  session.settings().setCandidateSet(rules::CandidateSet::Optimum);
+  session.settings().change([](spec::PlanSpec& spec) { spec.candidateSet = rules::CandidateSet::Optimum; });
   QVERIFY(session.settings().addPin(QStringLiteral("lm_head=row")).has_value());
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().solved(), kPatience);
   QVERIFY(!session.plans().solved()->result.solution);

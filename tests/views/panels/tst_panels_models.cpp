@@ -3,6 +3,7 @@
 #include <QtTest>
 #include <map>
 
+#include "solve/trace/recorder.h"
 #include "tests/support/panel_fixture.h"
 #include "views/base/text.h"
 #include "views/panels/breakpoints_model.h"

@@ -211,7 +211,7 @@ void TestParetoPanel::panelSaysWhatFillsIt() {
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan() && button(QStringLiteral("Solve with optimal")),
                            60'000);
   button(QStringLiteral("Solve with optimal"))->click();
-  QCOMPARE(session.settings().options().engine, solve::Engine::Optimal);
+  QCOMPARE(session.settings().spec().engine, solve::Engine::Optimal);
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
   QTRY_VERIFY(button(QStringLiteral("Compute the front")));
   button(QStringLiteral("Compute the front"))->click();
@@ -224,8 +224,8 @@ void TestParetoPanel::panelSaysWhatFillsIt() {
   const solve::ParetoPoint smallest = plot->point(0);
   QTest::keyClick(plot, Qt::Key_Return);
   QTRY_VERIFY_WITH_TIMEOUT(
-      session.settings().options().cost.memoryBudget.has_value() && session.isIdle() && session.plans().plan(), 60'000);
-  QCOMPARE(session.settings().options().cost.slackPercent, 0.0);
+      session.settings().spec().cost.memoryBudget.has_value() && session.isIdle() && session.plans().plan(), 60'000);
+  QCOMPARE(session.settings().spec().cost.slackPercent, 0.0);
   QCOMPARE(session.plans().plan()->cost.bytes(), smallest.bytes);
   QVERIFY(session.plans().plan()->cost.femtoseconds() == smallest.femtoseconds);
 }

@@ -194,14 +194,14 @@ void TestPreflightPanel::panelFollowsTheSession() {
   QVERIFY(strip->sizeOf(2));
   QVERIFY(!strip->detail().isEmpty());
   QTest::mouseClick(strip, Qt::LeftButton, {}, strip->cellOf(4).center());
-  QCOMPARE(session.settings().options().ranks, 4);
+  QCOMPARE(session.settings().spec().ranks, 4);
   QVERIFY(session.answers().worldSizes());  // other rank counts are other rows of the same answer
   // Other settings would give other verdicts: the panel shows those of the current settings, or nothing.
-  session.settings().setMemoryBudget(1 << 20);
+  session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = 1 << 20; });
   QVERIFY(!session.answers().worldSizes());
   QTRY_VERIFY(!strip->isVisible());
   session.answers().computeWorldSizes();
-  session.settings().setMemoryBudget(std::nullopt);
+  session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = std::nullopt; });
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), 120'000);
   QVERIFY(!session.answers().worldSizes());
   QVERIFY(!panel.findChild<QTextBrowser*>()->toPlainText().isEmpty());

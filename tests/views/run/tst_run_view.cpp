@@ -19,12 +19,13 @@
 
 #include "launch/rank_program.h"
 #include "pipeline/memory/memory_check.h"
-#include "pipeline/session/plan_flags.h"
+#include "pipeline/settings/plan_settings.h"
 #include "pipeline/solve/devices.h"
 #include "pipeline/solve/solve.h"
 #include "pipeline/source/open.h"
 #include "pipeline/source/plan_file.h"
 #include "plan/file/plan_file.h"
+#include "tests/support/run_on.h"
 #include "views/base/save_file.h"
 #include "views/base/text.h"
 #include "views/run/cluster_dialog.h"
@@ -36,6 +37,7 @@
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::views::testing::runOn;
 
 namespace {
 constexpr int kPatience = 60'000;
@@ -60,7 +62,7 @@ QString makeModel(const QTemporaryDir& folder, int hidden, int layers) {
 
 void open(Session& session, const QString& model) {
   session.settings().setEngine(solve::Engine::Reference);
-  torch_capture::CaptureOptions options;
+  spec::InputSpec options;
   options.sequence = 8;
   session.openSource(model, options);
   QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && session.jobs().activity() == Activity::Idle, kPatience);
@@ -87,7 +89,7 @@ class TestRunView : public QObject {
     panel.show();
     QVERIFY(startButton(panel)->isEnabled());
     QVERIFY(!panel.findChild<QCheckBox*>(QStringLiteral("start-anyway"))->isVisible());
-    const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo},
+    const auto checks = checksBeforeRun(session.plans().plan().get(), runOn(2, launch::Backend::Gloo),
                                         launch::chooseBackend(launch::Backend::Gloo, 2));
     const auto memory = std::find_if(checks.begin(), checks.end(), [](const RunCheck& c) {
       return c.text.contains(QLatin1String("this machine has "));
@@ -101,7 +103,7 @@ class TestRunView : public QObject {
     Session session;
     open(session, makeModel(folder, 256, 2));
     const pipeline::MemoryCheck check = pipeline::checkMemory(*session.plans().plan(), launch::Backend::Gloo);
-    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
+    session.runs().run(runOn(2, launch::Backend::Gloo));
     QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.runs().state(), kPatience);
     const RunState& run = *session.runs().state();
     QVERIFY2(run.report && run.report->outcome.succeeded, qPrintable(run.failure));
@@ -137,8 +139,8 @@ class TestRunView : public QObject {
   void withoutASolutionThereIsNothingToRun() {
     QTemporaryDir folder;
     Session session;
-    session.settings().setMemoryBudget(1 << 10);
-    torch_capture::CaptureOptions options;
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = 1 << 10; });
+    spec::InputSpec options;
     options.sequence = 8;
     session.openSource(makeModel(folder, 64, 2), options);
     QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.plans().solved(), kPatience);
@@ -154,10 +156,10 @@ class TestRunView : public QObject {
                         [&](const QLabel* label) { return label->text().contains(start->toolTip()); }));
     QVERIFY(std::none_of(labels.begin(), labels.end(),
                          [](const QLabel* label) { return label->text().contains(QLatin1String("No plan yet")); }));
-    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
+    session.runs().run(runOn(2, launch::Backend::Gloo));
     QVERIFY(session.jobs().activity() == Activity::Idle && !session.runs().state());
     // Another setting may have a plan.
-    session.settings().setMemoryBudget(std::nullopt);
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = std::nullopt; });
     QVERIFY(start->isEnabled());
   }
 
@@ -172,7 +174,7 @@ class TestRunView : public QObject {
     auto* startAnyway = panel.findChild<QCheckBox*>(QStringLiteral("start-anyway"));
     QVERIFY(startAnyway->isVisible() && !startAnyway->isChecked());
     QVERIFY(!start->isEnabled());
-    const auto checks = checksBeforeRun(session.plans().plan().get(), {.ranks = 2, .backend = launch::Backend::Gloo},
+    const auto checks = checksBeforeRun(session.plans().plan().get(), runOn(2, launch::Backend::Gloo),
                                         launch::chooseBackend(launch::Backend::Gloo, 2));
     QVERIFY(std::any_of(checks.begin(), checks.end(), [](const RunCheck& c) {
       return !c.isOk && c.text.startsWith(QLatin1String("2 ranks need a predicted "));
@@ -201,7 +203,7 @@ class TestRunView : public QObject {
     QVERIFY(!session.runs().state());
     // ... and a start by a script returns the reason of the refusal.
     QSignalSpy ended(&session.jobs(), &Jobs::ended);
-    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
+    session.runs().run(runOn(2, launch::Backend::Gloo));
     QTRY_VERIFY_WITH_TIMEOUT(!ended.isEmpty(), kPatience);
     QVERIFY(session.runs().state() && !session.runs().state()->isActive && !session.runs().state()->report);
     QVERIFY2(session.runs().state()->failure.startsWith(QLatin1String("2 ranks need a predicted ")),
@@ -284,10 +286,10 @@ class TestRunView : public QObject {
     QVERIFY(device.has_value());
     device->name = toStd(name);
     device->memoryBytes = 3ll << 30;
-    pipeline::SolveOptions options;
+    spec::PlanSpec options;
     options.engine = solve::Engine::Reference;
     options.cost.profile = *device;
-    torch_capture::CaptureOptions capture;
+    spec::InputSpec capture;
     capture.sequence = 8;
     const auto model = pipeline::openModel(toStd(makeModel(folder, 64, 1)), capture);
     QVERIFY(model.has_value());
@@ -301,9 +303,11 @@ class TestRunView : public QObject {
     Session session;
     session.open(file);
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && session.jobs().activity() == Activity::Idle, kPatience);
-    QVERIFY(session.plans().plan()->costSettings.profile == *device);
-    const QString command =
-        runCommand(session.runs(), {.ranks = 2, .backend = launch::Backend::Gloo, .ignoresMemory = true});
+    QVERIFY(session.plans().plan()->spec.cost.profile == *device);
+    RunSettings asked{.ranks = 2};
+    asked.backend = launch::Backend::Gloo;
+    asked.ignoreMemory = true;
+    const QString command = runCommand(session.runs(), asked);
     QProcess shell;
     QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
     environment.insert(QStringLiteral("PATH"),
@@ -321,7 +325,7 @@ class TestRunView : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && session.plans().plan() != session.plans().openedPlan() &&
                                  session.jobs().activity() == Activity::Idle,
                              kPatience);
-    QString again = runCommand(session.runs(), {.ranks = 2, .backend = launch::Backend::Gloo, .ignoresMemory = true});
+    QString again = runCommand(session.runs(), asked);
     again.replace(QStringLiteral("cleave-cli run"), QStringLiteral("cleave-cli plan"));
     again.remove(QRegularExpression(QStringLiteral(" --(skip-weights|ignore-memory|backend \\w+)")));
     shell.start(QStringLiteral("/bin/sh"),
@@ -330,7 +334,7 @@ class TestRunView : public QObject {
     QVERIFY2(shell.exitCode() == 0, shell.readAllStandardError().constData());
     const auto read = pipeline::readPlanFile(toStd(planAgain));
     QVERIFY(read.has_value());
-    QVERIFY((*read)->costSettings.profile == *device);
+    QVERIFY((*read)->spec.cost.profile == *device);
   }
 
   /// A stop by the user is not a failure, and the panel is ready for the next run.
@@ -344,7 +348,7 @@ class TestRunView : public QObject {
     connect(&session.notices(), &Notices::said, &panel, [&](const QString& text, Severity severity) {
       said = severity == Severity::Info ? text : QStringLiteral("not asked for: ") + text;
     });
-    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
+    session.runs().run(runOn(2, launch::Backend::Gloo));
     QTRY_VERIFY_WITH_TIMEOUT(session.runs().state() && session.runs().state()->hasRanks(), kPatience);
     session.runs().stop();
     QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && !session.runs().state()->isActive,
@@ -377,7 +381,7 @@ class TestRunView : public QObject {
     QVERIFY2(said.contains(QStringLiteral("model does not exist: the unsplit run")), qPrintable(said));
     for (const char* phrase : {"Random ones", "needs a predicted", "cleave-cli"})
       QVERIFY2(!said.contains(QLatin1String(phrase)), qPrintable(said));
-    session.runs().run({.ranks = 2, .backend = launch::Backend::Gloo});
+    session.runs().run(runOn(2, launch::Backend::Gloo));
     QVERIFY(!session.runs().state());
   }
 };

@@ -45,12 +45,12 @@ class TestBranches : public QObject {
     Session session;
     openModel(session);
     const QString other =
-        session.settings().options().cost.profile.name == "h200" ? QStringLiteral("h100") : QStringLiteral("h200");
+        session.settings().spec().cost.profile.name == "h200" ? QStringLiteral("h100") : QStringLiteral("h200");
     QVERIFY(session.settings().setDeviceProfile(other).has_value());
     session.solve();
     settle(session);
     QCOMPARE(session.plans().branches()[1].label, other);
-    session.settings().setMemoryBudget(1ll << 30);
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = 1ll << 30; });
     session.solve();
     settle(session);
     QCOMPARE(session.plans().branches()[1].label, other + QStringLiteral(", budget 1 GiB"));
@@ -68,7 +68,7 @@ class TestBranches : public QObject {
     QVERIFY(!session.plans().isOutdated());
     QCOMPARE(session.plans().branches().size(), std::size_t(2));
     QCOMPARE(session.plans().shownBranch(), std::size_t(1));
-    QCOMPARE(session.plans().plan()->ranks, 4);
+    QCOMPARE(session.plans().plan()->spec.ranks, 4);
     QCOMPARE(session.plans().branches()[0].plan, before);
     QCOMPARE(session.plans().branches()[1].label, QStringLiteral("4 ranks"));
     QVERIFY(session.plans().diff());
@@ -78,7 +78,7 @@ class TestBranches : public QObject {
     session.plans().showBranch(0);
     settle(session);
     QCOMPARE(session.plans().plan(), before);
-    QCOMPARE(session.settings().options().ranks, 2);
+    QCOMPARE(session.settings().spec().ranks, 2);
     QCOMPARE(session.debugger().trace(), session.plans().branches()[0].trace);
     QCOMPARE(session.debugger().state()->step, session.debugger().stepCount());
   }
@@ -91,7 +91,7 @@ class TestBranches : public QObject {
     solveWith(session, 1);
     QCOMPARE(session.plans().branches().size(), std::size_t(2));
     QCOMPARE(session.plans().branches()[0].plan, before);
-    QCOMPARE(session.plans().branches()[1].plan->ranks, 1);
+    QCOMPARE(session.plans().branches()[1].plan->spec.ranks, 1);
   }
 
   void keepMakesBTheOnlyOne() {
@@ -102,8 +102,8 @@ class TestBranches : public QObject {
     session.plans().keepBranch();
     settle(session);
     QCOMPARE(session.plans().branches().size(), std::size_t(1));
-    QCOMPARE(session.plans().plan()->ranks, 4);
-    QCOMPARE(session.settings().options().ranks, 4);
+    QCOMPARE(session.plans().plan()->spec.ranks, 4);
+    QCOMPARE(session.settings().spec().ranks, 4);
     QVERIFY(!session.plans().diff());
   }
 
@@ -116,7 +116,7 @@ class TestBranches : public QObject {
     settle(session);
     QCOMPARE(session.plans().branches().size(), std::size_t(1));
     QCOMPARE(session.plans().plan(), before);
-    QCOMPARE(session.settings().options().ranks, 2);
+    QCOMPARE(session.settings().spec().ranks, 2);
     QVERIFY(!session.plans().diff());
   }
 
@@ -144,17 +144,17 @@ class TestBranches : public QObject {
     session.undoStack().undo();
     settle(session);
     QVERIFY(session.settings().pins().empty());
-    QCOMPARE(session.settings().options().ranks, 4);
+    QCOMPARE(session.settings().spec().ranks, 4);
   }
 
   void rulesAndRedistributionsAreUndoable() {
     Session session;
     openModel(session);
-    QVERIFY(session.settings().setRulesOff({"aten::no_such_operator"}).error().message.find("no_such_operator") !=
+    QVERIFY(session.settings().set("rule-off", "aten::no_such_operator").error().message.find("no_such_operator") !=
             std::string::npos);
-    QVERIFY(!session.settings().setRedistributable({"nothing_77"}));
-    QVERIFY(session.settings().options().rulesOff.empty() && session.settings().options().redistributable.empty());
-    QVERIFY(session.settings().setRulesOff({"aten::sigmoid"}).has_value());
+    QVERIFY(!session.settings().set("redistribute", "nothing_77"));
+    QVERIFY(session.settings().spec().rulesOff.empty() && session.settings().spec().redistributable.empty());
+    QVERIFY(session.settings().set("rule-off", "aten::sigmoid").has_value());
     settle(session);
     QCOMPARE(session.plans().solved()->problem->rulesOff, std::vector<std::string>{"aten::sigmoid"});
     session.undoStack().undo();
@@ -189,7 +189,7 @@ class TestBranches : public QObject {
     const auto trace = session.debugger().trace();
     session.debugger().seek(3);
     settle(session);
-    session.settings().setRanks(pipeline::kMaxRanks + 1);
+    session.settings().setRanks(spec::kMaxRanks + 1);
     session.solve();
     settle(session);
     QCOMPARE(session.plans().plan(), plan);
@@ -215,10 +215,10 @@ class TestBranches : public QObject {
     QVERIFY(samples.has_value());
     session.openSample(samples->front());
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.opened().model(), kPatience);
-    QCOMPARE(session.settings().options().ranks, samples->front().solve.ranks);
+    QCOMPARE(session.settings().spec().ranks, samples->front().spec.ranks);
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && !session.opened().sample(), kPatience);
-    QCOMPARE(session.settings().options().ranks, 4);
+    QCOMPARE(session.settings().spec().ranks, 4);
   }
 };
 

@@ -57,7 +57,7 @@ class TestPlanStrip : public QObject {
     PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
     session.settings().setEngine(*solve::parseEngine(toStd(engine)));
     session.settings().setRanks(ranks);
-    session.settings().setTraining(isTraining);
+    session.settings().change([isTraining](spec::PlanSpec& spec) { spec.cost.isTraining = isTraining; });
     session.openSource(model);
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
     QStringList arguments{QStringLiteral("plan"), model, QStringLiteral("--engine"), engine, QStringLiteral("--ranks"),
@@ -118,8 +118,8 @@ class TestPlanStrip : public QObject {
     Session session;
     PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
     session.settings().setEngine(isOptimal ? solve::Engine::Optimal : solve::Engine::Reference);
-    session.settings().setSequenceParallel(rules::SequenceParallel::On);
-    torch_capture::CaptureOptions options;
+    session.settings().change([](spec::PlanSpec& spec) { spec.sequenceParallel = rules::SequenceParallel::On; });
+    spec::InputSpec options;
     options.sequence = sequence;
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), options);
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
@@ -140,7 +140,7 @@ class TestPlanStrip : public QObject {
     Session session;
     PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
     session.settings().setEngine(solve::Engine::Reference);  // ignores the budget
-    session.settings().setMemoryBudget(1 << 10);
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = 1 << 10; });
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
     QVERIFY2(plain(strip).contains(QStringLiteral("per rank (over the budget of 1 KiB)")), qPrintable(plain(strip)));
@@ -150,7 +150,7 @@ class TestPlanStrip : public QObject {
     Session session;
     PlanStrip strip(session.opened(), session.plans(), session.jobs(), session.selection());
     QVERIFY(strip.isHidden());
-    session.settings().setMemoryBudget(1 << 10);
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = 1 << 10; });
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
     QTRY_VERIFY_WITH_TIMEOUT(session.jobs().activity() == Activity::Idle && session.plans().solved(), kPatience);
     QVERIFY2(plain(strip).startsWith(QStringLiteral("There is no plan. The conflict card")), qPrintable(plain(strip)));

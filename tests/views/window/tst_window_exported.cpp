@@ -115,7 +115,7 @@ class TestWindowExported : public QObject {
     window.findChild<QAction*>(QStringLiteral("capture"))->trigger();
     QVERIFY(wasAsked);
     QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().model()->info.hasWeights && window.isSettled(), kPatience);
-    QVERIFY(window.session().plans().plan()->model.weights.ends_with("tiny.weights.safetensors"));
+    QVERIFY(window.session().plans().plan()->model.input.weights.ends_with("tiny.weights.safetensors"));
   }
 
   /// Random weights must not surprise: the window asks before a run, and the run continues with the answer.
@@ -131,7 +131,7 @@ class TestWindowExported : public QObject {
       dialog.accept();
     }));
     QTRY_VERIFY_WITH_TIMEOUT(session.runs().state() && session.runs().state()->report, kPatience);
-    QVERIFY(session.runs().state()->plan->model.weights.ends_with("tiny.weights.safetensors"));
+    QVERIFY(session.runs().state()->plan->model.input.weights.ends_with("tiny.weights.safetensors"));
     QVERIFY(session.runs().state()->report->verdict == pipeline::RunVerdict::Passed);
   }
 

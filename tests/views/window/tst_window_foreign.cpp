@@ -44,18 +44,18 @@ class TstWindowForeign : public QObject {
     SessionWindow window;
     openModel(window);
     Session& session = window.session();
-    const auto before = session.settings().options();
+    const auto before = session.settings().spec();
     window.openPath(file);
     QTRY_COMPARE_WITH_TIMEOUT(session.plans().branches().size(), 2u, kPatience);
     settle(window);
     QVERIFY(session.plans().plan());
-    QCOMPARE(session.plans().plan()->ranks, 4);
+    QCOMPARE(session.plans().plan()->spec.ranks, 4);
     QCOMPARE(session.plans().branches()[1].label, QStringLiteral("Plan of %1.json, 4 ranks").arg(format));
     QVERIFY(!session.settings().pins().empty());
     QCOMPARE(session.undoStack().undoText(), QStringLiteral("Plan of %1.json").arg(format));
     session.undoStack().undo();
     settle(window);
-    QVERIFY(isSameProblem(session.settings().options(), before));
+    QVERIFY(spec::isSameProblem(session.settings().spec(), before));
     QVERIFY(session.settings().pins().empty());
   }
 

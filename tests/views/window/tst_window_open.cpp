@@ -6,9 +6,10 @@
 #include <QTemporaryDir>
 
 #include "base/output_file.h"
-#include "pipeline/session/plan_flags.h"
+#include "pipeline/settings/plan_settings.h"
 #include "plan/build/diff.h"
 #include "plan/file/plan_file.h"
+#include "tests/support/run_on.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/text.h"
 #include "views/run/run_checks.h"
@@ -63,8 +64,8 @@ class TestWindowOpen : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
     const auto difference = plan::diff(*m_plan, *session.plans().plan());
     QVERIFY(difference.has_value() && difference->isSame());
-    QCOMPARE(session.settings().options().ranks, 4);
-    QCOMPARE(session.settings().options().engine, solve::Engine::Reference);
+    QCOMPARE(session.settings().spec().ranks, 4);
+    QCOMPARE(session.settings().spec().engine, solve::Engine::Reference);
     for (const ValueId value : idRange<ValueId>(session.opened().graph()->values.size()))
       QVERIFY(session.debugger().placementOf(value) == m_plan->solution->of(value));
     session.solve();  // the model is open too: the same settings give the same answer
@@ -78,21 +79,20 @@ class TestWindowOpen : public QObject {
     SessionWindow window;
     window.show();
     Session& session = window.session();
-    const pipeline::SolveOptions own = session.settings().options();
+    const spec::PlanSpec own = session.settings().spec();
     QVERIFY(own.ranks != 4);
     for (const QString& file : {m_planFile, m_traceFile}) {
       window.openPath(file);
-      QTRY_VERIFY_WITH_TIMEOUT(
-          session.debugger().state() && window.isSettled() && session.settings().options().ranks == 4, kPatience);
+      QTRY_VERIFY_WITH_TIMEOUT(session.debugger().state() && window.isSettled() && session.settings().spec().ranks == 4,
+                               kPatience);
       QVERIFY(session.settings().isBorrowed());
     }
     window.openPath(kLlama);
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
     QVERIFY(!session.settings().isBorrowed());
-    QCOMPARE(session.settings().options().ranks, own.ranks);
-    QCOMPARE(session.settings().options().engine, own.engine);
-    QVERIFY(session.settings().options().cost == own.cost &&
-            session.settings().options().candidateSet == own.candidateSet);
+    QCOMPARE(session.settings().spec().ranks, own.ranks);
+    QCOMPARE(session.settings().spec().engine, own.engine);
+    QVERIFY(session.settings().spec().cost == own.cost && session.settings().spec().candidateSet == own.candidateSet);
   }
 
   /// A plan file always contains a memory limit. The device's own memory is not a demand of the user.
@@ -102,12 +102,12 @@ class TestWindowOpen : public QObject {
     window.openPath(m_planFile);
     Session& session = window.session();
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
-    QVERIFY(!session.settings().options().cost.memoryBudget);
+    QVERIFY(!session.settings().spec().cost.memoryBudget);
     QVERIFY(!session.plans().isOutdated());
-    const QString command = runCommand(session.runs(), {.ranks = 4, .backend = launch::Backend::Gloo});
+    const QString command = runCommand(session.runs(), runOn(4, launch::Backend::Gloo));
     QVERIFY2(!command.isEmpty() && !command.contains(QStringLiteral("--memory-budget")), qPrintable(command));
     QVERIFY(session.settings().setDeviceProfile(QStringLiteral("l40s")).has_value());
-    QCOMPARE(session.settings().options().cost.budgetBytes(), session.settings().options().cost.profile.memoryBytes);
+    QCOMPARE(session.settings().spec().cost.budgetBytes(), session.settings().spec().cost.profile.memoryBytes);
   }
 
   /// The file contains the engine, and the next solve uses the recording's settings.
@@ -115,18 +115,18 @@ class TestWindowOpen : public QObject {
     SessionWindow window;
     window.show();
     Session& session = window.session();
-    QCOMPARE(session.settings().options().engine, solve::Engine::Optimal);
+    QCOMPARE(session.settings().spec().engine, solve::Engine::Optimal);
     window.openPath(m_traceFile);
     QTRY_VERIFY_WITH_TIMEOUT(session.debugger().state() && window.isSettled(), kPatience);
-    QCOMPARE(session.settings().options().engine, solve::Engine::Reference);
-    QVERIFY(!session.settings().options().candidateSet);
+    QCOMPARE(session.settings().spec().engine, solve::Engine::Reference);
+    QVERIFY(!session.settings().spec().candidateSet);
     const QString strip = window.findChild<PlanStrip*>()->text();
     QVERIFY2(strip.contains(QStringLiteral("This is a recorded search for 4 ranks (engine reference)")),
              qPrintable(strip));
     session.settings().setEngine(solve::Engine::Optimal);
     session.solve();
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().plan() && window.isSettled(), kPatience);
-    QCOMPARE(session.plans().plan()->candidateSet, rules::CandidateSet::Full);
+    QCOMPARE(session.plans().plan()->spec.candidates(), rules::CandidateSet::Full);
   }
 
   /// Any device set in the window is ignored: the recording has its own.
@@ -135,7 +135,7 @@ class TestWindowOpen : public QObject {
     openModel(window);
     Session& session = window.session();
     QVERIFY(session.settings().setDeviceProfile(QStringLiteral("l40s")).has_value());
-    session.settings().setMemoryBudget(1 << 10);
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = 1 << 10; });
     session.settings().setEngine(solve::Engine::Optimal);
     session.solve();
     settle(window);
@@ -143,13 +143,13 @@ class TestWindowOpen : public QObject {
     const QString file = m_folder.filePath(QStringLiteral("of l40s"));
     session.saveTrace(file);
     settle(window);
-    const solve::CostSettings cost = session.settings().options().cost;
+    const solve::CostSettings cost = session.settings().spec().cost;
 
     SessionWindow other;
     other.show();
     other.openPath(file);
     QTRY_VERIFY_WITH_TIMEOUT(other.session().debugger().state() && other.isSettled(), kPatience);
-    QVERIFY(other.session().settings().options().cost == cost);
+    QVERIFY(other.session().settings().spec().cost == cost);
     const QString strip = other.findChild<PlanStrip*>()->text();
     QVERIFY2(strip.contains(QStringLiteral("without a plan: the search found no solution.")), qPrintable(strip));
   }
@@ -160,11 +160,11 @@ class TestWindowOpen : public QObject {
     Session& session = window.session();
     QVERIFY(session.settings().setDeviceProfile(QStringLiteral("cpu")).has_value());
     openSample(window, "tiny-llama");
-    QCOMPARE(session.settings().options().cost.profile.name, std::string(pipeline::kDefaultDevice));
+    QCOMPARE(session.settings().spec().cost.profile.name, std::string(pipeline::kDefaultDevice));
     window.openPath(kLlama);
     QTRY_VERIFY_WITH_TIMEOUT(!session.settings().isBorrowed() && session.plans().plan() && window.isSettled(),
                              kPatience);
-    QCOMPARE(session.settings().options().cost.profile.name, std::string("cpu"));
+    QCOMPARE(session.settings().spec().cost.profile.name, std::string("cpu"));
   }
 
   void whatHasNoModelIsNotRun() {
@@ -179,7 +179,7 @@ class TestWindowOpen : public QObject {
       QVERIFY(!action->isEnabled());
     }
     QVERIFY(offers > 0);
-    window.session().runs().run({.ranks = 4, .backend = launch::Backend::Gloo});
+    window.session().runs().run(runOn(4, launch::Backend::Gloo));
     QVERIFY2(message(window).contains("Open its model folder"), qPrintable(message(window)));
     QVERIFY(!window.session().runs().state());
   }
@@ -201,9 +201,9 @@ class TestWindowOpen : public QObject {
     QVERIFY2(message(window).contains("without its model"), qPrintable(message(window)));
     QVERIFY(window.session().debugger().placementOf(ValueId(0)).has_value());
     for (const int ranks :
-         {2, lost.ranks}) {  // another plan needs the model; this one needs only its weights and the unsplit run
+         {2, lost.spec.ranks}) {  // another plan needs the model; this one needs only its weights and the unsplit run
       window.session().notices().say({}, Severity::Info);
-      window.session().runs().run({.ranks = ranks, .backend = launch::Backend::Gloo});
+      window.session().runs().run(runOn(ranks, launch::Backend::Gloo));
       QVERIFY2(message(window).contains(whyNotRun), qPrintable(message(window)));
       QVERIFY(!window.session().runs().state());
     }
@@ -314,38 +314,36 @@ class TestWindowOpen : public QObject {
     Session& session = window.session();
     session.recapture({.batch = 2, .sequence = 64, .dtype = graph::DType::BFloat16, .mask = true, .loss = false});
     settle(window);
-    session.settings().setTraining(true);
-    session.settings().setOptimizer(solve::Optimizer::Sgd);
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.isTraining = true; });
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.optimizer = solve::Optimizer::Sgd; });
     QVERIFY(session.settings().setDeviceProfile(QStringLiteral("cpu")).has_value());
-    session.settings().setMemoryBudget(1ll << 33);
-    session.settings().setSequenceParallel(rules::SequenceParallel::Auto);
-    session.settings().setCandidateSet(rules::CandidateSet::Full);
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = 1ll << 33; });
+    session.settings().change([](spec::PlanSpec& spec) { spec.sequenceParallel = rules::SequenceParallel::Auto; });
+    session.settings().change([](spec::PlanSpec& spec) { spec.candidateSet = rules::CandidateSet::Full; });
     QVERIFY(session.settings().addPin(QStringLiteral("model.layers.*.mlp.up_proj!=row")).has_value());
     settle(window);
-    QVERIFY(session.settings().setRulesOff({"aten::mul.Tensor"}).has_value());
+    QVERIFY(session.settings().set("rule-off", "aten::mul.Tensor").has_value());
     settle(window);
-    const QStringList words = inShell(
-        runCommand(session.runs(), {.ranks = session.settings().options().ranks, .backend = launch::Backend::Gloo}));
+    RunSettings asked{.ranks = session.settings().spec().ranks};
+    asked.backend = launch::Backend::Gloo;
+    const QStringList words = inShell(runCommand(session.runs(), asked));
     QCOMPARE(words.mid(0, 2), (QStringList{QStringLiteral("cleave-cli"), QStringLiteral("run")}));
     QCOMPARE(words.mid(words.size() - 2), (QStringList{QStringLiteral("--backend"), QStringLiteral("gloo")}));
-    pipeline::PlanFlags flags;
-    CLI::App command;
-    flags.addTo(command);
     std::vector<std::string> rest;
-    for (qsizetype i = words.size() - 2; i-- > 2;) rest.push_back(toStd(words[i]));
-    command.allow_extras();  // --skip-weights belongs to `run`
-    command.parse(rest);
-    const auto capture = flags.captureOptions();
-    const auto solve = flags.solveOptions();
-    QVERIFY(capture && solve);
-    QCOMPARE(capture->batch, 2);
-    QCOMPARE(capture->sequence, 64);
+    for (qsizetype i = 3; i < words.size() - 2; ++i)
+      if (words[i] != QLatin1String("--skip-weights")) rest.push_back(toStd(words[i]));  // it belongs to `run`
+    auto read = pipeline::readPlanArguments(toStd(words[2]), rest);
+    QVERIFY(read && read->settle());
+    const spec::InputSpec* capture = &read->input;
+    const spec::PlanSpec* solve = &read->plan;
+    QCOMPARE(capture->batch, std::int64_t{2});
+    QCOMPARE(capture->sequence, std::int64_t{64});
     QVERIFY(capture->dtype == graph::DType::BFloat16 && capture->mask && !capture->loss);
-    QVERIFY(solve->cost == session.settings().options().cost);
+    QVERIFY(solve->cost == session.settings().spec().cost);
     QVERIFY(solve->sequenceParallel == rules::SequenceParallel::Auto &&
             solve->candidateSet == rules::CandidateSet::Full);
     QCOMPARE(solve->pins.size(), std::size_t(1));
-    QCOMPARE(solve->rulesOff, session.settings().options().rulesOff);
+    QCOMPARE(solve->rulesOff, session.settings().spec().rulesOff);
   }
 
  private:

@@ -13,6 +13,7 @@
 #include <csignal>
 
 #include "plan/file/plan_file.h"
+#include "tests/support/run_on.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/base/save_file.h"
 #include "views/graph/model/heat_field.h"
@@ -99,7 +100,7 @@ class TestWindowRun : public QObject {
     QFETCH(bool, alone);
     SessionWindow window;
     openModel(window);
-    run(window, {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = 2}});
+    run(window, runOn(2, launch::Backend::Gloo, {.steps = 2}));
     window.applyPreset(alone ? MainWindow::Preset::Run : MainWindow::Preset::Inspect);
     window.showRun();
     window.resize(size);
@@ -121,7 +122,9 @@ class TestWindowRun : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(window.isSettled() && window.session().plans().openedPlan(), kPatience);
     Runs& runs = window.session().runs();
     const auto opened = window.session().plans().plan();
-    for (const RunSettings& other : {RunSettings{.ranks = 2, .training = {.steps = 2}}, RunSettings{.ranks = 4}}) {
+    RunSettings training{.ranks = 2};
+    training.training.steps = 2;
+    for (const RunSettings& other : {training, RunSettings{.ranks = 4}}) {
       const QString why = runs.whyNot(other);
       QVERIFY2(why.startsWith(QStringLiteral("The opened plan is for 2 ranks and one forward pass, not for ")),
                qPrintable(why));
@@ -129,7 +132,7 @@ class TestWindowRun : public QObject {
       QVERIFY(window.isSettled() && !runs.state());
       QCOMPARE(window.session().plans().plan(), opened);
     }
-    run(window, {.ranks = 2, .backend = launch::Backend::Gloo});
+    run(window, runOn(2, launch::Backend::Gloo));
     QCOMPARE(runs.state()->plan, opened);
     QCOMPARE(verdict(window).word, QStringLiteral("failed"));
   }
@@ -139,7 +142,7 @@ class TestWindowRun : public QObject {
     SessionWindow window;
     openModel(window);
     window.showRun();
-    QVERIFY(!window.session().plans().plan()->costSettings.isTraining);
+    QVERIFY(!window.session().plans().plan()->spec.cost.isTraining);
     window.findChild<QCheckBox*>(QStringLiteral("train"))->click();
     RunSettings settings = window.session().runs().settings();
     QVERIFY(settings.training.steps > 1);
@@ -153,7 +156,7 @@ class TestWindowRun : public QObject {
     QVERIFY2(state.report, qPrintable(state.failure));
     QCOMPARE(state.report->steps.size(), std::size_t(3));
     QVERIFY(state.report->steps[2].loss < state.report->steps[0].loss);
-    QCOMPARE(state.plan->costSettings.optimizer, program::Optimizer::Sgd);
+    QCOMPARE(state.plan->spec.cost.optimizer, program::Optimizer::Sgd);
     QCOMPARE(verdict(window).word, QStringLiteral("passed"));
     QVERIFY2(verdict(window).sentence.startsWith(QStringLiteral("3 training steps on 2 ranks")),
              qPrintable(verdict(window).sentence));
@@ -177,7 +180,7 @@ class TestWindowRun : public QObject {
     if (launch::mayHaveGpu()) QSKIP("this machine has GPUs");
     SessionWindow window;
     openModel(window);
-    run(window, {.ranks = 2, .backend = launch::Backend::Nccl});
+    run(window, runOn(2, launch::Backend::Nccl));
     QCOMPARE(verdict(window).word, QStringLiteral("not started"));
     QPushButton* help = buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Run over Gloo on CPUs"));
     QVERIFY(help);
@@ -190,12 +193,12 @@ class TestWindowRun : public QObject {
     SessionWindow window;
     window.show();
     window.session().settings().setEngine(solve::Engine::Reference);
-    torch_capture::CaptureOptions options;
+    spec::InputSpec options;
     options.loss = false;
     options.sequence = 8;
     window.session().openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"), options);
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
-    run(window, {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = 2}});
+    run(window, runOn(2, launch::Backend::Gloo, {.steps = 2}));
     QCOMPARE(verdict(window).word, QStringLiteral("not started"));
     QVERIFY2(verdict(window).sentence.contains(QStringLiteral("loss")), qPrintable(verdict(window).sentence));
     QPushButton* help =
@@ -210,8 +213,7 @@ class TestWindowRun : public QObject {
   void aRankThatIsKilledIsNamed() {
     SessionWindow window;
     openModel(window);
-    window.session().runs().run(
-        {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = program::kMostSteps}});
+    window.session().runs().run(runOn(2, launch::Backend::Gloo, {.steps = program::kMostSteps}));
     const auto steps = [&] {
       const RunState* state = window.session().runs().state();
       return state ? state->monitor->steps().size() : 0;
@@ -242,7 +244,7 @@ class TestWindowRun : public QObject {
   void lanesLeadToTheGraph() {
     SessionWindow window;
     openModel(window);
-    run(window, {.ranks = 2, .backend = launch::Backend::Gloo});
+    run(window, runOn(2, launch::Backend::Gloo));
     window.runView().showPage(RunView::Page::Lanes);
     auto* lanes = window.findChild<LaneView*>();
     QTRY_VERIFY(lanes->isVisible());
@@ -274,8 +276,8 @@ class TestWindowRun : public QObject {
     SessionWindow window;
     window.session().runs().history().keepIn(folder.path());
     openModel(window);
-    run(window, {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = 2, .learningRate = 0.001}});
-    run(window, {.ranks = 2, .backend = launch::Backend::Gloo, .training = {.steps = 2, .learningRate = 0.02}});
+    run(window, runOn(2, launch::Backend::Gloo, {.steps = 2, .learningRate = 0.001}));
+    run(window, runOn(2, launch::Backend::Gloo, {.steps = 2, .learningRate = 0.02}));
     settle(window);
     HistoryPage& history = window.runView().history();
     window.showRun();
@@ -305,7 +307,7 @@ class TestWindowRun : public QObject {
     window.show();
     window.openPath(alteredPlan(folder));
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
-    run(window, {.ranks = 2, .backend = launch::Backend::Gloo});
+    run(window, runOn(2, launch::Backend::Gloo));
     QCOMPARE(verdict(window).word, QStringLiteral("failed"));
     QVERIFY2(verdict(window).sentence.contains(QStringLiteral("differs from an unsplit run by up to")),
              qPrintable(verdict(window).sentence));
@@ -380,8 +382,8 @@ class TestWindowRun : public QObject {
     ScriptRunner runner(window, *commands, {});
     QCOMPARE(runner.run(), 0);
     const RunState* state = window.session().runs().state();
-    QVERIFY(state && state->report && state->plan->model.hasDropout);
-    QCOMPARE(state->plan->ranks, 2);
+    QVERIFY(state && state->report && state->plan->model.input.dropout);
+    QCOMPARE(state->plan->spec.ranks, 2);
     QCOMPARE(state->report->verdict, pipeline::RunVerdict::Passed);
     QCOMPARE(window.session().runs().history().runs().size(), std::size_t(2));
     for (const char* bad : {"solve dropout=0.1", "solve dropout"}) QVERIFY2(!parseScript(QLatin1String(bad)), bad);

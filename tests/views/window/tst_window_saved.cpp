@@ -90,7 +90,7 @@ class TstWindowSaved : public QObject {
     settle(again);
     QCOMPARE(again.session().debugger().state()->step, 17u);
     QCOMPARE(again.session().selection().focus().node, node);
-    QCOMPARE(again.session().settings().options().ranks, 4);
+    QCOMPARE(again.session().settings().spec().ranks, 4);
     QVERIFY(again.session().plans().isOutdated());
     QCOMPARE(again.session().plans().shownBranch(), 1u);
     QCOMPARE(again.session().plans().branches()[1].label, session.plans().branches()[1].label);
@@ -133,7 +133,7 @@ class TstWindowSaved : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(session.opened().model(), kPatience);
     settle(window);
     if (source == kTinyLlama) {
-      torch_capture::CaptureOptions capture = session.opened().captureOptions();
+      spec::InputSpec capture = session.opened().input();
       capture.batch = 3;
       capture.sequence = 24;
       capture.loss = false;
@@ -210,7 +210,7 @@ class TstWindowSaved : public QObject {
     row("no such sample", R"("model": {"sample": "none"}, "settings": {"arguments": []})", "does not have");
     row("no arguments", R"("model": {"sample": "one-kv-head"}, "settings": {})", "settings.arguments is missing");
     row("no flags", R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--rank", "2"]})",
-        "are not valid for `cleave-cli plan`");
+        "settings.arguments: \"--rank\" is not a flag here");
     row("no engine", R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--engine", "magic"]})",
         "settings.arguments: --engine is \"magic\"");
     row("another file",
@@ -273,7 +273,7 @@ class TstWindowSaved : public QObject {
     settle(window);
     QVERIFY(restored.isEmpty());
     QCOMPARE(window.session().plans().branches().size(), 1u);
-    QCOMPARE(window.session().plans().plan()->ranks, 4);
+    QCOMPARE(window.session().plans().plan()->spec.ranks, 4);
     QVERIFY2(message(window).contains(QStringLiteral("could not be rebuilt")), qPrintable(message(window)));
   }
 
@@ -300,9 +300,10 @@ class TstWindowSaved : public QObject {
     QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().model(), kPatience);
     window.session().settings().setRanks(8);
     window.session().solve();
-    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.session().plans().plan()->ranks == 8, kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.session().plans().plan()->spec.ranks == 8,
+                             kPatience);
     settle(window);
-    QCOMPARE(window.session().settings().options().ranks, 8);
+    QCOMPARE(window.session().settings().spec().ranks, 8);
   }
 
   void anotherModelThatIsOpenedMeanwhileIsTheOneThatStays() {

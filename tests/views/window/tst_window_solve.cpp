@@ -43,7 +43,7 @@ void openOverBudget(MainWindow& window) {
   window.show();
   window.session().settings().setEngine(solve::Engine::Optimal);
   window.session().settings().setRanks(2);
-  window.session().settings().setMemoryBudget(kTightBudget);
+  window.session().settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = kTightBudget; });
   window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
   QTRY_VERIFY_WITH_TIMEOUT(window.session().jobs().activity() == Activity::Idle && window.isSettled(), kPatience);
 }
@@ -93,12 +93,13 @@ class TestWindowSolve : public QObject {
     SessionWindow window;
     openModel(window);
     const auto before = window.session().plans().plan();
-    const auto other = before->engine == solve::Engine::Learning ? solve::Engine::Reference : solve::Engine::Learning;
+    const auto other =
+        before->spec.engine == solve::Engine::Learning ? solve::Engine::Reference : solve::Engine::Learning;
     choose(boxNamed<QComboBox>(window, "Engine"), QString::fromUtf8(solve::toText(other).data()));
     QCOMPARE(window.session().plans().plan(), before);  // no solve before the user asks for one
     QTest::keyClick(&window, Qt::Key_Return, Qt::ControlModifier);
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == 2 && window.isSettled(), kPatience);
-    QCOMPARE(window.session().plans().plan()->engine, other);
+    QCOMPARE(window.session().plans().plan()->spec.engine, other);
     QCOMPARE(window.session().plans().branches()[0].plan, before);
   }
 
@@ -111,15 +112,15 @@ class TestWindowSolve : public QObject {
     QTest::keyClick(&window, Qt::Key_Return, Qt::ControlModifier);
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == 2 && window.isSettled(), kPatience);
     QVERIFY(bar->isVisible());
-    QCOMPARE(window.session().plans().plan()->ranks, 4);
+    QCOMPARE(window.session().plans().plan()->spec.ranks, 4);
     QTest::keyClick(&window, Qt::Key_B, Qt::ControlModifier);
-    QTRY_COMPARE(window.session().plans().plan()->ranks, 2);
+    QTRY_COMPARE(window.session().plans().plan()->spec.ranks, 2);
     QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 2);
     QTest::mouseClick(bar->findChild<QToolButton*>(QStringLiteral("B")), Qt::LeftButton);
-    QTRY_COMPARE(window.session().plans().plan()->ranks, 4);
+    QTRY_COMPARE(window.session().plans().plan()->spec.ranks, 4);
     trigger(window, "drop-branch");
     QTRY_VERIFY(!bar->isVisible());
-    QCOMPARE(window.session().plans().plan()->ranks, 2);
+    QCOMPARE(window.session().plans().plan()->spec.ranks, 2);
   }
 
   /// Its figures are those of the solve, independent of later changes to the settings.
@@ -153,7 +154,7 @@ class TestWindowSolve : public QObject {
     window.session().undoStack().undo();
     const std::size_t left = typesFirst ? 2 : 1;  // the typed settings are the state to undo to
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().branches().size() == left && window.isSettled(), kPatience);
-    QCOMPARE(window.session().settings().options().ranks, typesFirst ? 4 : 2);
+    QCOMPARE(window.session().settings().spec().ranks, typesFirst ? 4 : 2);
   }
 
   void whatFitsIsOneClickAway() {
@@ -166,7 +167,7 @@ class TestWindowSolve : public QObject {
       QVERIFY(remedies && remedies->fits && remedies->fits->found.size() > 2);
       offered = remedies->fits->found.size();
       const pipeline::Fit fit = remedies->fits->found.at(i);
-      const bool isOtherGraph = fit.capture != pipeline::captureOptionsOf(window.session().opened().model()->info);
+      const bool isOtherGraph = fit.input != window.session().opened().model()->info.input;
       const QString what = isOtherGraph ? QStringLiteral("Capture again with %1") : QStringLiteral("Solve with %1");
       const QString name = what.arg(QString::fromStdString(fit.change));
       QPushButton* button = nullptr;
@@ -174,7 +175,7 @@ class TestWindowSolve : public QObject {
       button->click();
       QTRY_VERIFY2_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), qPrintable(name), kPatience);
       QCOMPARE(window.session().plans().plan()->cost.bytes(), fit.rankBytes);
-      QVERIFY(fit.rankBytes <= window.session().settings().options().cost.budgetBytes());
+      QVERIFY(fit.rankBytes <= window.session().settings().spec().cost.budgetBytes());
       QVERIFY(window.session().plans().plan()->cost.femtoseconds() == fit.femtoseconds);
     }
   }
@@ -206,7 +207,7 @@ class TestWindowSolve : public QObject {
     openModel(window);
     Session& session = window.session();
     session.settings().setEngine(solve::Engine::Optimal);
-    session.settings().setSlack(9000);
+    session.settings().change([](spec::PlanSpec& spec) { spec.cost.slackPercent = 9000; });
     session.solve();
     QTRY_VERIFY_WITH_TIMEOUT(session.plans().branches().size() == 2 && window.isSettled(), kPatience);
     const auto& optimum = session.plans().solved()->result.optimum;
@@ -233,22 +234,22 @@ class TestWindowSolve : public QObject {
       settings->show();
       for (auto* box : settings->findChildren<QCheckBox*>())
         if (!box->isChecked()) QTest::keyClick(box, Qt::Key_Space);
-      QVERIFY(window.session().settings().options().cost.isTraining);
-      QVERIFY(window.session().settings().options().trainsWithDropout);
-      QVERIFY(window.session().settings().options().cost.memoryBudget.has_value());
-      QCOMPARE(window.session().settings().options().cost.slackPercent, 1.0);
+      QVERIFY(window.session().settings().spec().cost.isTraining);
+      QVERIFY(window.session().settings().spec().dropout);
+      QVERIFY(window.session().settings().spec().cost.memoryBudget.has_value());
+      QCOMPARE(window.session().settings().spec().cost.slackPercent, 1.0);
       auto* slack = boxNamed<QDoubleSpinBox>(*settings, "Slack");
       slack->setValue(2.5);
       emit slack->editingFinished();
-      QCOMPARE(window.session().settings().options().cost.slackPercent, 2.5);
+      QCOMPARE(window.session().settings().spec().cost.slackPercent, 2.5);
     }
     SessionWindow window(true);
-    QCOMPARE(window.session().settings().options().ranks, 8);
-    QCOMPARE(window.session().settings().options().engine, solve::Engine::Learning);
-    QVERIFY(window.session().settings().options().cost.isTraining);
-    QVERIFY(window.session().settings().options().trainsWithDropout);
-    QVERIFY(window.session().settings().options().cost.memoryBudget.has_value());
-    QCOMPARE(window.session().settings().options().cost.slackPercent, 2.5);
+    QCOMPARE(window.session().settings().spec().ranks, 8);
+    QCOMPARE(window.session().settings().spec().engine, solve::Engine::Learning);
+    QVERIFY(window.session().settings().spec().cost.isTraining);
+    QVERIFY(window.session().settings().spec().dropout);
+    QVERIFY(window.session().settings().spec().cost.memoryBudget.has_value());
+    QCOMPARE(window.session().settings().spec().cost.slackPercent, 2.5);
     QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 8);
     QSettings().clear();
   }
@@ -260,7 +261,7 @@ class TestWindowSolve : public QObject {
     Session& session = window.session();
     const auto isSettledWith = [&](bool hasDropout) {
       const auto& plan = session.plans().plan();
-      return plan && window.isSettled() && plan->model.hasDropout == hasDropout && !session.plans().isOutdated();
+      return plan && window.isSettled() && plan->model.input.dropout == hasDropout && !session.plans().isOutdated();
     };
     const auto drops = [&] {
       return std::ranges::any_of(session.opened().graph()->nodes, [&](const graph::Node& node) {
@@ -284,7 +285,7 @@ class TestWindowSolve : public QObject {
     trigger(window, "solve");
     QTRY_VERIFY_WITH_TIMEOUT(isSettledWith(true), kPatience);
     QVERIFY(drops());
-    QVERIFY(session.plans().plan()->costSettings.isTraining && dropout->isChecked());
+    QVERIFY(session.plans().plan()->spec.cost.isTraining && dropout->isChecked());
     RunSettings run{.ranks = 2};
     run.training.steps = 2;
     QVERIFY(session.runs().arguments(run).join(QLatin1Char(' ')).contains(QStringLiteral("--dropout on")));
@@ -293,7 +294,7 @@ class TestWindowSolve : public QObject {
     QVERIFY(!dropout->isEnabled());
     trigger(window, "solve");
     QTRY_VERIFY_WITH_TIMEOUT(isSettledWith(false), kPatience);
-    QVERIFY(!drops() && !session.plans().plan()->costSettings.isTraining);
+    QVERIFY(!drops() && !session.plans().plan()->spec.cost.isTraining);
   }
 
   void escStopsTheSurveyOfWorldSizes() {

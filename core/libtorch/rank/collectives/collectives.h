@@ -13,8 +13,8 @@
 #include "libtorch/rank/collectives/device_calls.h"
 #include "libtorch/rank/collectives/group_address.h"
 #include "libtorch/rank/collectives/heartbeat.h"
-#include "libtorch/rank/collectives/limits.h"
 #include "libtorch/rank/collectives/step_recorder.h"
+#include "spec/rank/rank_spec.h"
 
 #include <ATen/core/Tensor.h>
 
@@ -47,7 +47,8 @@ struct CollectiveRecord {
 
 class Collectives {
  public:
-  Collectives(int rank, int worldSize, DeviceQueue queue = {}, std::chrono::milliseconds callTimeout = kCallTimeout);
+  Collectives(int rank, int worldSize, DeviceQueue queue = {},
+              std::chrono::milliseconds callTimeout = spec::kCallTimeout);
   virtual ~Collectives() = default;
   Collectives(const Collectives&) = delete;
   Collectives& operator=(const Collectives&) = delete;
@@ -151,7 +152,7 @@ using ConnectGroup = std::function<Result<std::unique_ptr<Collectives>>(const st
 /// Collectives over any of c10d's backends. `queue` belongs to the device of the tensors. `connect` makes parts of the
 /// group.
 std::unique_ptr<Collectives> makeCollectives(c10::intrusive_ptr<c10d::Backend> backend, DeviceQueue queue = {},
-                                             std::chrono::milliseconds callTimeout = kCallTimeout,
+                                             std::chrono::milliseconds callTimeout = spec::kCallTimeout,
                                              ConnectGroup connect = {});
 /// Connects to all peers (a full mesh) through Gloo, on CPUs. Uses the interface in GLOO_SOCKET_IFNAME, or else this
 /// host's address on the route to `masterAddress`.

@@ -1,5 +1,5 @@
 #pragma once
-#include "libtorch/rank/collectives/limits.h"
+#include "spec/rank/rank_spec.h"
 
 #include <chrono>
 #include <string>
@@ -16,7 +16,7 @@ struct GroupAddress {
   int listenFd = -1;       ///< rank 0: a socket that already listens on the port; -1: no socket
   std::string agentStore;  ///< prefix in a store of the launcher (torchrun's agent); empty: rank 0 serves the store
   std::chrono::milliseconds connectTimeout{60'000};  ///< limit for the store and the connections together
-  std::chrono::milliseconds callTimeout = kCallTimeout;
+  std::chrono::milliseconds callTimeout = spec::kCallTimeout;
   /// Settings that must be equal on all ranks, as names ("plan") and values. All ranks have the same names.
   std::vector<std::pair<std::string, std::string>> alike = {};
   std::string whole = {};  ///< for a part of the ranks: this rank in the whole run, "Rank 2 of 4"

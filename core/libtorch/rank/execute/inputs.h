@@ -1,8 +1,8 @@
 #pragma once
 /// Inputs and outputs of a program: safetensors files, generated inputs, digests. This header uses LibTorch.
 #include "libtorch/rank/execute/interpreter.h"
-#include "libtorch/rank/execute/rows.h"
 #include "program/shard_map.h"
+#include "spec/rank/rank_spec.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,6 +11,8 @@
 #include <string>
 
 namespace cleave::torch_rank {
+
+using spec::Rows;
 
 /// Gives every input of the program the tensor of its name (Batches for one program and one batch, for tests). Converts
 /// integer types and ignores other tensors of the file. Returns BadInput if an input is missing, has another shape, has

@@ -17,14 +17,13 @@
 #include "libtorch/rank/weights/hand_over.h"
 #include "libtorch/rank/weights/shared_weights.h"
 #include "libtorch/rank/weights/weights.h"
+#include "spec/rank/rank_settings.h"
 
 #include <ATen/Context.h>
 #include <ATen/ops/ones.h>
 #include <c10/core/InferenceMode.h>
 
 #include <unistd.h>
-
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -185,8 +184,8 @@ class RankRun {
     return {{"plan", plans},
             {"mesh", program::toText(m_mesh)},
             {"input", inputs},
-            {"training options", fmt::format("[{}]", fmt::join(program::arguments(m_request.training), " "))},
-            {"generation options", fmt::format("[{}]", fmt::join(program::arguments(m_request.generation), " "))},
+            {"training options", spec::trainingText(m_request.training)},
+            {"generation options", spec::generationText(m_request.generation)},
             {"--skip-weights", onOrOff(m_request.skipWeights)},
             {"--init-missing", onOrOff(m_request.initMissing)},
             {"--passes", fmt::format("{}", m_request.passes)},

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace cleave::cli {
+namespace cleave::options {
 
 /// The group of options that help, manual and completions leave out. CLI11 hides options without a group, too, but then
 /// its errors do not name them.
@@ -31,4 +31,4 @@ class OldFlags {
   std::vector<std::pair<CLI::Option*, std::string>> m_flags;
 };
 
-}  // namespace cleave::cli
+}  // namespace cleave::options

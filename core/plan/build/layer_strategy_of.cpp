@@ -1,4 +1,4 @@
-#include "plan/build/demands.h"
+#include "plan/build/layer_strategy_of.h"
 
 #include "base/wildcard.h"
 
@@ -9,8 +9,6 @@ namespace {
 
 using rules::LayerStrategy;
 using solve::ValueId;
-
-constexpr std::string_view kRuleOff = "rule off: ", kRedistribute = "redistribute: ";
 
 bool lies(const LayerStrategy& option, const graph::LayerShape& layer, ValueId result,
           const solve::Solution& solution) {
@@ -31,29 +29,6 @@ std::vector<LayerStrategy> layerStrategiesOf(const solve::Problem& problem, solv
 }
 
 }  // namespace
-
-std::vector<std::string> demandsOf(const solve::Problem& problem) {
-  std::vector<std::string> demands;
-  for (const solve::Pin& pin : problem.pins) demands.push_back(pin.text);
-  for (const std::string& pattern : problem.rulesOff) demands.push_back(std::string(kRuleOff) + pattern);
-  for (const std::string& pattern : problem.redistributable) demands.push_back(std::string(kRedistribute) + pattern);
-  return demands;
-}
-
-Result<void> addDemands(const std::vector<std::string>& demands, solve::Problem& problem) {
-  for (const std::string& demand : demands) {
-    if (demand.starts_with(kRuleOff)) {
-      problem.rulesOff.push_back(demand.substr(kRuleOff.size()));
-    } else if (demand.starts_with(kRedistribute)) {
-      problem.redistributable.push_back(demand.substr(kRedistribute.size()));
-    } else if (auto pin = solve::Pin::parse(demand)) {
-      problem.pins.push_back(*std::move(pin));
-    } else {
-      return fail(ErrorCode::BadInput, "plan.demands: {}", pin.error().message);
-    }
-  }
-  return {};
-}
 
 std::optional<LayerStrategy> layerStrategyOf(const solve::Problem& problem, solve::NodeId node,
                                              const graph::LayerShape& layer, rules::Strategy strategy,

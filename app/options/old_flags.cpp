@@ -1,8 +1,8 @@
-#include "cli/old_flags.h"
+#include "options/old_flags.h"
 
 #include <cstdio>
 
-namespace cleave::cli {
+namespace cleave::options {
 
 std::string HelpFormatter::make_group(std::string group, bool isPositional,
                                       std::vector<const CLI::Option*> options) const {
@@ -24,4 +24,4 @@ void OldFlags::hint(const std::string& name) const {
   }
 }
 
-}  // namespace cleave::cli
+}  // namespace cleave::options

@@ -1,5 +1,5 @@
 // Flags and options: the parser of the command line reads the command lines that the window prints.
-#include "pipeline/session/plan_flags.h"
+#include "cli/plan_flags.h"
 #include "tests/support/seeds.h"
 
 #include <fmt/ranges.h>
@@ -15,8 +15,8 @@ using namespace cleave::pipeline;
 namespace {
 
 /// Parses arguments as `cleave-cli plan` does.
-Result<PlanFlags> parsed(std::vector<std::string> words) {
-  PlanFlags flags;
+Result<PlanSettings> parsed(std::vector<std::string> words) {
+  cli::PlanFlags flags;
   CLI::App command;
   flags.addTo(command);
   std::reverse(words.begin(), words.end());  // CLI11 reads them from the back
@@ -25,7 +25,16 @@ Result<PlanFlags> parsed(std::vector<std::string> words) {
   } catch (const CLI::ParseError& error) {
     return fail(ErrorCode::BadUsage, "{}", error.what());
   }
-  return flags;
+  CLEAVE_TRY(PlanSettings read, flags.read());
+  CLEAVE_TRY_VOID(read.settle());
+  return read;
+}
+
+/// Reads them as a session file does.
+Result<PlanSettings> fromFile(const std::vector<std::string>& words) {
+  CLEAVE_TRY(PlanSettings read, readPlanArguments(words.front(), {words.begin() + 1, words.end()}));
+  CLEAVE_TRY_VOID(read.settle());
+  return read;
 }
 
 class Dice {
@@ -48,8 +57,8 @@ class Dice {
   std::mt19937_64 m_random;
 };
 
-torch_capture::CaptureOptions randomCapture(Dice& dice) {
-  torch_capture::CaptureOptions capture;
+spec::InputSpec randomCapture(Dice& dice) {
+  spec::InputSpec capture;
   if (dice.coin()) capture.batch = 1 + dice.upTo(63);
   if (dice.coin()) capture.sequence = 1 + dice.upTo(8191);
   if (dice.coin()) capture.logitsToKeep = dice.upTo(8);
@@ -64,8 +73,8 @@ torch_capture::CaptureOptions randomCapture(Dice& dice) {
   return capture;
 }
 
-SolveOptions randomSolve(Dice& dice, const std::vector<solve::DeviceProfile>& devices) {
-  SolveOptions solve;
+spec::PlanSpec randomSolve(Dice& dice, const std::vector<solve::DeviceProfile>& devices) {
+  spec::PlanSpec solve;
   solve.ranks = 1 + dice.upTo(63);
   solve.engine = dice.oneOf<solve::Engine>({solve::Engine::Optimal, solve::Engine::Reference, solve::Engine::Learning});
   if (dice.coin())
@@ -83,15 +92,10 @@ SolveOptions randomSolve(Dice& dice, const std::vector<solve::DeviceProfile>& de
       {solve::Optimizer::None, solve::Optimizer::Sgd, solve::Optimizer::Momentum, solve::Optimizer::AdamW});
   if (dice.coin()) solve.cost.memoryBudget = (1ll << dice.upTo(40)) + dice.upTo(1000);
   if (dice.coin()) solve.cost.slackPercent = dice.upTo(100'000) / 1000.0;
-  solve.trainsWithDropout = dice.coin();
+  solve.cost.checkpointsActivations = solve.cost.isTraining && dice.coin();
+  solve.dropout = solve.cost.isTraining && dice.coin();
   solve.seed = static_cast<std::uint64_t>(dice.upTo(1 << 30)) << dice.upTo(30);
   return solve;
-}
-
-std::vector<std::string> textsOf(const std::vector<solve::Pin>& pins) {
-  std::vector<std::string> texts;
-  for (const solve::Pin& pin : pins) texts.push_back(pin.text);
-  return texts;
 }
 
 }  // namespace
@@ -101,47 +105,89 @@ class TestPlanFlags : public QObject {
  private slots:
   void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
 
-  void optionsComeBackFromTheirArguments() {
+  void settingsComeBackFromTheirArguments() {
     const auto devices = deviceProfiles();
     QVERIFY(devices.has_value());
     for (const std::uint64_t seed : test::Seeds(1'000)) {
       Dice dice(seed);
-      const torch_capture::CaptureOptions capture = randomCapture(dice);
-      const SolveOptions solve = randomSolve(dice, *devices);
-      const auto words = PlanFlags::of("/models/a b", capture, solve).arguments();
+      const spec::InputSpec capture = randomCapture(dice);
+      const spec::PlanSpec solve = randomSolve(dice, *devices);
+      PlanSettings asked = PlanSettings::of("/models/a b", capture, solve);
+      asked.input.dropout = solve.dropsOut();
+      const auto words = argumentsOf(asked);
       const std::string line = fmt::format("seed {}: {}", seed, fmt::join(words, " "));
-      const auto flags = parsed(words);
-      QVERIFY2(flags.has_value(), line.c_str());
-      const auto captured = flags->captureOptions();
-      const auto solved = flags->solveOptions();
-      QVERIFY2(captured && solved, line.c_str());
-      QVERIFY2(flags->model == "/models/a b", line.c_str());
-      QVERIFY2(captured->batch == capture.batch && captured->sequence == capture.sequence &&
-                   captured->mask == capture.mask && captured->tokenTypes == capture.tokenTypes &&
-                   captured->loss == capture.loss && captured->logitsToKeep == capture.logitsToKeep &&
-                   captured->dtype == capture.dtype && captured->dropout == solve.dropsOut() &&
-                   captured->freezing == capture.freezing,
-               line.c_str());
-      QVERIFY2(solved->ranks == solve.ranks && solved->engine == solve.engine &&
-                   solved->candidateSet == solve.candidateSet && solved->sequenceParallel == solve.sequenceParallel &&
-                   solved->seed == solve.seed && solved->dropsOut() == solve.dropsOut(),
-               line.c_str());
-      QVERIFY2(textsOf(solved->pins) == textsOf(solve.pins) && solved->rulesOff == solve.rulesOff &&
-                   solved->redistributable == solve.redistributable,
-               line.c_str());
-      QVERIFY2(solved->cost == solve.cost, line.c_str());
+      for (const auto& read : {parsed(words), fromFile(words)}) {
+        QVERIFY2(read.has_value(), line.c_str());
+        QVERIFY2(read->model == asked.model && read->device == asked.device, line.c_str());
+        QVERIFY2(read->input == asked.input, line.c_str());
+        QVERIFY2(read->plan == asked.plan, line.c_str());
+      }
+    }
+  }
+
+  /// Each row of the table reads what it writes, and clears, copies and compares its own field alone.
+  void everyRowIsAboutItsOwnField() {
+    const auto devices = deviceProfiles();
+    QVERIFY(devices.has_value());
+    for (const std::uint64_t seed : test::Seeds(200)) {
+      Dice dice(seed);
+      const auto random = [&] { return PlanSettings::of("m", randomCapture(dice), randomSolve(dice, *devices)); };
+      const PlanSettings a = random(), b = random();
+      PlanSettings copied = a;
+      for (const auto& row : planSettings()) {
+        const std::string line = fmt::format("seed {}: {}", seed, row.flag);
+        PlanSettings other = a;
+        row.copy(other, b);
+        QVERIFY2(row.isSame(other, b), line.c_str());
+        for (const auto& rest : planSettings())
+          if (&rest != &row) QVERIFY2(rest.isSame(other, a), line.c_str());
+        row.copy(copied, b);
+        PlanSettings read;
+        for (const std::string& text : row.texts(a)) QVERIFY2(row.read(read, text).has_value(), line.c_str());
+        QVERIFY2(row.texts(read) == row.texts(a), line.c_str());
+      }
+      copied.plan.cost.profile = b.plan.cost.profile;  // the row has its name alone
+      QVERIFY2(copied.input == b.input && copied.plan == b.plan, qPrintable(QString::number(seed)));
+    }
+  }
+
+  void wrongValuesAreNamedWithTheirFlag_data() {
+    QTest::addColumn<QString>("flag");
+    QTest::addColumn<QString>("text");
+    QTest::addColumn<QString>("says");
+    const auto row = [](const char* flag, const char* text, const char* says) {
+      QTest::newRow(flag) << flag << text << says;
+    };
+    row("--mask", "perhaps", "--mask is \"perhaps\": write on or off.");
+    row("--batch", "two", "--batch is \"two\": write a whole number from 1 to");
+    row("--size", "s70", "--size is \"s70\": write a symbol and its size, such as s70=16.");
+    row("--slack", "-1", "--slack is \"-1\": write a percentage from 0 to 10000, such as 0.5.");
+    row("--memory-budget", "much", "--memory-budget is \"much\": write a size such as 40GiB");
+    row("--engine", "quantum", "--engine is \"quantum\": write optimal, reference or learning.");
+    row("--dtype", "f7", "--dtype is \"f7\": write float32, bfloat16, float16 or float64.");
+    row("--dropout", "on", "--dropout on applies to training");
+  }
+  void wrongValuesAreNamedWithTheirFlag() {
+    QFETCH(QString, flag);
+    QFETCH(QString, text);
+    QFETCH(QString, says);
+    const std::vector<std::string> words{"m", flag.toStdString() + "=" + text.toStdString()};
+    for (const auto& read : {parsed(words), fromFile(words)}) {
+      QVERIFY(!read);
+      QCOMPARE(read.error().code, ErrorCode::BadUsage);
+      QVERIFY2(QString::fromStdString(read.error().message).startsWith(says), read.error().message.c_str());
     }
   }
 
   void defaultsNeedNoArguments() {
-    SolveOptions solve;
+    spec::PlanSpec solve;
     solve.cost.profile = *deviceProfile(std::string(kDefaultDevice));
-    QCOMPARE(PlanFlags::of("m", {}, solve).arguments(), (std::vector<std::string>{"m", "--ranks", "2"}));
+    QCOMPARE(argumentsOf(PlanSettings::of("m", {}, solve)), (std::vector<std::string>{"m", "--ranks", "2"}));
   }
 
   /// The help lists all words that a pin accepts, and no others.
   void theHelpNamesEveryWordOfPins() {
-    PlanFlags flags;
+    cli::PlanFlags flags;
     CLI::App command;
     flags.addTo(command);
     const QString help = QString::fromStdString(command.get_option("--pin")->get_description());

@@ -1,0 +1,30 @@
+#include "cli/plan_flags.h"
+
+#include "pipeline/source/plan_file.h"
+#include "settings/option_types.h"
+
+namespace cleave::cli {
+
+void PlanFlags::addTo(CLI::App& command) {
+  command.add_option("MODEL", m_model, "Model folder, config.json, exported program (.pt2) or Hub id (org/name)")
+      ->type_name(option_types::kModel)
+      ->required();
+  m_flags.addTo(command);
+}
+
+Result<PlanSettings> PlanFlags::read() const {
+  PlanSettings settings;
+  settings.model = m_model;
+  CLEAVE_TRY_VOID(m_flags.readInto(settings));
+  return settings;
+}
+
+Result<void> PlanFlags::checkNoSettingsWithPlan() const {
+  const CLI::Option* const given = m_flags.firstGiven();
+  if (!given || !pipeline::isPlanFile(m_model)) return {};
+  return fail(ErrorCode::BadUsage,
+              "{} is a plan, and {} is a setting of a new plan. Leave it out, or name the model instead of the plan.",
+              m_model, given->get_name());
+}
+
+}  // namespace cleave::cli

@@ -1,0 +1,26 @@
+#pragma once
+/// MODEL and the flags that define how it is captured and solved.
+#include "options/setting_flags.h"
+#include "pipeline/settings/plan_settings.h"
+
+namespace cleave::cli {
+
+using pipeline::PlanSettings;
+
+class PlanFlags {
+ public:
+  PlanFlags() : m_flags(pipeline::planSettings()) {}
+  void addTo(CLI::App& command);
+  const std::string& model() const { return m_model; }
+  bool isGiven(std::string_view name) const { return m_flags.isGiven(name); }
+  /// The settings that were given. MODEL is as written, and nothing is settled.
+  Result<PlanSettings> read() const;
+  /// BadUsage if MODEL is a plan and one of these flags is given: a plan already has all these settings.
+  Result<void> checkNoSettingsWithPlan() const;
+
+ private:
+  std::string m_model;
+  options::SettingFlags<PlanSettings> m_flags;
+};
+
+}  // namespace cleave::cli
