@@ -48,6 +48,7 @@ Result<launch::RunOutcome> launchRanks(const plan::Plan& plan, launch::Backend b
   launch.ranks = plan.spec.ranks * request.replicas;
   launch.backend = backend;
   launch.silence = request.silence;
+  launch.teardown = request.teardown;
   spec::RankSpec spec = rankSpecOf(request);
   spec.then = then;
   // The outputs of training are all parameters: ranks gather them only on request.

@@ -122,6 +122,9 @@ void addSharedRows(RunRows& rows) {
       rows, {.flag = "--silence", .help = "Fail the run if a rank is silent for this many seconds"},
       [](auto& s) -> auto& { return s.silence; }, seconds());
   addRow(
+      rows, {.flag = "--teardown", .help = "End a rank that still runs this many seconds after its result"},
+      [](auto& s) -> auto& { return s.teardown; }, seconds());
+  addRow(
       rows,
       {.flag = "--collective-timeout",
        .help = "Fail the run when a collective has not completed after this many seconds (default: 600)"},

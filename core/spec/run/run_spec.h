@@ -46,8 +46,9 @@ struct RunSpec {
   bool recordsTimes = true;    ///< RunReport::timeline: a forward pass runs twice, warm the second time
   bool compareUnsplit = true;  ///< without `expect`: compare with the unsplit program in one process
   bool ignoreMemory = false;   ///< start even if too little memory is predicted
-  std::chrono::milliseconds silence = launch::kSilence;   ///< a rank that is silent for longer has failed
-  std::optional<std::chrono::seconds> collectiveTimeout;  ///< nullopt: the default of cleave-rank
+  std::chrono::milliseconds silence = launch::kSilence;    ///< a rank that is silent for longer has failed
+  std::chrono::milliseconds teardown = launch::kTeardown;  ///< a rank that runs longer after its result is ended
+  std::optional<std::chrono::seconds> collectiveTimeout;   ///< nullopt: the default of cleave-rank
   bool operator==(const RunSpec&) const = default;
 
   RunMode mode() const;
