@@ -3,20 +3,17 @@
 #include <string>
 
 #include "base/json.h"
+#include "tests/support/error_of.h"
 #include "tests/support/rows.h"
 
 #include <nlohmann/json.hpp>
 
 using namespace cleave;
+using cleave::test::errorOf;
 
 namespace {
 
 constexpr const char* kWhere = "models/x/config.json";
-
-template <class T>
-QString errorOf(const Result<T>& result) {
-  return result ? QString("no error") : QString::fromStdString(result.error().message);
-}
 
 std::string nested(int depth) { return std::string(depth, '[') + std::string(depth, ']'); }
 

@@ -1,5 +1,6 @@
 // `best --count K`: the best plan and the next best ones.
 #include "tests/support/cli_json.h"
+#include "tests/support/rows.h"
 
 #include <QJsonArray>
 #include <QJsonDocument>
@@ -30,9 +31,9 @@ class TestCliBest : public QObject {
  private slots:
   /// The transient peak makes the budget binding: most plans within the budget exceed it with their peak.
   void beginsWithThePlanUnderABudgetThatThePeakBinds_data() {
-    QTest::addColumn<QString>("ranks");
-    QTest::newRow("2 ranks") << "2";
-    QTest::newRow("4 ranks") << "4";
+    const Rows<QString> row("ranks");
+    row("2 ranks", "2");
+    row("4 ranks", "4");
   }
   void beginsWithThePlanUnderABudgetThatThePeakBinds() {
     QFETCH(QString, ranks);

@@ -15,9 +15,6 @@ using namespace cleave::test;
 
 namespace {
 
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
-
 QStringList bisect(const QString& model, int ranks) {
   return QStringList{"bisect", model, "--ranks", QString::number(ranks)} + kSplit;
 }

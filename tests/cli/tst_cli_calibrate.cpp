@@ -3,6 +3,7 @@
 #include "tests/support/cli_process.h"
 
 #include <QDir>
+#include <QElapsedTimer>
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>

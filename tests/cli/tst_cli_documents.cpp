@@ -1,6 +1,7 @@
 /// Runs the commands of the documents as they are written.
 #include "tests/support/hub_server.h"
 #include "tests/support/machines.h"
+#include "tests/support/patience.h"
 
 #include <QDir>
 #include <QDirIterator>
@@ -96,7 +97,8 @@ QSet<QString> linesBelow(const QStringList& folders, const QStringList& kinds) {
   return lines;
 }
 
-/// Replacements for PyTorch's and Slurm's launchers, which may not be installed. They set the same environment.
+/// Replacements for PyTorch's and Slurm's launchers, which may not be installed. They set the same environment, and end
+/// with kWaitForAll.
 constexpr const char* kTorchrun = R"(#!/usr/bin/env bash
 while true; do
   case "$1" in
@@ -109,11 +111,6 @@ export WORLD_SIZE=$ranks LOCAL_WORLD_SIZE=$ranks MASTER_ADDR=127.0.0.1
 started=()
 for ((rank = 0; rank < ranks; ++rank)); do
   RANK=$rank LOCAL_RANK=$rank "$@" &
-  started+=($!)
-done
-code=0
-for process in "${started[@]}"; do wait "$process" || code=$?; done
-exit $code
 )";
 constexpr const char* kSrun = R"(#!/usr/bin/env bash
 while true; do
@@ -127,7 +124,8 @@ export SLURM_NTASKS=$ranks SLURM_STEP_NODELIST=localhost SLURM_JOB_ID=1
 started=()
 for ((rank = 0; rank < ranks; ++rank)); do
   SLURM_PROCID=$rank SLURM_LOCALID=$rank "$@" &
-  started+=($!)
+)";
+constexpr const char* kWaitForAll = R"(  started+=($!)
 done
 code=0
 for process in "${started[@]}"; do wait "$process" || code=$?; done
@@ -156,8 +154,8 @@ class TestCliDocuments : public QObject {
     QVERIFY(QFile::link(kSource + "/tests", folder.filePath("tests")));
     QVERIFY(folder.mkpath("path"));
     QVERIFY(QFile::link(CLEAVE_BIN_DIR "/cleave-cli", folder.filePath("path/cleave-cli")));
-    writeExecutable(folder.filePath("path/torchrun"), kTorchrun);
-    writeExecutable(folder.filePath("path/srun"), kSrun);
+    writeExecutable(folder.filePath("path/torchrun"), QByteArray(kTorchrun) + kWaitForAll);
+    writeExecutable(folder.filePath("path/srun"), QByteArray(kSrun) + kWaitForAll);
     QVERIFY2(m_hub.isUp(), "python3 is needed to serve models");
     m_hub.addFolder("Qwen/Qwen3-0.6B", kSource + "/tests/data/families/qwen3");
   }
@@ -341,7 +339,7 @@ class TestCliDocuments : public QObject {
     if (text.startsWith("#!/usr/bin/env bash")) {
       QProcess process;
       process.start("bash", {"-n", path});
-      if (!process.waitForFinished() || process.exitCode() != 0)
+      if (!process.waitForFinished(kPatience) || process.exitCode() != 0)
         return QString::fromUtf8(process.readAllStandardError());
     }
     for (const QString& option : command.split(' ').mid(1)) {

@@ -5,6 +5,7 @@
 #include "tests/support/cli_process.h"
 #include "tests/support/files_below.h"
 #include "tests/support/hub_server.h"
+#include "tests/support/patience.h"
 #include "tests/support/seeds.h"
 
 #include <QCryptographicHash>
@@ -15,6 +16,7 @@
 #include <csignal>
 
 using namespace cleave;
+using cleave::test::kPatience;
 using test::contentOf;
 using test::filesBelow;
 using test::Finished;
@@ -214,12 +216,12 @@ class TstCliDownload : public QObject {
     process.setProcessEnvironment(with);
     process.setWorkingDirectory(work.path());
     process.start("bash", {"-c", "ulimit -c unlimited; exec " + kCli + " download org/slow"});
-    QTRY_VERIFY_WITH_TIMEOUT(filesBelow(m_cache->path()).filter(".incomplete").size() > 0, 20'000);
+    QTRY_VERIFY_WITH_TIMEOUT(filesBelow(m_cache->path()).filter(".incomplete").size() > 0, kPatience);
     const QString entry = QString("/proc/%1/").arg(process.processId());
     seen += contentOf(entry + "environ") + contentOf(entry + "cmdline");
     QVERIFY(contentOf(entry + "cmdline").contains("org/slow"));
     ::kill(static_cast<pid_t>(process.processId()), SIGABRT);
-    QVERIFY(process.waitForFinished());
+    QVERIFY(process.waitForFinished(kPatience));
     QCOMPARE(process.exitStatus(), QProcess::CrashExit);
     seen += process.readAllStandardError();
     for (const QString& folder : {work.path(), m_cache->path()})

@@ -12,7 +12,6 @@ using namespace cleave::test;
 namespace {
 
 const QStringList kSteps{"--steps", "3", "--lr", "0.001"};
-const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 const QStringList kOn{"--dropout", "on"};
 
 /// One of tests/data/families with other values in its config.

@@ -1,4 +1,5 @@
 #include "tests/support/cli_json.h"
+#include "tests/support/rows.h"
 
 #include <QFile>
 #include <QJsonArray>
@@ -13,6 +14,22 @@
 using namespace cleave::test;
 
 /// Questions about a plan: why, why not, what else.
+namespace {
+
+/// Writes a config.json with these values and the usual ones.
+bool writeLlama(const QTemporaryDir& folder, QJsonObject values) {
+  values["architectures"] = QJsonArray{"LlamaForCausalLM"};
+  values["model_type"] = "llama";
+  values["hidden_act"] = "silu";
+  values["rope_theta"] = 10000.0;
+  values["tie_word_embeddings"] = false;
+  values["attention_bias"] = false;
+  QFile config(folder.filePath("config.json"));
+  return config.open(QIODevice::WriteOnly) && config.write(QJsonDocument(values).toJson()) > 0;
+}
+
+}  // namespace
+
 class TestCliExplain : public QObject {
   Q_OBJECT
  private slots:
@@ -78,14 +95,15 @@ class TestCliExplain : public QObject {
   /// 126 layers of 16384 features on 4 devices of 80 GiB: memory is the obstacle, not a size.
   void aBudgetFailureNamesBytesAndWhatFits() {
     const QTemporaryDir folder;
-    QFile config(folder.filePath("config.json"));
-    QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu",)"
-                 R"("max_position_embeddings":4096,"rms_norm_eps":1e-5,
-      "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"bfloat16",)"
-                 R"("attention_bias":false,"hidden_size":16384,"num_hidden_layers":126,
-      "num_attention_heads":128,"num_key_value_heads":8,"intermediate_size":53248,"vocab_size":128256})");
-    config.close();
+    QVERIFY(writeLlama(folder, {{"max_position_embeddings", 4096},
+                                {"rms_norm_eps", 1e-5},
+                                {"torch_dtype", "bfloat16"},
+                                {"hidden_size", 16384},
+                                {"num_hidden_layers", 126},
+                                {"num_attention_heads", 128},
+                                {"num_key_value_heads", 8},
+                                {"intermediate_size", 53248},
+                                {"vocab_size", 128256}}));
     const Finished done = cli({"explain", folder.path(), "--ranks", "4", "--json", "-"});
     QCOMPARE(done.exitCode, 1);
     const QJsonObject answer = QJsonDocument::fromJson(done.out).object();
@@ -114,21 +132,22 @@ class TestCliExplain : public QObject {
 
   /// A pin gives each placement that is said to be possible, and no other.
   void whyNotAgreesWithPins_data() {
-    QTest::addColumn<QString>("engine");
-    QTest::newRow("optimal") << "optimal";
-    QTest::newRow("learning") << "learning";
+    const Rows<QString> row("engine");
+    row("optimal", "optimal");
+    row("learning", "learning");
   }
   void whyNotAgreesWithPins() {
     QFETCH(QString, engine);
     const QTemporaryDir folder;
-    QFile config(folder.filePath("config.json"));
-    QVERIFY(config.open(QIODevice::WriteOnly));
-    config.write(R"({"architectures":["LlamaForCausalLM"],"model_type":"llama","hidden_act":"silu",)"
-                 R"("max_position_embeddings":128,"rms_norm_eps":1e-6,
-      "rope_theta":10000.0,"tie_word_embeddings":false,"torch_dtype":"float32",)"
-                 R"("attention_bias":false,"hidden_size":64,"num_hidden_layers":1,
-      "num_attention_heads":8,"num_key_value_heads":4,"intermediate_size":112,"vocab_size":256})");
-    config.close();
+    QVERIFY(writeLlama(folder, {{"max_position_embeddings", 128},
+                                {"rms_norm_eps", 1e-6},
+                                {"torch_dtype", "float32"},
+                                {"hidden_size", 64},
+                                {"num_hidden_layers", 1},
+                                {"num_attention_heads", 8},
+                                {"num_key_value_heads", 4},
+                                {"intermediate_size", 112},
+                                {"vocab_size", 256}}));
     const QStringList asked{folder.path(), "--ranks", "8", "--engine", engine};
     int had = 0, denied = 0;
     // Keys before they are repeated, and repeated keys and values.
@@ -315,26 +334,22 @@ class TestCliExplain : public QObject {
   }
 
   void badQuestionsExitTwo_data() {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<QString>("phrase");
-    QTest::newRow("no such value") << QStringList{"explain", model("llama"), "--value", "up_proj_9"} << "up_proj_9";
-    QTest::newRow("no placement") << QStringList{"explain", model("llama"), "--value",
-                                                 "lm_head", "--placement",  "sideways"}
-                                  << "sideways";
-    QTest::newRow("placement of nothing") << QStringList{"explain", model("llama"), "--placement", "R"} << "--value";
-    QTest::newRow("no side") << QStringList{"compare", model("llama"), "reference,fastest"} << "fastest";
-    QTest::newRow("a negative seed") << QStringList{"plan", model("llama"), "--seed", "-1"} << "--seed";
-    QTest::newRow("one side") << QStringList{"compare", model("llama"), "reference"} << "two";
-    QTest::newRow("no sizes") << QStringList{"world-sizes", model("llama"), "--sizes", "4-2"} << "4-2";
-    QTest::newRow("no device") << QStringList{"plan", model("llama"), "--device-profile", "abacus"} << "h100";
-    QTest::newRow("no size") << QStringList{"plan", model("llama"), "--memory-budget", "lots"} << "lots";
-    QTest::newRow("no optimizer") << QStringList{"plan", model("llama"), "--train", "--optimizer", "magic"} << "adamw";
-    QTest::newRow("rule of nothing") << QStringList{"plan", model("llama"), "--rule-off", "aten::no_such_op"}
-                                     << "aten::no_such_op";
-    QTest::newRow("a question without a trace")
-        << QStringList{"best", model("llama"), "--trace", "x.trace"} << "--trace";
-    QTest::newRow("no sides") << QStringList{"compare", model("llama")} << "SIDES";
-    QTest::newRow("an empty side") << QStringList{"compare", model("llama"), ""} << "is one side: compare two or more";
+    const Rows<QStringList, QString> row("arguments", "phrase");
+    row("no such value", QStringList{"explain", model("llama"), "--value", "up_proj_9"}, "up_proj_9");
+    row("no placement", QStringList{"explain", model("llama"), "--value", "lm_head", "--placement", "sideways"},
+        "sideways");
+    row("placement of nothing", QStringList{"explain", model("llama"), "--placement", "R"}, "--value");
+    row("no side", QStringList{"compare", model("llama"), "reference,fastest"}, "fastest");
+    row("a negative seed", QStringList{"plan", model("llama"), "--seed", "-1"}, "--seed");
+    row("one side", QStringList{"compare", model("llama"), "reference"}, "two");
+    row("no sizes", QStringList{"world-sizes", model("llama"), "--sizes", "4-2"}, "4-2");
+    row("no device", QStringList{"plan", model("llama"), "--device-profile", "abacus"}, "h100");
+    row("no size", QStringList{"plan", model("llama"), "--memory-budget", "lots"}, "lots");
+    row("no optimizer", QStringList{"plan", model("llama"), "--train", "--optimizer", "magic"}, "adamw");
+    row("rule of nothing", QStringList{"plan", model("llama"), "--rule-off", "aten::no_such_op"}, "aten::no_such_op");
+    row("a question without a trace", QStringList{"best", model("llama"), "--trace", "x.trace"}, "--trace");
+    row("no sides", QStringList{"compare", model("llama")}, "SIDES");
+    row("an empty side", QStringList{"compare", model("llama"), ""}, "is one side: compare two or more");
   }
   void badQuestionsExitTwo() {
     QFETCH(QStringList, arguments);

@@ -10,9 +10,6 @@ using namespace cleave::test;
 
 namespace {
 
-const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
-
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
 QString config(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/configs/") + name; }
 
 QJsonObject objectOf(const Finished& done) { return QJsonDocument::fromJson(done.out).object(); }

@@ -1,5 +1,6 @@
 /// `generate` on real ranks, compared with transformers on the same models (tests/tools/generations.py).
 #include "tests/support/cli_json.h"
+#include "tests/support/rows.h"
 #include "tests/support/safetensors_edit.h"
 
 #include <QFile>
@@ -12,14 +13,12 @@ using namespace cleave::test;
 
 namespace {
 
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
 QString generation(const QString& name) {
   return QStringLiteral(CLEAVE_TEST_DATA "/generation/") + name + ".safetensors";
 }
 
 /// The settings of tests/tools/generations.py.
 const QStringList kNew{"--tokens", "12"};
-const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
 QJsonObject report(const QStringList& arguments, int exitCode = 0) {
   return json(QStringList{"generate"} + arguments + kSplit, exitCode);
@@ -78,10 +77,10 @@ class TestCliGenerate : public QObject {
 
   /// With --prompt, compared with an unsplit run.
   void agreesWithAnUnsplitRun_data() {
-    QTest::addColumn<QString>("path");
-    for (const char* name : {"llama", "qwen2", "gpt2", "mixtral", "llama-tied"}) QTest::newRow(name) << model(name);
-    QTest::newRow("one head for keys and values") << bundled("one-kv-head");
-    QTest::newRow("heads that do not divide") << bundled("three-heads");
+    const Rows<QString> row("path");
+    for (const char* name : {"llama", "qwen2", "gpt2", "mixtral", "llama-tied"}) row(name, model(name));
+    row("one head for keys and values", bundled("one-kv-head"));
+    row("heads that do not divide", bundled("three-heads"));
   }
   void agreesWithAnUnsplitRun() {
     QFETCH(QString, path);
@@ -114,15 +113,13 @@ class TestCliGenerate : public QObject {
   }
 
   void everyEngineGenerates_data() {
-    QTest::addColumn<QStringList>("how");
-    QTest::newRow("reference with Optimum's candidates") << QStringList{"--engine", "reference"};
-    QTest::newRow("learning") << QStringList{"--engine", "learning"};
-    QTest::newRow("optimal") << QStringList{"--engine", "optimal"};
-    QTest::newRow("on the sequence") << QStringList{"--engine", "reference",           "--candidates",
-                                                    "full",     "--sequence-parallel", "auto"};
-    QTest::newRow("a pinned layer") << QStringList{"--engine",       "optimal", "--pin",
-                                                   "lm_head=column", "--pin",   "*.q_proj=column"};
-    QTest::newRow("a rule that is off") << QStringList{"--engine", "reference", "--rule-off", "aten::expand"};
+    const Rows<QStringList> row("how");
+    row("reference with Optimum's candidates", QStringList{"--engine", "reference"});
+    row("learning", QStringList{"--engine", "learning"});
+    row("optimal", QStringList{"--engine", "optimal"});
+    row("on the sequence", QStringList{"--engine", "reference", "--candidates", "full", "--sequence-parallel", "auto"});
+    row("a pinned layer", QStringList{"--engine", "optimal", "--pin", "lm_head=column", "--pin", "*.q_proj=column"});
+    row("a rule that is off", QStringList{"--engine", "reference", "--rule-off", "aten::expand"});
   }
   void everyEngineGenerates() {
     QFETCH(QStringList, how);
@@ -132,11 +129,10 @@ class TestCliGenerate : public QObject {
 
   /// Two KV heads on numbers of ranks that do not divide them.
   void cachesAreSplitLikeKeys_data() {
-    QTest::addColumn<QString>("name");
-    QTest::addColumn<int>("ranks");
-    QTest::newRow("both on each of three") << "qwen3" << 3;
-    QTest::newRow("on five") << "granite" << 5;
-    QTest::newRow("one each on six") << "qwen3" << 6;
+    const Rows<QString, int> row("name", "ranks");
+    row("both on each of three", "qwen3", 3);
+    row("on five", "granite", 5);
+    row("one each on six", "qwen3", 6);
   }
   void cachesAreSplitLikeKeys() {
     QFETCH(QString, name);
@@ -221,46 +217,40 @@ class TestCliGenerate : public QObject {
   }
 
   void saysWhyNothingIsGenerated_data() {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("exitCode");
-    QTest::addColumn<QString>("sentence");
+    const Rows<QStringList, int, QString> row("arguments", "exitCode", "sentence");
     const QStringList asked{"--ranks", "2", "--prompt", "5,6,7", "--tokens", "4"};
-    QTest::newRow("encoder") << QStringList{family("bert")} + asked << 3
-                             << "BertForMaskedLM does not predict the next token, so it cannot generate.";
-    QTest::newRow("attends to later tokens")
-        << QStringList{family("gemma3_text-both-ways")} + asked << 3
-        << "in this model tokens attend to later tokens too, so it cannot generate.";
-    QTest::newRow("exported") << QStringList{QStringLiteral(CLEAVE_TEST_DATA "/exported/llama.pt2")} + asked << 2
-                              << "without a KV cache. Generation needs the model's folder.";
-    QTest::newRow("positions") << QStringList{family("gpt2"), "--prompt", "5,6", "--tokens", "5000"} << 3
-                               << "but prompt and generated tokens need 5002. Generate fewer tokens.";
-    QTest::newRow("rotates keys differently")
-        << QStringList{family("llama-dynamic-rope"), "--prompt", "5,6", "--tokens", "500"} << 3
-        << "prompt and generated tokens need 502. Use at most";
-    QTest::newRow("rotates keys differently, after the prompt")
-        << QStringList{family("phi3-longrope"), "--prompt", "5,6", "--tokens", "12"} << 3
-        << "prompt and generated tokens need 14. Use at most 8.";
-    QTest::newRow("no prompt") << QStringList{family("llama"), "--tokens", "4"} << 2 << "Generation needs a prompt";
-    QTest::newRow("two prompts") << QStringList{family("llama"), "--input", generation("llama")} + asked << 2
-                                 << "--prompt and --input both give a prompt";
-    QTest::newRow("no tokens") << QStringList{family("llama"), "--prompt", "5"} << 2
-                               << "Run cleave-cli --help, or cleave-cli COMMAND --help.";
-    QTest::newRow("rows") << QStringList{family("llama"), "--prompt", "5,6;7", "--tokens", "4"} << 2
-                          << "rows have different lengths";
-    QTest::newRow("no id") << QStringList{family("llama"), "--prompt", "5,a", "--tokens", "4"} << 2
-                           << "it has text that is not a token id";
-    QTest::newRow("outside the vocabulary")
-        << QStringList{family("llama"), "--prompt", "5,1000000", "--tokens", "4"} << 3
-        << "The prompt has token 1000000, but LlamaForCausalLM has only tokens 0 to 63.";
-    QTest::newRow("a plan for training")
-        << QStringList{family("llama"), "--train"} + asked << 2
-        << "Generation runs a prompt of its own shape on this machine: leave --train out.";
-    QTest::newRow("a batch") << QStringList{family("llama"), "--batch", "2"} + asked << 2 << "leave --batch out.";
-    QTest::newRow("another prompt") << QStringList{family("llama"), "--expect", generation("llama")} + asked << 3
-                                    << "tokens does not begin with the prompt of this run";
-    QTest::newRow("padding") << QStringList{family("bloom-padded-left"), "--input",
-                                            family("bloom-padded-left") + "/expected.safetensors", "--tokens", "4"}
-                             << 3 << "attention_mask is 0 in some positions of the prompt";
+    row("encoder", QStringList{family("bert")} + asked, 3,
+        "BertForMaskedLM does not predict the next token, so it cannot generate.");
+    row("attends to later tokens", QStringList{family("gemma3_text-both-ways")} + asked, 3,
+        "in this model tokens attend to later tokens too, so it cannot generate.");
+    row("exported", QStringList{QStringLiteral(CLEAVE_TEST_DATA "/exported/llama.pt2")} + asked, 2,
+        "without a KV cache. Generation needs the model's folder.");
+    row("positions", QStringList{family("gpt2"), "--prompt", "5,6", "--tokens", "5000"}, 3,
+        "but prompt and generated tokens need 5002. Generate fewer tokens.");
+    row("rotates keys differently", QStringList{family("llama-dynamic-rope"), "--prompt", "5,6", "--tokens", "500"}, 3,
+        "prompt and generated tokens need 502. Use at most");
+    row("rotates keys differently, after the prompt",
+        QStringList{family("phi3-longrope"), "--prompt", "5,6", "--tokens", "12"}, 3,
+        "prompt and generated tokens need 14. Use at most 8.");
+    row("no prompt", QStringList{family("llama"), "--tokens", "4"}, 2, "Generation needs a prompt");
+    row("two prompts", QStringList{family("llama"), "--input", generation("llama")} + asked, 2,
+        "--prompt and --input both give a prompt");
+    row("no tokens", QStringList{family("llama"), "--prompt", "5"}, 2,
+        "Run cleave-cli --help, or cleave-cli COMMAND --help.");
+    row("rows", QStringList{family("llama"), "--prompt", "5,6;7", "--tokens", "4"}, 2, "rows have different lengths");
+    row("no id", QStringList{family("llama"), "--prompt", "5,a", "--tokens", "4"}, 2,
+        "it has text that is not a token id");
+    row("outside the vocabulary", QStringList{family("llama"), "--prompt", "5,1000000", "--tokens", "4"}, 3,
+        "The prompt has token 1000000, but LlamaForCausalLM has only tokens 0 to 63.");
+    row("a plan for training", QStringList{family("llama"), "--train"} + asked, 2,
+        "Generation runs a prompt of its own shape on this machine: leave --train out.");
+    row("a batch", QStringList{family("llama"), "--batch", "2"} + asked, 2, "leave --batch out.");
+    row("another prompt", QStringList{family("llama"), "--expect", generation("llama")} + asked, 3,
+        "tokens does not begin with the prompt of this run");
+    row("padding",
+        QStringList{family("bloom-padded-left"), "--input", family("bloom-padded-left") + "/expected.safetensors",
+                    "--tokens", "4"},
+        3, "attention_mask is 0 in some positions of the prompt");
   }
   void saysWhyNothingIsGenerated() {
     QFETCH(QStringList, arguments);

@@ -55,7 +55,7 @@ class TestCliMachines : public QObject {
     m_big = makeSplitPlan(path("big.json"), makeBigModel(m_folder.path()), 2, {"--seq", "512"});
   }
   void cleanup() {
-    QVERIFY(waitUntil([&] { return ranksBelow(m_folder.path()).empty(); }, 30'000));
+    QVERIFY(waitUntil([&] { return ranksBelow(m_folder.path()).empty(); }));
   }
 
   void theCommandForOneNodeWorks() {

@@ -2,6 +2,7 @@
 /// with the full batch.
 #include "tests/support/cli_json.h"
 #include "tests/support/machines.h"
+#include "tests/support/rows.h"
 #include "tests/support/safetensors_edit.h"
 
 #include <QJsonArray>
@@ -14,14 +15,6 @@
 using namespace cleave::test;
 
 namespace {
-
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-QString training(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/training/") + name; }
-
-/// The settings of tests/tools/training_runs.py.
-const QStringList kAsExpected{"--steps",        "5",    "--optimizer", "adamw", "--lr", "0.001",
-                              "--weight-decay", "0.01", "--clip-norm", "1"};
-const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
 /// Trains if the arguments have a number of steps.
 QJsonObject report(const QStringList& arguments, int exitCode = 0) {
@@ -80,28 +73,17 @@ class TestCliMesh : public QObject {
   }
 
   void comparesWithAnUnsplitRunOfTheWholeBatch_data() {
-    QTest::addColumn<QString>("name");
-    QTest::addColumn<QString>("mesh");
-    QTest::addColumn<QStringList>("asked");
+    const Rows<QString, QString, QStringList> row("name", "mesh", "asked");
     const QStringList steps{"--steps", "3", "--lr", "0.01", "--clip-norm", "0.5"};
-    QTest::newRow("four replicas") << "llama"
-                                   << "dp=4,tp=1" << QStringList{"--batch", "4"} + steps;
-    QTest::newRow("several rows each") << "gpt2"
-                                       << "dp=2,tp=2" << QStringList{"--batch", "6", "--seq", "16"} + steps;
-    QTest::newRow("micro-batches") << "llama"
-                                   << "dp=2,tp=2"
-                                   << QStringList{"--batch", "2", "--seq", "16", "--accumulate", "3"} + steps;
-    QTest::newRow("half precision") << "llama"
-                                    << "dp=2,tp=2"
-                                    << QStringList{"--batch", "2", "--seq", "16", "--dtype", "bfloat16"} + steps;
-    QTest::newRow("one row each") << "mixtral"
-                                  << "dp=2,tp=2" << steps;
-    QTest::newRow("forward") << "gemma2"
-                             << "dp=2,tp=2" << QStringList{"--batch", "6", "--seq", "16"};
-    QTest::newRow("forward, of one rank each") << "mixtral"
-                                               << "dp=4,tp=1" << QStringList{"--batch", "4", "--seq", "16"};
-    QTest::newRow("a classifier") << "bert-classification"
-                                  << "dp=2,tp=2" << QStringList{"--batch", "4", "--seq", "16"} + steps;
+    row("four replicas", "llama", "dp=4,tp=1", QStringList{"--batch", "4"} + steps);
+    row("several rows each", "gpt2", "dp=2,tp=2", QStringList{"--batch", "6", "--seq", "16"} + steps);
+    row("micro-batches", "llama", "dp=2,tp=2", QStringList{"--batch", "2", "--seq", "16", "--accumulate", "3"} + steps);
+    row("half precision", "llama", "dp=2,tp=2",
+        QStringList{"--batch", "2", "--seq", "16", "--dtype", "bfloat16"} + steps);
+    row("one row each", "mixtral", "dp=2,tp=2", steps);
+    row("forward", "gemma2", "dp=2,tp=2", QStringList{"--batch", "6", "--seq", "16"});
+    row("forward, of one rank each", "mixtral", "dp=4,tp=1", QStringList{"--batch", "4", "--seq", "16"});
+    row("a classifier", "bert-classification", "dp=2,tp=2", QStringList{"--batch", "4", "--seq", "16"} + steps);
   }
   void comparesWithAnUnsplitRunOfTheWholeBatch() {
     QFETCH(QString, name);
@@ -115,9 +97,9 @@ class TestCliMesh : public QObject {
 
   /// The loss is the mean over the labels that count, so a replica's mean weighs by its number of labels.
   void rowsWithFewerLabelsWeighLess_data() {
-    QTest::addColumn<int>("without");
-    QTest::newRow("some") << 7;
-    QTest::newRow("none in a replica's rows") << 12;
+    const Rows<int> row("without");
+    row("some", 7);
+    row("none in a replica's rows", 12);
   }
   void rowsWithFewerLabelsWeighLess() {
     QFETCH(int, without);
@@ -194,11 +176,11 @@ class TestCliMesh : public QObject {
                  "--skip-weights"},
                 {{"TMPDIR", m_folder.path()}});
     const auto ranks = [&] { return ranksBelow(m_folder.path()); };
-    QVERIFY(waitUntil([&] { return ranks().size() == 4; }, 60'000));
+    QVERIFY(waitUntil([&] { return ranks().size() == 4; }));
     ::kill(static_cast<pid_t>(ranks().back()), SIGKILL);
     QCOMPARE(run.exitCode(), 5);
     QVERIFY2(run.err().contains("was killed by signal 9"), qPrintable(run.err()));
-    QVERIFY(waitUntil([&] { return ranks().empty(); }, 30'000));
+    QVERIFY(waitUntil([&] { return ranks().empty(); }));
   }
 
   void refusesWhatIsNoMesh_data() {

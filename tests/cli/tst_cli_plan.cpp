@@ -1,4 +1,5 @@
 #include "tests/support/cli_json.h"
+#include "tests/support/rows.h"
 
 #include <QFile>
 #include <QJsonArray>
@@ -100,9 +101,9 @@ class TestCliPlan : public QObject {
   }
 
   void enginesWithoutABudgetReportIt_data() {
-    QTest::addColumn<QString>("engine");
-    QTest::newRow("reference") << "reference";
-    QTest::newRow("learning") << "learning";
+    const Rows<QString> row("engine");
+    row("reference", "reference");
+    row("learning", "learning");
   }
   void enginesWithoutABudgetReportIt() {
     QFETCH(QString, engine);
@@ -294,21 +295,18 @@ class TestCliPlan : public QObject {
   }
 
   void badUsageExitsTwoAndBadInputThree_data() {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("exitCode");
-    QTest::addColumn<QString>("phrase");
-    QTest::newRow("no command") << QStringList{} << 2 << "subcommand";
-    QTest::newRow("unknown flag") << QStringList{"plan", model("llama"), "--rank", "2"} << 2 << "--rank";
-    QTest::newRow("zero ranks") << QStringList{"plan", model("llama"), "--ranks", "0"} << 2 << "0 ranks";
-    QTest::newRow("no whole number") << QStringList{"plan", model("llama"), "--ranks", "1.5"} << 2
-                                     << "--ranks is \"1.5\": write a whole number";
-    QTest::newRow("text as JSON") << QStringList{"trace", "x.trace", "--text", "--json"} << 2 << "excludes";
-    QTest::newRow("no such engine") << QStringList{"plan", model("llama"), "--engine", "best"} << 2 << "\"best\"";
-    QTest::newRow("pin matches nothing") << QStringList{"plan", model("llama"), "--pin", "lm_heads=row"} << 2
-                                         << "lm_head";
-    QTest::newRow("pin without form") << QStringList{"plan", model("llama"), "--pin", "lm_head"} << 2 << "lm_head";
-    QTest::newRow("no such folder") << QStringList{"plan", "./absent"} << 3 << "./absent";
-    QTest::newRow("not a plan") << QStringList{"check", model("llama/model.safetensors.index.json")} << 3 << "schema";
+    const Rows<QStringList, int, QString> row("arguments", "exitCode", "phrase");
+    row("no command", QStringList{}, 2, "subcommand");
+    row("unknown flag", QStringList{"plan", model("llama"), "--rank", "2"}, 2, "--rank");
+    row("zero ranks", QStringList{"plan", model("llama"), "--ranks", "0"}, 2, "0 ranks");
+    row("no whole number", QStringList{"plan", model("llama"), "--ranks", "1.5"}, 2,
+        "--ranks is \"1.5\": write a whole number");
+    row("text as JSON", QStringList{"trace", "x.trace", "--text", "--json"}, 2, "excludes");
+    row("no such engine", QStringList{"plan", model("llama"), "--engine", "best"}, 2, "\"best\"");
+    row("pin matches nothing", QStringList{"plan", model("llama"), "--pin", "lm_heads=row"}, 2, "lm_head");
+    row("pin without form", QStringList{"plan", model("llama"), "--pin", "lm_head"}, 2, "lm_head");
+    row("no such folder", QStringList{"plan", "./absent"}, 3, "./absent");
+    row("not a plan", QStringList{"check", model("llama/model.safetensors.index.json")}, 3, "schema");
   }
   void badUsageExitsTwoAndBadInputThree() {
     QFETCH(QStringList, arguments);

@@ -12,9 +12,6 @@ using namespace cleave::test;
 
 namespace {
 
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
-
 /// Trains if the arguments have a number of steps.
 QJsonObject runsOf(const QStringList& arguments, int exitCode = 0) {
   return json(QStringList{arguments.contains("--steps") ? "train" : "run"} + arguments + kSplit, exitCode);
@@ -125,7 +122,7 @@ class TestCliShapes : public QObject {
                  "1x512,1x256", "--backend", "gloo", "--no-check", "--skip-weights", "--json", "-"},
                 {{"TMPDIR", folder.path()}});
     const auto ranks = [&] { return ranksBelow(folder.path()); };
-    QVERIFY(waitUntil([&] { return ranks().size() == 2; }, 60'000));
+    QVERIFY(waitUntil([&] { return ranks().size() == 2; }));
     ::kill(static_cast<pid_t>(ranks().back()), SIGKILL);
     QCOMPARE(run.exitCode(), 5);
     QVERIFY2(run.err().contains(QRegularExpression("batch 1, sequence (512|256): Rank \\d was killed by signal 9")),
@@ -133,7 +130,7 @@ class TestCliShapes : public QObject {
     const QJsonObject runs = QJsonDocument::fromJson(run.out().toUtf8()).object();
     QCOMPARE(runs["passed"], QJsonValue(false));
     QVERIFY(runs["runs"].toArray().last()["report"]["first_failure"].isObject());
-    QVERIFY(waitUntil([&] { return ranks().empty(); }, 30'000));
+    QVERIFY(waitUntil([&] { return ranks().empty(); }));
   }
 
   void theTextHasEachShape() {

@@ -1,5 +1,6 @@
 /// Signals stop the command line and the window, which leave no files.
 #include "tests/support/cli_process.h"
+#include "tests/support/patience.h"
 
 #include <QDir>
 #include <QTemporaryDir>
@@ -14,8 +15,6 @@ using namespace cleave::test;
 namespace {
 
 const QString kModel = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
-constexpr int kPatience = 60'000;
-
 class Started {
  public:
   explicit Started(const QStringList& arguments, const QString& program = QStringLiteral("cleave-cli"),
@@ -111,7 +110,7 @@ class TestCliSignals : public QObject {
     const auto isListing = [&] { return (said += cli.process.readAllStandardError()).contains("list plans"); };
     QTRY_VERIFY_WITH_TIMEOUT(isListing(), kPatience);
     cli.signal(SIGINT);
-    QVERIFY(cli.process.waitForFinished(10'000));
+    QVERIFY(cli.process.waitForFinished(kPatience));
     said += cli.process.readAllStandardError();
     QVERIFY2(cli.process.exitCode() == 130, said.constData());
     QVERIFY2(said.contains("cleave-cli: Stopped while listing plans."), said.constData());
@@ -150,7 +149,7 @@ class TestCliSignals : public QObject {
     Started cli(arguments + QStringList{pipe});
     QVERIFY(!cli.process.waitForFinished(4000));
     cli.signal(SIGINT);
-    QVERIFY(cli.process.waitForFinished(10'000));
+    QVERIFY(cli.process.waitForFinished(kPatience));
     QCOMPARE(cli.process.exitStatus(), QProcess::NormalExit);
     const QByteArray said = cli.process.readAllStandardError();
     QVERIFY2(cli.process.exitCode() == 130, said.constData());

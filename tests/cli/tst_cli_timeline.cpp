@@ -12,9 +12,6 @@ using namespace cleave::test;
 
 namespace {
 
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
-
 QString commandOf(const QStringList& arguments) { return arguments.contains("--steps") ? "train" : "run"; }
 
 QJsonObject read(const QString& path) {

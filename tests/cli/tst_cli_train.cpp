@@ -1,5 +1,6 @@
 /// `train` on real ranks, compared with transformers and torch.optim on the same models.
 #include "tests/support/cli_json.h"
+#include "tests/support/rows.h"
 #include "tests/support/safetensors_edit.h"
 
 #include <QDir>
@@ -16,14 +17,6 @@
 using namespace cleave::test;
 
 namespace {
-
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-QString training(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/training/") + name; }
-
-/// The settings of tests/tools/training_runs.py.
-const QStringList kAsExpected{"--steps",        "5",    "--optimizer", "adamw", "--lr", "0.001",
-                              "--weight-decay", "0.01", "--clip-norm", "1"};
-const QStringList kSplit{"--engine", "reference", "--candidates", "full"};
 
 QJsonObject report(const QStringList& arguments) { return json(QStringList{"train"} + arguments + kSplit); }
 
@@ -265,27 +258,14 @@ class TestCliTrain : public QObject {
   }
 
   void explainsAGradient_data() {
-    QTest::addColumn<QString>("value");
-    QTest::addColumn<QString>("sequence");
-    QTest::addColumn<QString>("says");
-    QTest::newRow("split") << "model.layers.0.self_attn.q_proj.weight"
-                           << "off"
-                           << "Each rank has its own part, and the gradient of that part.";
-    QTest::newRow("whole, same work") << "model.norm.weight"
-                                      << "off"
-                                      << "nothing is added up";
-    QTest::newRow("whole, different work") << "mul_1"
-                                           << "off"
-                                           << "and an all_reduce of 16 KiB adds them up";
-    QTest::newRow("a parameter on the sequence") << "model.norm.weight"
-                                                 << "on"
-                                                 << "added up over 2 ranks at the end of the step";
-    QTest::newRow("gathered from the sequence") << "mul_1"
-                                                << "on"
-                                                << "a reduce_scatter of 16 KiB adds up";
-    QTest::newRow("no gradient") << "input_ids"
-                                 << "off"
-                                 << "It has no gradient";
+    const Rows<QString, QString, QString> row("value", "sequence", "says");
+    row("split", "model.layers.0.self_attn.q_proj.weight", "off",
+        "Each rank has its own part, and the gradient of that part.");
+    row("whole, same work", "model.norm.weight", "off", "nothing is added up");
+    row("whole, different work", "mul_1", "off", "and an all_reduce of 16 KiB adds them up");
+    row("a parameter on the sequence", "model.norm.weight", "on", "added up over 2 ranks at the end of the step");
+    row("gathered from the sequence", "mul_1", "on", "a reduce_scatter of 16 KiB adds up");
+    row("no gradient", "input_ids", "off", "It has no gradient");
   }
   void explainsAGradient() {
     QFETCH(QString, value);
@@ -300,26 +280,20 @@ class TestCliTrain : public QObject {
   }
 
   void refusesWhatCannotBeTrained_data() {
-    QTest::addColumn<QStringList>("arguments");
-    QTest::addColumn<int>("exitCode");
-    QTest::addColumn<QString>("says");
+    const Rows<QStringList, int, QString> row("arguments", "exitCode", "says");
     const QStringList llama{family("llama"), "--ranks", "2"};
-    QTest::newRow("no loss") << llama + QStringList{"--loss", "off", "--steps", "1"} << 3 << "no loss for training";
-    QTest::newRow("no optimizer") << llama + QStringList{"--steps", "1", "--optimizer", "none"} << 2
-                                  << "needs an --optimizer";
-    QTest::newRow("no steps") << llama + QStringList{"--lr", "0.1"} << 2 << "--steps";
-    QTest::newRow("a rate of nothing") << llama + QStringList{"--steps", "1", "--lr", "0"} << 2 << "--lr is 0";
-    QTest::newRow("no rate") << llama + QStringList{"--steps", "1", "--lr", "nan"} << 2 << "--lr is nan";
-    QTest::newRow("decay below 0") << llama + QStringList{"--steps", "1", "--weight-decay=-1"} << 2
-                                   << "--weight-decay is -1";
-    QTest::newRow("a norm of 0") << llama + QStringList{"--steps", "1", "--clip-norm", "0"} << 2 << "--clip-norm is 0";
-    QTest::newRow("no micro-batch") << llama + QStringList{"--steps", "1", "--accumulate", "0"} << 2
-                                    << "--accumulate is 0";
-    QTest::newRow("nothing to expect") << llama + QStringList{"--steps", "1", "--expect",
-                                                              family("llama") + "/expected.safetensors"}
-                                       << 3 << "no training results";
-    QTest::newRow("other steps") << llama + QStringList{"--steps", "4", "--expect", training("llama.safetensors")} << 3
-                                 << "losses has shape [5]";
+    row("no loss", llama + QStringList{"--loss", "off", "--steps", "1"}, 3, "no loss for training");
+    row("no optimizer", llama + QStringList{"--steps", "1", "--optimizer", "none"}, 2, "needs an --optimizer");
+    row("no steps", llama + QStringList{"--lr", "0.1"}, 2, "--steps");
+    row("a rate of nothing", llama + QStringList{"--steps", "1", "--lr", "0"}, 2, "--lr is 0");
+    row("no rate", llama + QStringList{"--steps", "1", "--lr", "nan"}, 2, "--lr is nan");
+    row("decay below 0", llama + QStringList{"--steps", "1", "--weight-decay=-1"}, 2, "--weight-decay is -1");
+    row("a norm of 0", llama + QStringList{"--steps", "1", "--clip-norm", "0"}, 2, "--clip-norm is 0");
+    row("no micro-batch", llama + QStringList{"--steps", "1", "--accumulate", "0"}, 2, "--accumulate is 0");
+    row("nothing to expect", llama + QStringList{"--steps", "1", "--expect", family("llama") + "/expected.safetensors"},
+        3, "no training results");
+    row("other steps", llama + QStringList{"--steps", "4", "--expect", training("llama.safetensors")}, 3,
+        "losses has shape [5]");
   }
   void refusesWhatCannotBeTrained() {
     QFETCH(QStringList, arguments);

@@ -16,8 +16,6 @@ namespace {
 constexpr double kTolerance = 1e-4;
 constexpr int kSkipped = 77;
 
-QString family(const QString& name) { return QStringLiteral(CLEAVE_TEST_DATA "/families/") + name; }
-
 /// Folded names of parameters with a common prefix, such as "h.*.attn.".
 QStringList under(const QString& prefix, const QStringList& names) {
   QStringList all;

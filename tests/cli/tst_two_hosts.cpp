@@ -1,13 +1,19 @@
 /// Two simulated hosts: two network namespaces with a cable (veth) between them. Ranks on both compute over Gloo and
 /// report to one of them, also when the cable is cut.
+#include "launch/launcher.h"
 #include "tests/support/machines.h"
 #include "tests/support/seeds.h"
 
+#include <QElapsedTimer>
 #include <QTemporaryDir>
 
+using namespace cleave;
 using namespace cleave::test;
 
 namespace {
+
+constexpr qint64 kSilenceMs = launch::kSilence.count();
+constexpr qint64 kStarts = 4;  ///< what follows the silence takes at most this multiple of the time to the phase
 
 const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 
@@ -15,7 +21,7 @@ const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 QString complaintOf(const QString& command) {
   QProcess process;
   process.start("sh", {"-c", command});
-  if (!process.waitForStarted() || !process.waitForFinished(30'000)) return command + " does not end";
+  if (!process.waitForStarted() || !process.waitForFinished(60'000)) return command + " does not end";
   return process.exitCode() == 0 ? QString()
                                  : command + ": " + QString::fromUtf8(process.readAllStandardError()).trimmed();
 }
@@ -78,7 +84,7 @@ class TestTwoHosts : public QObject {
     m_big = makeSplitPlan(m_folder.filePath("big.json"), makeBigModel(m_folder.path()), 4, {"--seq", "512"});
   }
   void cleanup() {
-    QVERIFY(waitUntil([&] { return ranksBelow(m_folder.path()).empty(); }, 40'000));
+    QVERIFY(waitUntil([&] { return ranksBelow(m_folder.path()).empty(); }));
   }
 
   void ranksOnBothComputeAndReport() {
@@ -107,36 +113,35 @@ class TestTwoHosts : public QObject {
   }
   void aCutCableIsSeenAndLeavesNoRank() {
     QFETCH(QString, phase);
-    QElapsedTimer sinceTheCut;
-    qint64 seen = 0, gone = 0;
     for (std::uint64_t round = 0; round < rounds(1); ++round) {
+      QElapsedTimer timer;
+      timer.start();
       ListenedRun run(m_big, 4, {"--nodes", "2", "--skip-weights", "--no-check"}, "10.77.0.1", m_hosts->onA());
       startRanks(run, {"--skip-weights"});
       QVERIFY(run.listener->says(phase));
+      const qint64 startMs = timer.elapsed();
       QCOMPARE(m_hosts->cut(), QString());
-      sinceTheCut.start();
-      const int code = run.listener->exitCode(60'000);
-      seen = std::max(seen, sinceTheCut.elapsed());
+      timer.restart();
+      const int code = run.listener->exitCode();
+      const qint64 seenMs = timer.elapsed();
       QVERIFY2(code == 5, qPrintable(QString::number(code) + run.listener->err()));
       static const QRegularExpression kWhat(
           "Rank (2 sent nothing for 2.5 s, and neither did rank 3|3 sent nothing for 2.5 s, and neither did rank 2): "
           "10.77.0.2 or its network is down");
       QVERIFY2(kWhat.match(run.listener->err()).hasMatch(), qPrintable(run.listener->err().right(400)));
       for (const auto& rank : run.ranks) {
-        QVERIFY(rank->exitCode(40'000) > 0);
+        QVERIFY(rank->exitCode() > 0);
         // Its neighbour may have ended earlier for the same reason.
         QVERIFY2(rank->err().contains("has ended or is unreachable") || rank->err().contains("losed by peer"),
                  qPrintable(rank->err()));
       }
-      QVERIFY(waitUntil([&] { return ranksBelow(m_folder.path()).empty(); }, 1000));
-      gone = std::max(gone, sinceTheCut.elapsed());
+      const qint64 goneMs = timer.elapsed();
+      QVERIFY(ranksBelow(m_folder.path()).empty());
       QCOMPARE(m_hosts->mend(), QString());
+      qInfo("running after %lld ms, the cut seen after %lld ms, all gone after %lld ms", startMs, seenMs, goneMs);
+      QVERIFY(seenMs <= kSilenceMs + kStarts * startMs);
+      QVERIFY(goneMs <= seenMs + kStarts * startMs);
     }
-    qInfo("%d rounds: seen after at most %lld ms, all gone after at most %lld ms", static_cast<int>(rounds(1)), seen,
-          gone);
-    const int slack = rounds(1) > 1 ? 1 : 4;  // a test machine does other work too
-    QVERIFY(seen <= slack * 3'500);           // the end of the program included
-    QVERIFY(gone <= slack * 5'000);
   }
 };
 

@@ -1,3 +1,4 @@
+#include "tests/support/rows.h"
 #include "tests/support/shim_runs.h"
 
 #include <QJsonArray>
@@ -14,6 +15,10 @@ const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 
 /// Splits layers so that a pass has all-reduces, which would not pay here.
 const QStringList kSplit{"--pin", "model.layers.*.mlp.gate_proj==column", "--pin", "model.layers.*.mlp.down_proj==row"};
+
+// A timeout is the wrong reason where a failure is visible. The default limit of a collective is longer than a test
+// waits for a process.
+const QByteArray kTimedOut = "did not complete within";
 
 const QStringList kRunLlama = QStringList{"run", kLlama, "--backend", "nccl", "--no-check"} + kSplit;
 const QStringList kRunOnTwo = kRunLlama + QStringList{"--ranks", "2"};
@@ -122,10 +127,9 @@ class TestCudaShims : public QObject {
   void aKilledRankIsNamedAndTheOthersStop() {
     const auto process = m_shims.start("hang=1:2", "cleave-cli", kRunOnTwo);
     QVERIFY(m_shims.killOnceItCalls(1, "collective 2 hangs"));
-    QElapsedTimer time;
-    time.start();
-    QVERIFY(endsWith(test::finishedOf(*process), 5, {"Rank 1", "signal 9"}));
-    QVERIFY(time.elapsed() < 10'000);
+    const Finished done = test::finishedOf(*process);
+    QVERIFY(endsWith(done, 5, {"Rank 1", "signal 9"}));
+    QVERIFY2(!done.err.contains(kTimedOut), done.err.constData());
   }
 
   /// Nobody watches the processes of ranks that are started apart: the communicator reports the failure.
@@ -133,10 +137,9 @@ class TestCudaShims : public QObject {
     writePlan();
     const auto ranks = m_shims.startRanks("peer_gone,hang=1:2", {m_shims.path("plan.json"), "--backend", "nccl"});
     QVERIFY(m_shims.killOnceItCalls(1, "collective 2 hangs"));
-    QElapsedTimer time;
-    time.start();
-    QVERIFY(endsWith(test::finishedOf(*ranks[0]), 5, {"Rank 0 of 2 gave up", "connection to another rank broke"}));
-    QVERIFY(time.elapsed() < 10'000);
+    const Finished left = test::finishedOf(*ranks[0]);
+    QVERIFY(endsWith(left, 5, {"Rank 0 of 2 gave up", "connection to another rank broke"}));
+    QVERIFY2(!left.err.contains(kTimedOut), left.err.constData());
     QCOMPARE(m_shims.count(0, "ncclCommAbort"), 1);
     QCOMPARE(m_shims.count(0, "ncclCommDestroy"), 0);
     test::finishedOf(*ranks[1]);
@@ -156,10 +159,8 @@ class TestCudaShims : public QObject {
     writePlan();
     const auto ranks =
         m_shims.startRanks("hang=0:1", {m_shims.path("plan.json"), "--backend", "nccl", "--connect-timeout", "4"});
-    QElapsedTimer time;
-    time.start();
     const Finished hung = test::finishedOf(*ranks[0]);
-    QVERIFY(time.elapsed() < 20'000);
+    QCOMPARE(m_shims.count(0, "collective 1 hangs"), 1);
     QVERIFY(endsWith(hung, 5, {"Rank 0 of 2 gave up", "all_reduce of 4 bytes", "within 4 s"}));
     QCOMPARE(test::finishedOf(*ranks[1]).exitCode, 5);
     for (int rank = 0; rank < 2; ++rank) {
@@ -175,20 +176,19 @@ class TestCudaShims : public QObject {
     for (const auto& rank : m_shims.startRanks("", arguments)) QCOMPARE(test::finishedOf(*rank).exitCode, 0);
     const QStringList ends = m_shims.calls(1).filter("collectives=");
     QCOMPARE(ends.size(), 1);
-    QElapsedTimer time;
-    time.start();
-    const auto ranks = m_shims.startRanks("hang=1:" + ends.front().section("collectives=", 1), arguments);
-    for (const auto& rank : ranks) QVERIFY(endsWith(test::finishedOf(*rank, 60'000), 0, {"done"}));
-    QVERIFY(time.elapsed() < 60'000);
+    const QString last = ends.front().section("collectives=", 1);
+    const auto ranks = m_shims.startRanks("hang=1:" + last, arguments);
+    for (const auto& rank : ranks) QVERIFY(endsWith(test::finishedOf(*rank), 0, {"done"}));
+    QCOMPARE(m_shims.count(1, "collective " + last + " hangs"), 1);
   }
 
   void aRankWithoutMemoryFailsByItself_data() {
-    QTest::addColumn<QString>("settings");
-    QTest::newRow("the first allocation") << "out_of_memory=1:1";
-    QTest::newRow("a later allocation") << "out_of_memory=1:2";
-    QTest::newRow("NCCL connects") << "nccl_out_of_memory=1:1";
-    QTest::newRow("NCCL's first sum") << "nccl_out_of_memory=1:2";
-    QTest::newRow("a collective of the program") << "nccl_out_of_memory=1:5";
+    const test::Rows<QString> row("settings");
+    row("the first allocation", "out_of_memory=1:1");
+    row("a later allocation", "out_of_memory=1:2");
+    row("NCCL connects", "nccl_out_of_memory=1:1");
+    row("NCCL's first sum", "nccl_out_of_memory=1:2");
+    row("a collective of the program", "nccl_out_of_memory=1:5");
   }
   void aRankWithoutMemoryFailsByItself() {
     QFETCH(QString, settings);

@@ -9,6 +9,7 @@
 #include "formats/safetensors.h"
 #include "formats/weight_files.h"
 #include "tests/formats/folder_builder.h"
+#include "tests/support/error_of.h"
 #include "tests/support/rows.h"
 #include "tests/support/seeds.h"
 
@@ -16,6 +17,7 @@
 
 using namespace cleave;
 using namespace cleave::formats;
+using cleave::test::errorOf;
 using cleave::test::oneTensor;
 using cleave::test::safetensorsBytes;
 using cleave::test::TemporaryFolder;
@@ -24,11 +26,6 @@ namespace {
 
 constexpr const char* kConfig = R"({"model_type": "llama"})";
 constexpr const char* kIndex = "model.safetensors.index.json";
-
-template <class T>
-QString errorOf(const Result<T>& result) {
-  return result ? QString("no error") : QString::fromStdString(result.error().message);
-}
 
 std::string indexOf(const std::string& weightMap) {
   return "{\"metadata\":{\"total_size\":16},\"weight_map\":" + weightMap + "}";
@@ -50,13 +47,12 @@ class ModelFolderTest : public QObject {
   Q_OBJECT
  private slots:
   void opensTheFixtures_data() {
-    QTest::addColumn<int>("tensors");
-    QTest::addColumn<int>("files");
-    QTest::newRow("llama") << 21 << 3;
-    QTest::newRow("llama-tied") << 20 << 1;
-    QTest::newRow("qwen2") << 27 << 1;
-    QTest::newRow("gpt2") << 28 << 1;
-    QTest::newRow("mixtral") << 41 << 4;
+    const test::Rows<int, int> row("tensors", "files");
+    row("llama", 21, 3);
+    row("llama-tied", 20, 1);
+    row("qwen2", 27, 1);
+    row("gpt2", 28, 1);
+    row("mixtral", 41, 4);
   }
   void opensTheFixtures() {
     QFETCH(int, tensors);

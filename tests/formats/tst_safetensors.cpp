@@ -4,22 +4,19 @@
 
 #include "formats/safetensors.h"
 #include "tests/formats/folder_builder.h"
+#include "tests/support/error_of.h"
 #include "tests/support/seeds.h"
 
 using namespace cleave;
 using namespace cleave::formats;
 using cleave::graph::DType;
+using cleave::test::errorOf;
 using cleave::test::safetensorsBytes;
 using cleave::test::TemporaryFolder;
 
 namespace {
 
 constexpr const char* kWhere = "models/x/model.safetensors";
-
-template <class T>
-QString errorOf(const Result<T>& result) {
-  return result ? QString("no error") : QString::fromStdString(result.error().message);
-}
 
 std::string lengthBytes(std::uint64_t length) {
   std::string bytes;

@@ -6,6 +6,7 @@
 #include "graph/json.h"
 #include "graph/layers.h"
 #include "tests/support/cases.h"
+#include "tests/support/rows.h"
 
 #include <QTest>
 #include <nlohmann/json.hpp>
@@ -91,20 +92,13 @@ class TestGraph : public QObject {
   }
 
   void modulesOfAListAreInABlock_data() {
-    QTest::addColumn<QString>("module");
-    QTest::addColumn<QString>("block");
-    QTest::newRow("a layer's part") << "model.layers.3.mlp.up_proj"
-                                    << "model.layers.3";
-    QTest::newRow("the layer itself") << "model.layers.12"
-                                      << "model.layers.12";
-    QTest::newRow("an expert of a layer") << "model.layers.3.experts.7.up"
-                                          << "model.layers.3";
-    QTest::newRow("a list at the root") << "0.linear"
-                                        << "0";
-    QTest::newRow("in no list") << "model.norm2"
-                                << "";
-    QTest::newRow("the root") << ""
-                              << "";
+    const test::Rows<QString, QString> row("module", "block");
+    row("a layer's part", "model.layers.3.mlp.up_proj", "model.layers.3");
+    row("the layer itself", "model.layers.12", "model.layers.12");
+    row("an expert of a layer", "model.layers.3.experts.7.up", "model.layers.3");
+    row("a list at the root", "0.linear", "0");
+    row("in no list", "model.norm2", "");
+    row("the root", "", "");
   }
   void modulesOfAListAreInABlock() {
     QFETCH(QString, module);
@@ -154,35 +148,28 @@ class TestGraph : public QObject {
   }
 
   void refusesBrokenJson_data() {
-    QTest::addColumn<QString>("change");
-    QTest::addColumn<QString>("phrase");
-    QTest::newRow("operator index") << "[{\"op\":\"replace\",\"path\":\"/nodes/3/op\",\"value\":99}]"
-                                    << "graph.nodes[3].op";
-    QTest::newRow("later value") << "[{\"op\":\"replace\",\"path\":\"/nodes/3/args/0\",\"value\":{\"v\":4}}]"
-                                 << "graph.nodes[3].args[0]";
-    QTest::newRow("type") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[2,x]\"}]"
-                          << "graph.nodes[0].out";
-    QTest::newRow("odd hex") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abc\"}]"
-                             << "hexadecimal";
-    QTest::newRow("short data") << "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abcd\"}]"
-                                << "needs 4";
-    QTest::newRow("class is a number") << "[{\"op\":\"add\",\"path\":\"/scopes/1/class\",\"value\":5}]"
-                                       << "graph.scopes[1].class must be a text, but it is 5";
-    QTest::newRow("scope is a list") << "[{\"op\":\"add\",\"path\":\"/nodes/0/scope\",\"value\":[[[]]]}]"
-                                     << "graph.nodes[0].scope must be an integer from 0";
-    QTest::newRow("scope before its parent") << "[{\"op\":\"replace\",\"path\":\"/scopes/1/path\",\"value\":\"a.b\"}]"
-                                             << "its parent does not come before it";
-    QTest::newRow("1,002 dimensions") << "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[1" +
-                                             QString(",1").repeated(1001) + "]\"}]"
-                                      << "must be a tensor type such as f32[2,8], of at most 64 dimensions";
-    QTest::newRow("a frozen name without a parameter") << "[{\"op\":\"add\",\"path\":\"/frozen\",\"value\":[\"x\"]}]"
-                                                       << "The graph freezes 1 parameters, but only 0 of them exist.";
-    QTest::newRow("tied is a number") << "[{\"op\":\"add\",\"path\":\"/tied\",\"value\":7}]"
-                                      << "graph.tied must be an object, but it is 7";
-    QTest::newRow("no nodes") << "[{\"op\":\"remove\",\"path\":\"/nodes\"}]"
-                              << "graph.nodes is missing";
-    QTest::newRow("output") << "[{\"op\":\"replace\",\"path\":\"/outputs/0/1\",\"value\":1000}]"
-                            << "graph.outputs[0]";
+    const test::Rows<QString, QString> row("change", "phrase");
+    row("operator index", "[{\"op\":\"replace\",\"path\":\"/nodes/3/op\",\"value\":99}]", "graph.nodes[3].op");
+    row("later value", "[{\"op\":\"replace\",\"path\":\"/nodes/3/args/0\",\"value\":{\"v\":4}}]",
+        "graph.nodes[3].args[0]");
+    row("type", "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[2,x]\"}]", "graph.nodes[0].out");
+    row("odd hex", "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abc\"}]", "hexadecimal");
+    row("short data", "[{\"op\":\"replace\",\"path\":\"/nodes/2/data\",\"value\":\"abcd\"}]", "needs 4");
+    row("class is a number", "[{\"op\":\"add\",\"path\":\"/scopes/1/class\",\"value\":5}]",
+        "graph.scopes[1].class must be a text, but it is 5");
+    row("scope is a list", "[{\"op\":\"add\",\"path\":\"/nodes/0/scope\",\"value\":[[[]]]}]",
+        "graph.nodes[0].scope must be an integer from 0");
+    row("scope before its parent", "[{\"op\":\"replace\",\"path\":\"/scopes/1/path\",\"value\":\"a.b\"}]",
+        "its parent does not come before it");
+    row("1,002 dimensions",
+        "[{\"op\":\"replace\",\"path\":\"/nodes/0/out/0/1\",\"value\":\"f32[1" + QString(",1").repeated(1001) + "]\"}]",
+        "must be a tensor type such as f32[2,8], of at most 64 dimensions");
+    row("a frozen name without a parameter", "[{\"op\":\"add\",\"path\":\"/frozen\",\"value\":[\"x\"]}]",
+        "The graph freezes 1 parameters, but only 0 of them exist.");
+    row("tied is a number", "[{\"op\":\"add\",\"path\":\"/tied\",\"value\":7}]",
+        "graph.tied must be an object, but it is 7");
+    row("no nodes", "[{\"op\":\"remove\",\"path\":\"/nodes\"}]", "graph.nodes is missing");
+    row("output", "[{\"op\":\"replace\",\"path\":\"/outputs/0/1\",\"value\":1000}]", "graph.outputs[0]");
   }
   void refusesBrokenJson() {
     QFETCH(QString, change);

@@ -4,7 +4,6 @@
 #include "tests/support/hub_server.h"
 
 #include <QCryptographicHash>
-#include <QElapsedTimer>
 #include <QTest>
 
 #include <set>
@@ -414,7 +413,8 @@ class TstSnapshot : public QObject {
     QProcess openssl;
     openssl.start("openssl", {"req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate,
                               "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"});
-    QVERIFY2(openssl.waitForFinished() && openssl.exitCode() == 0, "openssl is needed to make a certificate");
+    QVERIFY2(openssl.waitForFinished(cleave::test::kPatience) && openssl.exitCode() == 0,
+             "openssl is needed to make a certificate");
     HubServer tls({certificate, key});
     QVERIFY(tls.isUp());
     tls.add("org/tls/config.json", kConfig);

@@ -1,6 +1,8 @@
 /// The launcher with small shell programs in place of ranks: correct, faulty or hanging. tst_rank_processes.cpp
 /// launches real ranks; tst_rank_watch.cpp tests deadlines.
 #include "launch/launcher.h"
+#include "tests/support/patience.h"
+#include "tests/support/rows.h"
 
 #include <QDir>
 #include <QFile>
@@ -115,36 +117,18 @@ ls /proc/self/fd | tr '\n' ' ' >&2
   }
 
   void namesTheFirstFailureWithItsLastWords_data() {
-    QTest::addColumn<QString>("rank1");
-    QTest::addColumn<QString>("what");
-    QTest::addColumn<QString>("words");
-    QTest::newRow("exit code") << "echo 'disk on fire' >&2; exit 3"
-                               << "ended with code 3"
-                               << "disk on fire";
-    QTest::newRow("signal") << "kill -9 $$"
-                            << "killed by signal 9"
-                            << "";
-    QTest::newRow("no memory before main()") << "echo 'what():  std::bad_alloc' >&2; kill -6 $$"
-                                             << "killed by signal 6"
-                                             << "\nThe cause: there is no memory left: ";
-    QTest::newRow("own error") << R"(echo '{"type":"error","message":"no such tensor"}' >&3; exit 3)"
-                               << "code 3"
-                               << "no such tensor";
-    QTest::newRow("error, then hangs") << R"(echo '{"type":"error","message":"stuck"}' >&3; sleep 60)"
-                                       << "reported an error"
-                                       << "stuck";
-    QTest::newRow("no result") << "exit 0"
-                               << "without a result"
-                               << "";
-    QTest::newRow("stopped") << "kill -STOP $$"
-                             << "stopped by signal"
-                             << "";
-    QTest::newRow("no protocol") << "echo 'hello?' >&3; sleep 60"
-                                 << "broke the protocol"
-                                 << "not valid JSON";
-    QTest::newRow("ignores SIGTERM") << "trap '' TERM; (trap '' TERM; sleep 60) & echo x >&2; exit 7"
-                                     << "ended with code 7"
-                                     << "x";
+    const test::Rows<QString, QString, QString> row("rank1", "what", "words");
+    row("exit code", "echo 'disk on fire' >&2; exit 3", "ended with code 3", "disk on fire");
+    row("signal", "kill -9 $$", "killed by signal 9", "");
+    row("no memory before main()", "echo 'what():  std::bad_alloc' >&2; kill -6 $$", "killed by signal 6",
+        "\nThe cause: there is no memory left: ");
+    row("own error", R"(echo '{"type":"error","message":"no such tensor"}' >&3; exit 3)", "code 3", "no such tensor");
+    row("error, then hangs", R"(echo '{"type":"error","message":"stuck"}' >&3; sleep 60)", "reported an error",
+        "stuck");
+    row("no result", "exit 0", "without a result", "");
+    row("stopped", "kill -STOP $$", "stopped by signal", "");
+    row("no protocol", "echo 'hello?' >&3; sleep 60", "broke the protocol", "not valid JSON");
+    row("ignores SIGTERM", "trap '' TERM; (trap '' TERM; sleep 60) & echo x >&2; exit 7", "ended with code 7", "x");
   }
   void namesTheFirstFailureWithItsLastWords() {
     QFETCH(QString, rank1);
@@ -176,7 +160,8 @@ sleep 0.1; kill -9 $$)"),
     const auto observer = [&, inner = recorded.observer()](const RankEvent& event) {
       inner(event);
       const auto* hello = event.message ? std::get_if<Hello>(&*event.message) : nullptr;
-      if (hello && !QTest::qWaitFor([&] { return !isAlive(hello->pid); }, 10'000)) qFatal("the rank does not end");
+      if (hello && !QTest::qWaitFor([&] { return !isAlive(hello->pid); }, cleave::test::kPatience))
+        qFatal("the rank does not end");
     };
     // The pause separates the greeting from the result: the observer handles the first while the second is written.
     const auto outcome = launch::launch(request(kHello + "\nsleep 0.2\n" + kResult, 2), observer);
@@ -233,20 +218,18 @@ exit 5)",
   }
 
   void theClassOfAFailureTravelsWithIt_data() {
-    QTest::addColumn<QString>("end");
-    QTest::addColumn<int>("code");
-    QTest::newRow("an error's own") << R"(echo '{"type":"error","message":"bad file","code":3}' >&3; exit 3)" << 3;
-    QTest::newRow("before the exit") << R"(echo '{"type":"error","message":"disk full","code":4}' >&3; sleep 60)" << 4;
-    QTest::newRow("by the exit code alone") << "exit 4" << 4;
-    QTest::newRow("of no class") << "exit 77" << 5;
-    QTest::newRow("of no class, with an error")
-        << R"(echo '{"type":"error","message":"?","code":77}' >&3; exit 3)" << 5;
-    QTest::newRow("killed") << "kill -9 $$" << 5;
-    QTest::newRow("a code that ranks do not use") << "exit 1" << 5;
-    QTest::newRow("no memory before main()") << "echo 'what():  std::bad_alloc' >&2; kill -6 $$" << 4;
-    QTest::newRow("no descriptors before main()")
-        << "echo 'libc10.so: cannot open shared object file: Too many open files' >&2; exit 127" << 4;
-    QTest::newRow("no result") << "exit 0" << 5;
+    const test::Rows<QString, int> row("end", "code");
+    row("an error's own", R"(echo '{"type":"error","message":"bad file","code":3}' >&3; exit 3)", 3);
+    row("before the exit", R"(echo '{"type":"error","message":"disk full","code":4}' >&3; sleep 60)", 4);
+    row("by the exit code alone", "exit 4", 4);
+    row("of no class", "exit 77", 5);
+    row("of no class, with an error", R"(echo '{"type":"error","message":"?","code":77}' >&3; exit 3)", 5);
+    row("killed", "kill -9 $$", 5);
+    row("a code that ranks do not use", "exit 1", 5);
+    row("no memory before main()", "echo 'what():  std::bad_alloc' >&2; kill -6 $$", 4);
+    row("no descriptors before main()",
+        "echo 'libc10.so: cannot open shared object file: Too many open files' >&2; exit 127", 4);
+    row("no result", "exit 0", 5);
   }
   void theClassOfAFailureTravelsWithIt() {
     QFETCH(QString, end);

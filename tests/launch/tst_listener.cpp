@@ -2,6 +2,7 @@
 /// connections; tst_cli_listen.cpp and tst_two_hosts.cpp use real ranks.
 #include "launch/listener.h"
 #include "protocol/rank_side.h"
+#include "tests/support/rows.h"
 
 #include <QFile>
 #include <QTemporaryDir>
@@ -142,17 +143,13 @@ class TestListener : public QObject {
   }
 
   void rejectedRanksDoNotStopTheRun_data() {
-    QTest::addColumn<int>("rank");
-    QTest::addColumn<int>("ranks");
-    QTest::addColumn<QString>("token");
-    QTest::addColumn<int>("version");
-    QTest::addColumn<QString>("words");
-    QTest::newRow("another run") << 1 << 2 << "0123456789abcdef" << kProtocolVersion << "belongs to another run";
-    QTest::newRow("here already") << 0 << 2 << "" << kProtocolVersion << "has already joined";
-    QTest::newRow("beyond the last") << 2 << 2 << "" << kProtocolVersion << "rank 2 does not exist";
-    QTest::newRow("before the first") << -1 << 2 << "" << kProtocolVersion << "rank -1 does not exist";
-    QTest::newRow("another world") << 1 << 4 << "" << kProtocolVersion << "a run of 4 ranks, but the plan is for 2";
-    QTest::newRow("another build") << 1 << 2 << "" << 99 << "protocol version 99";
+    const test::Rows<int, int, QString, int, QString> row("rank", "ranks", "token", "version", "words");
+    row("another run", 1, 2, "0123456789abcdef", kProtocolVersion, "belongs to another run");
+    row("here already", 0, 2, "", kProtocolVersion, "has already joined");
+    row("beyond the last", 2, 2, "", kProtocolVersion, "rank 2 does not exist");
+    row("before the first", -1, 2, "", kProtocolVersion, "rank -1 does not exist");
+    row("another world", 1, 4, "", kProtocolVersion, "a run of 4 ranks, but the plan is for 2");
+    row("another build", 1, 2, "", 99, "protocol version 99");
   }
   void rejectedRanksDoNotStopTheRun() {
     QFETCH(int, rank);
@@ -177,14 +174,14 @@ class TestListener : public QObject {
   }
 
   void otherConnectionsAreRejected_data() {
-    QTest::addColumn<QByteArray>("bytes");
-    QTest::newRow("another protocol") << QByteArray("GET / HTTP/1.1\r\nHost: here\r\n\r\n");
-    QTest::newRow("an event") << QByteArray("{\"type\":\"heartbeat\"}\n");
-    QTest::newRow("no fields") << QByteArray("{\"type\":\"join\"}\n");
-    QTest::newRow("no end") << QByteArray(100'000, 'x');
-    QTest::newRow("bytes") << QByteArray(3000, '\xff') + "\n";
-    QTest::newRow("a number that is too large")
-        << QByteArray("{\"type\":\"join\",\"version\":2,\"token\":\"\",\"rank\":99999999999,\"ranks\":2}\n");
+    const test::Rows<QByteArray> row("bytes");
+    row("another protocol", "GET / HTTP/1.1\r\nHost: here\r\n\r\n");
+    row("an event", "{\"type\":\"heartbeat\"}\n");
+    row("no fields", "{\"type\":\"join\"}\n");
+    row("no end", QByteArray(100'000, 'x'));
+    row("bytes", QByteArray(3000, '\xff') + "\n");
+    row("a number that is too large",
+        "{\"type\":\"join\",\"version\":2,\"token\":\"\",\"rank\":99999999999,\"ranks\":2}\n");
   }
   void otherConnectionsAreRejected() {
     QFETCH(QByteArray, bytes);
@@ -275,9 +272,9 @@ class TestListener : public QObject {
   }
 
   void stoppingLetsAllGo_data() {
-    QTest::addColumn<bool>("isAnybodyHere");
-    QTest::newRow("nobody has come") << false;
-    QTest::newRow("one has come") << true;
+    const test::Rows<bool> row("isAnybodyHere");
+    row("nobody has come", false);
+    row("one has come", true);
   }
   void stoppingLetsAllGo() {
     QFETCH(bool, isAnybodyHere);
@@ -290,14 +287,10 @@ class TestListener : public QObject {
   }
 
   void anAddressThatNobodyCouldGoToIsRefused_data() {
-    QTest::addColumn<QString>("host");
-    QTest::addColumn<QString>("words");
-    QTest::newRow("all networks") << "0.0.0.0"
-                                  << "is not an address that ranks can reach";
-    QTest::newRow("another host's") << "192.0.2.1"
-                                    << "Cannot listen on 192.0.2.1:";
-    QTest::newRow("no host's") << "no-such-host.invalid"
-                               << "cannot resolve the host no-such-host.invalid";
+    const test::Rows<QString, QString> row("host", "words");
+    row("all networks", "0.0.0.0", "is not an address that ranks can reach");
+    row("another host's", "192.0.2.1", "Cannot listen on 192.0.2.1:");
+    row("no host's", "no-such-host.invalid", "cannot resolve the host no-such-host.invalid");
   }
   void anAddressThatNobodyCouldGoToIsRefused() {
     QFETCH(QString, host);

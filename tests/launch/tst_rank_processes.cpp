@@ -2,9 +2,11 @@
 /// run's processes are identified by their plan file, which is in a separate folder, so that parallel tests are not
 /// affected.
 #include "launch/launcher.h"
+#include "tests/support/loopback.h"
 #include "tests/support/machines.h"
 
 #include <QDir>
+#include <QElapsedTimer>
 #include <QFile>
 #include <QRegularExpression>
 #include <QTemporaryDir>
@@ -14,9 +16,7 @@
 #include <functional>
 #include <set>
 
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 using namespace cleave;
@@ -208,6 +208,7 @@ class RankProcessesTest : public QObject {
     for (const auto& result : outcome->results) QVERIFY(!result);
   }
 
+  /// The ranks end within the time that their start took.
   void aKilledLauncherLeavesNoRank_data() {
     QTest::addColumn<bool>("waitsForTheStep");
     QTest::newRow("as soon as the ranks exist") << false;
@@ -222,6 +223,8 @@ class RankProcessesTest : public QObject {
     QProcess launcher;
     launcher.setProcessEnvironment(environment);
     launcher.setProcessChannelMode(QProcess::MergedChannels);
+    QElapsedTimer sinceStart;
+    sinceStart.start();
     launcher.start(CLEAVE_BIN_DIR "/cleave-cli", {"run", m_bigModel, "--ranks", "2", "--seq", "512", "--backend",
                                                   "gloo", "--skip-weights", "--no-check"});
     QByteArray said;
@@ -234,8 +237,9 @@ class RankProcessesTest : public QObject {
         },
         kPatienceMs);
     QVERIFY2(isReached && launcher.state() == QProcess::Running, said.constData());
+    const auto startMs = static_cast<int>(sinceStart.elapsed());
     ::kill(static_cast<pid_t>(launcher.processId()), SIGKILL);
-    const bool areGone = test::waitUntil([&] { return test::ranksBelow(temporary.path()).empty(); }, 1500);
+    const bool areGone = test::waitUntil([&] { return test::ranksBelow(temporary.path()).empty(); }, startMs);
     launcher.waitForFinished();
     QVERIFY(areGone);
     QCOMPARE(launcher.exitStatus(), QProcess::CrashExit);  // it was killed while working, not after
@@ -281,22 +285,15 @@ class RankProcessesTest : public QObject {
   }
   void aMeetingThatDoesNotHappenEndsInTime() {
     QFETCH(QString, address);
-    const int mute = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in own{};
-    own.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t length = sizeof own;
-    QVERIFY(::bind(mute, reinterpret_cast<sockaddr*>(&own), length) == 0 && ::listen(mute, 8) == 0);
-    ::getsockname(mute, reinterpret_cast<sockaddr*>(&own), &length);
+    const test::LoopbackListener mute;
+    QVERIFY(mute.port > 0);
     QProcess rank;
-    startRank(rank, {m_llama2, "--connect-timeout", "2"},
-              {{"RANK", "1"},
-               {"WORLD_SIZE", "2"},
-               {"MASTER_ADDR", address},
-               {"MASTER_PORT", QString::number(ntohs(own.sin_port))}});
+    startRank(
+        rank, {m_llama2, "--connect-timeout", "2"},
+        {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", address}, {"MASTER_PORT", QString::number(mute.port)}});
     const bool hasEnded = rank.waitForFinished(kPatienceMs);
     if (!hasEnded) rank.kill();
-    ::close(mute);
+    ::close(mute.fd);
     QVERIFY(hasEnded);
     const QByteArray said = rank.readAllStandardError();
     QCOMPARE(rank.exitCode(), exitCode(ErrorCode::Environment));

@@ -1,6 +1,8 @@
 /// Quoting of words in printed commands, checked by a real shell.
 #include "launch/shell_word.h"
 
+#include "tests/support/patience.h"
+
 #include <QProcess>
 #include <QTest>
 
@@ -14,7 +16,7 @@ class TestShellWord : public QObject {
          {"plain", "/a/path", "a b", "it's", "$HOME", "`id`", "a\"b", "*", "", "a\\b", "x;y", "#", "~", "ä"}) {
       QProcess shell;
       shell.start("sh", {"-c", "printf %s " + QString::fromStdString(shellWord(word))});
-      QVERIFY(shell.waitForFinished());
+      QVERIFY(shell.waitForFinished(test::kPatience));
       QCOMPARE(shell.readAllStandardOutput(), QByteArray(word));
     }
     QCOMPARE(shellWord("/a/plain-path_1.json"), "/a/plain-path_1.json");

@@ -14,6 +14,7 @@
 
 #include <QTest>
 #include "plan/file/plan_file.h"
+#include "tests/support/rows.h"
 
 using namespace cleave;
 using graph::CacheUse;
@@ -56,19 +57,16 @@ class TestGeneration : public QObject {
   Q_OBJECT
  private slots:
   void bothPlansSplitTheWeightsAlike_data() {
-    QTest::addColumn<QString>("name");
-    QTest::addColumn<int>("ranks");
-    QTest::addColumn<int>("engine");
-    QTest::addColumn<QString>("cache");
+    const test::Rows<QString, int, int, QString> row("name", "ranks", "engine", "cache");
     using enum solve::Engine;
-    QTest::newRow("heads divide") << "llama-8-heads" << 4 << int(Reference) << "S(1)";
-    QTest::newRow("fewer heads than ranks") << "llama" << 4 << int(Reference) << "S(1,x2)";
-    QTest::newRow("one head for keys") << "llama-one-kv-head" << 2 << int(Learning) << "";
-    QTest::newRow("fused per head") << "gpt_neox" << 2 << int(Reference) << "S(1)";
-    QTest::newRow("fused blocks") << "gpt2" << 2 << int(Reference) << "S(1)";
-    QTest::newRow("latent attention") << "deepseek_v3" << 2 << int(Reference) << "S(1)";
-    QTest::newRow("as fast as can be") << "llama" << 2 << int(Optimal) << "";
-    QTest::newRow("one rank") << "llama" << 1 << int(Reference) << "R";
+    row("heads divide", "llama-8-heads", 4, int(Reference), "S(1)");
+    row("fewer heads than ranks", "llama", 4, int(Reference), "S(1,x2)");
+    row("one head for keys", "llama-one-kv-head", 2, int(Learning), "");
+    row("fused per head", "gpt_neox", 2, int(Reference), "S(1)");
+    row("fused blocks", "gpt2", 2, int(Reference), "S(1)");
+    row("latent attention", "deepseek_v3", 2, int(Reference), "S(1)");
+    row("as fast as can be", "llama", 2, int(Optimal), "");
+    row("one rank", "llama", 1, int(Reference), "R");
   }
   void bothPlansSplitTheWeightsAlike() {
     QFETCH(QString, name);

@@ -6,6 +6,7 @@
 #include "solve/explain/change.h"
 #include "tests/support/llama_graph.h"
 #include "tests/support/plan_fixture.h"
+#include "tests/support/rows.h"
 
 #include <QJsonDocument>
 #include <QJsonObject>
@@ -171,19 +172,15 @@ class TestDiff : public QObject {
 
   /// All reports of a plan have the same memory figures.
   void memoryFiguresEqualTheCost_data() {
-    QTest::addColumn<int>("ranks");
-    QTest::addColumn<bool>("isTraining");
-    QTest::addColumn<bool>("isTied");
-    QTest::addColumn<int>("vocab");
-    QTest::addColumn<int>("sequence");
+    const test::Rows<int, bool, bool, int, int> row("ranks", "isTraining", "isTied", "vocab", "sequence");
     for (const bool isTraining : {false, true}) {
       const QByteArray use = isTraining ? "training, " : "";
-      QTest::newRow(use + "2 ranks") << 2 << isTraining << false << 256 << 0;
-      QTest::newRow(use + "on the sequence") << 4 << isTraining << false << 256 << 1;
-      QTest::newRow(use + "tied") << 2 << isTraining << true << 256 << 0;
-      QTest::newRow(use + "padded vocabulary") << 4 << isTraining << false << 254 << 0;
-      QTest::newRow(use + "tied and padded") << 4 << isTraining << true << 254 << 1;
-      QTest::newRow(use + "shared KV heads") << 8 << isTraining << false << 256 << 0;
+      row(use + "2 ranks", 2, isTraining, false, 256, 0);
+      row(use + "on the sequence", 4, isTraining, false, 256, 1);
+      row(use + "tied", 2, isTraining, true, 256, 0);
+      row(use + "padded vocabulary", 4, isTraining, false, 254, 0);
+      row(use + "tied and padded", 4, isTraining, true, 254, 1);
+      row(use + "shared KV heads", 8, isTraining, false, 256, 0);
     }
   }
   void memoryFiguresEqualTheCost() {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include "plan/build/plan_request.h"
 #include "plan/file/plan_file.h"
+#include "tests/support/rows.h"
 
 using namespace cleave;
 using namespace cleave::plan;
@@ -13,11 +14,10 @@ class TestPlanJson : public QObject {
   Q_OBJECT
  private slots:
   void roundTrips_data() {
-    QTest::addColumn<int>("ranks");
-    QTest::addColumn<bool>("onSequence");
-    QTest::newRow("one rank") << 1 << false;
-    QTest::newRow("two ranks") << 2 << false;
-    QTest::newRow("two ranks, sequence parallel") << 2 << true;
+    const test::Rows<int, bool> row("ranks", "onSequence");
+    row("one rank", 1, false);
+    row("two ranks", 2, false);
+    row("two ranks, sequence parallel", 2, true);
   }
   void aPaddedVocabularyRoundTrips() {
     const PlanRequest request = requestFor(
@@ -49,10 +49,10 @@ class TestPlanJson : public QObject {
   }
 
   void aBudgetRoundTrips_data() {
-    QTest::addColumn<std::optional<std::int64_t>>("budget");
-    QTest::newRow("none") << std::optional<std::int64_t>();
-    QTest::newRow("less than the device has") << std::optional<std::int64_t>(1ll << 30);
-    QTest::newRow("more than the device has") << std::optional<std::int64_t>(1ll << 50);
+    const test::Rows<std::optional<std::int64_t>> row("budget");
+    row("none", std::optional<std::int64_t>());
+    row("less than the device has", std::optional<std::int64_t>(1ll << 30));
+    row("more than the device has", std::optional<std::int64_t>(1ll << 50));
   }
   void aBudgetRoundTrips() {
     QFETCH(std::optional<std::int64_t>, budget);

@@ -3,6 +3,7 @@
 #include "plan/text/headline.h"
 #include "plan/text/reason_text.h"
 #include "tests/plan/verdict_fixture.h"
+#include "tests/support/rows.h"
 #include "tests/support/seeds.h"
 
 #include <QTest>
@@ -209,9 +210,9 @@ class TestReplicationClaims : public QObject {
   /// More layers than are solved one by one, on a device with slow collectives. With each point of the Pareto front as
   /// the budget, some layers are replicated.
   void reasonsUnderABudgetHold_data() {
-    QTest::addColumn<double>("slackPercent");
-    QTest::newRow("without slack") << 0.0;
-    QTest::newRow("with slack") << 1.0;
+    const test::Rows<double> row("slackPercent");
+    row("without slack", 0.0);
+    row("with slack", 1.0);
   }
   void reasonsUnderABudgetHold() {
     QFETCH(double, slackPercent);

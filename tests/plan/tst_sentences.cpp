@@ -10,6 +10,7 @@
 #include "solve/checker.h"
 #include "tests/plan/verdict_fixture.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/rows.h"
 #include "tests/support/seeds.h"
 
 using namespace cleave;
@@ -56,9 +57,9 @@ class TestSentences : public QObject {
 
  private slots:
   void anUnprovedPlanIsNotTheBestOfAllPlans_data() {
-    QTest::addColumn<double>("slackPercent");
-    QTest::newRow("without slack") << 0.0;
-    QTest::newRow("with slack") << 1.0;
+    const test::Rows<double> row("slackPercent");
+    row("without slack", 0.0);
+    row("with slack", 1.0);
   }
   void anUnprovedPlanIsNotTheBestOfAllPlans() {
     QFETCH(double, slackPercent);
@@ -173,12 +174,10 @@ class TestSentences : public QObject {
 
   /// A layer that becomes split is listed. A layer that is replicated in both plans is not.
   void differencesIgnoreCopiesOnAllRanks_data() {
-    QTest::addColumn<int>("kvHeads");
-    QTest::addColumn<int>("ranks");
-    QTest::addColumn<int>("otherRanks");
-    QTest::newRow("2 KV heads") << 2 << 7 << 14;
-    QTest::newRow("7 KV heads") << 7 << 2 << 7;
-    QTest::newRow("one KV head") << 1 << 2 << 14;
+    const test::Rows<int, int, int> row("kvHeads", "ranks", "otherRanks");
+    row("2 KV heads", 2, 7, 14);
+    row("7 KV heads", 7, 2, 7);
+    row("one KV head", 1, 2, 14);
   }
   void differencesIgnoreCopiesOnAllRanks() {
     QFETCH(int, kvHeads);

@@ -5,6 +5,7 @@
 #include "plan/text/reason_text.h"
 #include "plan/text/shares_text.h"
 #include "tests/plan/verdict_fixture.h"
+#include "tests/support/rows.h"
 
 #include <QTest>
 
@@ -38,22 +39,17 @@ class TestVerdicts : public QObject {
   Q_OBJECT
  private slots:
   void namesIndivisibleHeadsFirst_data() {
-    QTest::addColumn<int>("heads");
-    QTest::addColumn<int>("kvHeads");
-    QTest::addColumn<int>("headSize");
-    QTest::addColumn<int>("intermediate");
-    QTest::addColumn<int>("vocab");
-    QTest::addColumn<int>("ranks");
-    QTest::addColumn<bool>("divide");
-    QTest::newRow("qwen2.5-7b on 4") << 28 << 4 << 128 << 18944 << 152064 << 4 << true;
-    QTest::newRow("qwen2.5-7b on 8") << 28 << 4 << 128 << 18944 << 152064 << 8 << false;
-    QTest::newRow("llama-2-13b on 8") << 40 << 40 << 128 << 13824 << 32000 << 8 << true;
-    QTest::newRow("llama-2-13b on 16") << 40 << 40 << 128 << 13824 << 32000 << 16 << false;
-    QTest::newRow("52 heads on 4") << 52 << 52 << 128 << 17920 << 32000 << 4 << true;
-    QTest::newRow("52 heads on 8") << 52 << 52 << 128 << 17920 << 32000 << 8 << false;
-    QTest::newRow("24 heads on 8") << 24 << 8 << 128 << 8192 << 128256 << 8 << true;
-    QTest::newRow("24 heads on 6") << 24 << 24 << 128 << 9216 << 128256 << 6 << true;
-    QTest::newRow("24 heads on 16") << 24 << 8 << 128 << 8192 << 128256 << 16 << false;
+    const test::Rows<int, int, int, int, int, int, bool> row("heads", "kvHeads", "headSize", "intermediate", "vocab",
+                                                             "ranks", "divide");
+    row("qwen2.5-7b on 4", 28, 4, 128, 18944, 152064, 4, true);
+    row("qwen2.5-7b on 8", 28, 4, 128, 18944, 152064, 8, false);
+    row("llama-2-13b on 8", 40, 40, 128, 13824, 32000, 8, true);
+    row("llama-2-13b on 16", 40, 40, 128, 13824, 32000, 16, false);
+    row("52 heads on 4", 52, 52, 128, 17920, 32000, 4, true);
+    row("52 heads on 8", 52, 52, 128, 17920, 32000, 8, false);
+    row("24 heads on 8", 24, 8, 128, 8192, 128256, 8, true);
+    row("24 heads on 6", 24, 24, 128, 9216, 128256, 6, true);
+    row("24 heads on 16", 24, 8, 128, 8192, 128256, 16, false);
   }
   void namesIndivisibleHeadsFirst() {
     QFETCH(int, heads);

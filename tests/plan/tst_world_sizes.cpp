@@ -1,6 +1,7 @@
 // Verdicts on world sizes. Each depends only on its own world size, and names sizes that do not divide before costs.
 #include "plan/build/world_sizes.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/rows.h"
 
 #include <QTest>
 
@@ -57,13 +58,10 @@ class TestWorldSizes : public QObject {
   Q_OBJECT
  private slots:
   void aVerdictDependsOnlyOnItsWorldSize_data() {
-    QTest::addColumn<int>("heads");
-    QTest::addColumn<int>("kvHeads");
-    QTest::addColumn<int>("intermediate");
-    QTest::addColumn<int>("indivisible");
-    QTest::newRow("52 heads") << 52 << 52 << 17920 << 8;
-    QTest::newRow("28 heads") << 28 << 4 << 18944 << 8;
-    QTest::newRow("71 heads") << 71 << 71 << 18176 << 4;
+    const test::Rows<int, int, int, int> row("heads", "kvHeads", "intermediate", "indivisible");
+    row("52 heads", 52, 52, 17920, 8);
+    row("28 heads", 28, 4, 18944, 8);
+    row("71 heads", 71, 71, 18176, 4);
   }
   void aVerdictDependsOnlyOnItsWorldSize() {
     QFETCH(int, heads);

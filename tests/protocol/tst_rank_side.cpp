@@ -45,7 +45,7 @@ int exitCodeOf(
     ::_exit(0);
   }
   parentDoes();
-  for (int i = 0; i < 3000; ++i) {
+  for (int i = 0; i < 6000; ++i) {
     int status = 0;
     if (::waitpid(child, &status, WNOHANG) == child) return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     ::usleep(10'000);

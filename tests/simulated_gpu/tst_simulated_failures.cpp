@@ -1,4 +1,6 @@
 /// GPU failures and their error messages, on the simulated GPU.
+#include "tests/support/patience.h"
+#include "tests/support/rows.h"
 #include "tests/support/simulated_run.h"
 
 #include <QTemporaryDir>
@@ -7,6 +9,7 @@
 #include <csignal>
 
 using namespace cleave;
+using cleave::test::kPatience;
 
 namespace {
 
@@ -19,33 +22,26 @@ class TestSimulatedFailures : public QObject {
   Q_OBJECT
  private slots:
   void aFailureIsNamed_data() {
-    QTest::addColumn<QString>("fault");
-    QTest::addColumn<QStringList>("options");
-    QTest::addColumn<int>("exitCode");
-    QTest::addColumn<QStringList>("phrases");
+    const test::Rows<QString, QStringList, int, QStringList> row("fault", "options", "exitCode", "phrases");
     const QStringList train{"--train-steps", "2"};
-    QTest::newRow("memory while loading")
-        << "out_of_memory=1:24" << QStringList{} << 4 << QStringList{"Rank 1 ", "CUDA out of memory", "largest"};
-    QTest::newRow("memory while training")
-        << "out_of_memory=1:150" << train << 4 << QStringList{"Rank 1 ", "CUDA out of memory", "largest"};
-    QTest::newRow("memory of NCCL") << "nccl_out_of_memory=1:4" << QStringList{} << 4
-                                    << QStringList{"Rank 1 ", "NCCL is out of memory"};
-    QTest::newRow("a kernel") << "fail=1:40" << QStringList{} << 4
-                              << QStringList{"Rank 1 ", "an illegal memory access was encountered"};
-    QTest::newRow("a kernel while training")
-        << "fail=0:200" << train << 4 << QStringList{"Rank 0 ", "an illegal memory access was encountered"};
-    QTest::newRow("a collective that hangs")
-        << "hang=1:22" << QStringList{"--collective-timeout", "2"} << 5 << QStringList{"did not complete within 2 s"};
+    row("memory while loading", "out_of_memory=1:24", QStringList{}, 4,
+        QStringList{"Rank 1 ", "CUDA out of memory", "largest"});
+    row("memory while training", "out_of_memory=1:150", train, 4,
+        QStringList{"Rank 1 ", "CUDA out of memory", "largest"});
+    row("memory of NCCL", "nccl_out_of_memory=1:4", QStringList{}, 4, QStringList{"Rank 1 ", "NCCL is out of memory"});
+    row("a kernel", "fail=1:40", QStringList{}, 4, QStringList{"Rank 1 ", "an illegal memory access was encountered"});
+    row("a kernel while training", "fail=0:200", train, 4,
+        QStringList{"Rank 0 ", "an illegal memory access was encountered"});
+    row("a collective that hangs", "hang=1:22", QStringList{"--collective-timeout", "2"}, 5,
+        QStringList{"did not complete within 2 s"});
     // The host blocks on a value there and polls nothing.
     const QStringList soon{"--collective-timeout", "2"};
-    QTest::newRow("a collective that hangs while training")
-        << "hang=1:5" << train + soon << 5 << QStringList{"Rank 1 of 2 gave up: all_reduce", "within 2 s"};
-    QTest::newRow("a sum of gradients that hangs") << "hang=1:25" << train + soon + QStringList{"--clip-norm", "1"} << 5
-                                                   << QStringList{"Rank 1 of 2 gave up: all_reduce", "within 2 s"};
-    QTest::newRow("a barrier that hangs")
-        << "hang=1:3" << soon << 5 << QStringList{" gave up: the barrier did not complete within 2 s"};
-    QTest::newRow("one GPU for two ranks")
-        << "same_gpu=1" << QStringList{} << 4 << QStringList{"Ranks 0 and 1 have the same GPU"};
+    row("a collective that hangs while training", "hang=1:5", train + soon, 5,
+        QStringList{"Rank 1 of 2 gave up: all_reduce", "within 2 s"});
+    row("a sum of gradients that hangs", "hang=1:25", train + soon + QStringList{"--clip-norm", "1"}, 5,
+        QStringList{"Rank 1 of 2 gave up: all_reduce", "within 2 s"});
+    row("a barrier that hangs", "hang=1:3", soon, 5, QStringList{" gave up: the barrier did not complete within 2 s"});
+    row("one GPU for two ranks", "same_gpu=1", QStringList{}, 4, QStringList{"Ranks 0 and 1 have the same GPU"});
   }
   void aFailureIsNamed() {
     QFETCH(QString, fault);
@@ -66,9 +62,9 @@ class TestSimulatedFailures : public QObject {
   }
 
   void aRunThatSucceedsEndsItsCommunicatorsInOrder_data() {
-    QTest::addColumn<QStringList>("options");
-    QTest::newRow("forward") << QStringList{"--ranks", "2"};
-    QTest::newRow("groups") << QStringList{"--mesh", "dp=2,tp=2", "--train-steps", "1", "--clip-norm", "1"};
+    const test::Rows<QStringList> row("options");
+    row("forward", QStringList{"--ranks", "2"});
+    row("groups", QStringList{"--mesh", "dp=2,tp=2", "--train-steps", "1", "--clip-norm", "1"});
   }
   void aRunThatSucceedsEndsItsCommunicatorsInOrder() {
     QFETCH(QStringList, options);
@@ -79,16 +75,14 @@ class TestSimulatedFailures : public QObject {
   }
 
   void theProbeSaysWhatCudaOffers_data() {
-    QTest::addColumn<QString>("settings");
-    QTest::addColumn<int>("exitCode");
-    QTest::addColumn<QString>("phrase");
-    QTest::newRow("usable") << "devices=2" << 0 << "GPU 1: Simulated GPU, sm_90, ";
-    QTest::newRow("no driver") << "driver=0" << 4 << "no NVIDIA driver is loaded; CUDA 13.0 needs driver 580 or newer";
-    QTest::newRow("an old driver") << "driver=12080" << 4
-                                   << "the NVIDIA driver supports CUDA 12.8; CUDA 13.0 needs driver 580 or newer";
-    QTest::newRow("an old GPU") << "capability=70" << 4 << "no kernel ran: ";
-    QTest::newRow("no GPU") << "devices=0" << 4 << "no CUDA-capable device is detected";
-    QTest::newRow("MIG") << "mig=1" << 0 << "MIG 1g.10gb";
+    const test::Rows<QString, int, QString> row("settings", "exitCode", "phrase");
+    row("usable", "devices=2", 0, "GPU 1: Simulated GPU, sm_90, ");
+    row("no driver", "driver=0", 4, "no NVIDIA driver is loaded; CUDA 13.0 needs driver 580 or newer");
+    row("an old driver", "driver=12080", 4,
+        "the NVIDIA driver supports CUDA 12.8; CUDA 13.0 needs driver 580 or newer");
+    row("an old GPU", "capability=70", 4, "no kernel ran: ");
+    row("no GPU", "devices=0", 4, "no CUDA-capable device is detected");
+    row("MIG", "mig=1", 0, "MIG 1g.10gb");
   }
   void theProbeSaysWhatCudaOffers() {
     QFETCH(QString, settings);
@@ -101,31 +95,17 @@ class TestSimulatedFailures : public QObject {
 
   /// /dev of a machine with a GPU, in its own namespace: `auto` asks CUDA and uses its answer.
   void autoTakesWhatCudaAnswers_data() {
-    QTest::addColumn<QString>("settings");
-    QTest::addColumn<QString>("ranks");
-    QTest::addColumn<QString>("sentence");
-    QTest::newRow("GPUs") << "devices=2"
-                          << "2"
-                          << "NCCL on 2 of 2 GPUs.";
-    QTest::newRow("too few") << "devices=1"
-                             << "2"
-                             << "Gloo on CPUs: NCCL needs one GPU per rank, but CUDA lists 1 GPU for 2 ranks.";
-    QTest::newRow("no driver") << "driver=0"
-                               << "2"
-                               << "Gloo on CPUs: no NVIDIA driver is loaded; CUDA 13.0 needs driver 580 or newer.";
-    QTest::newRow("an old driver") << "driver=12080"
-                                   << "1"
-                                   << "Gloo on CPUs: the NVIDIA driver supports CUDA 12.8; CUDA 13.0 needs driver 580 "
-                                      "or newer.";
-    QTest::newRow("an old GPU") << "capability=70"
-                                << "1"
-                                << "cannot run a kernel of this LibTorch";
-    QTest::newRow("too small") << "memory_mib=500"
-                               << "1"
-                               << "Gloo on CPUs: a rank needs ";
-    QTest::newRow("no peer access") << "devices=2,no_peer_access=1"
-                                    << "2"
-                                    << "GPUs 0 and 1 have no direct access to each other's memory";
+    const test::Rows<QString, QString, QString> row("settings", "ranks", "sentence");
+    row("GPUs", "devices=2", "2", "NCCL on 2 of 2 GPUs.");
+    row("too few", "devices=1", "2", "Gloo on CPUs: NCCL needs one GPU per rank, but CUDA lists 1 GPU for 2 ranks.");
+    row("no driver", "driver=0", "2", "Gloo on CPUs: no NVIDIA driver is loaded; CUDA 13.0 needs driver 580 or newer.");
+    row("an old driver", "driver=12080", "1",
+        "Gloo on CPUs: the NVIDIA driver supports CUDA 12.8; CUDA 13.0 needs driver 580 "
+        "or newer.");
+    row("an old GPU", "capability=70", "1", "cannot run a kernel of this LibTorch");
+    row("too small", "memory_mib=500", "1", "Gloo on CPUs: a rank needs ");
+    row("no peer access", "devices=2,no_peer_access=1", "2",
+        "GPUs 0 and 1 have no direct access to each other's memory");
   }
   void autoTakesWhatCudaAnswers() {
     QFETCH(QString, settings);
@@ -147,7 +127,7 @@ class TestSimulatedFailures : public QObject {
     process.start(test::simulatedProgram("cleave-cli"), QStringList{"run"} + kRun + QStringList{"--backend", "nccl"});
     QByteArray said;
     const auto asks = [&] { return (said += process.readAllStandardError()).contains("probe GPUs"); };
-    QTRY_VERIFY_WITH_TIMEOUT(asks(), 60'000);
+    QTRY_VERIFY_WITH_TIMEOUT(asks(), kPatience);
     ::kill(static_cast<pid_t>(process.processId()), SIGINT);
     QVERIFY(process.waitForFinished(60'000));
     said += process.readAllStandardError();

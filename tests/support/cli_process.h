@@ -1,6 +1,5 @@
 #pragma once
 /// Runs a built program and returns its output.
-#include <QElapsedTimer>
 #include <QProcess>
 #include <QStringList>
 

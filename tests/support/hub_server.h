@@ -2,6 +2,7 @@
 /// A Hub on the loopback interface (tests/tools/hub_server.py), with models and faults that a test sets. Needs
 /// CLEAVE_SOURCE_DIR.
 #include "hub/snapshot.h"
+#include "tests/support/patience.h"
 
 #include <QDir>
 #include <QFile>
@@ -97,13 +98,29 @@ class HubServer {
 
  private:
   QJsonObject nextLine() {
-    if (!m_process.canReadLine() && !m_process.waitForReadyRead(10'000)) return {};
+    if (!m_process.canReadLine() && !m_process.waitForReadyRead(kPatience)) return {};
     return QJsonDocument::fromJson(m_process.readLine()).object();
   }
 
   QTemporaryDir m_models;
   QProcess m_process;
   QString m_endpoint, m_second;
+};
+
+/// The Hub of this process, with an empty cache. It has resources/models/tiny-llama as org/tiny.
+class TinyHub {
+ public:
+  /// False if the server cannot be started.
+  bool begin() {
+    if (!m_server.isUp()) return false;
+    m_server.addFolder(QStringLiteral("org/tiny"), QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/tiny-llama"));
+    m_server.becomeTheHub(m_cache.path());
+    return true;
+  }
+
+ private:
+  HubServer m_server;
+  QTemporaryDir m_cache;
 };
 
 /// Bytes without repetition, so that different parts of a file differ.

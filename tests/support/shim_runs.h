@@ -7,12 +7,10 @@
 #include "tests/support/cli_process.h"
 #include "tests/support/machines.h"
 
-#include <QElapsedTimer>
 #include <QFile>
 #include <QProcessEnvironment>
 #include <QRegularExpression>
 #include <QTemporaryDir>
-#include <QThread>
 
 #include <signal.h>
 
@@ -76,11 +74,7 @@ class ShimRuns {
 
   /// Waits until this rank's log has a line that starts with `text`, then kills its process.
   bool killOnceItCalls(int rank, const QString& text) const {
-    QElapsedTimer time;
-    for (time.start(); time.elapsed() < 30'000; QThread::msleep(20)) {
-      if (count(rank, text) > 0) return ::kill(processOf(rank, text), SIGKILL) == 0;
-    }
-    return false;
+    return waitUntil([&] { return count(rank, text) > 0; }) && ::kill(processOf(rank, text), SIGKILL) == 0;
   }
 
   QString path(const QString& name) const { return m_folder.filePath(name); }

@@ -9,7 +9,6 @@ It runs with transformers 4.57.1 (README.md), after make_fixtures.py. The model 
 was written and of the same weights, computes the expected logits; otherwise nothing is written.
 """
 
-import argparse
 import copy
 import json
 import pathlib
@@ -22,6 +21,7 @@ import transformers
 from safetensors.torch import load_file
 
 from families import VARIANTS
+from options import exit_code, read_options
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 
@@ -111,10 +111,7 @@ def make(variant, scratch):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", default=[], help="a folder's name")
-    parser.add_argument("--check", action="store_true", help="compare with the existing files and write nothing")
-    arguments = parser.parse_args()
+    arguments = read_options(__doc__)
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
     found = []
@@ -133,8 +130,7 @@ def main():
                 (folder / name).write_bytes(written)
             elif not (folder / name).exists() or (folder / name).read_bytes() != written:
                 found.append(f"{folder / name} differs")
-    print("\n".join(found), file=sys.stderr)
-    return 1 if found else 0
+    return exit_code(found)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ NAME.expected.safetensors has the inputs by the names of the program's user inpu
 `output_1`...: the flattened outputs of the module, not of the program. --check compares the programs' text.
 """
 
-import argparse
 import copy
 import json
 import pathlib
@@ -26,8 +25,9 @@ from torch.export.graph_signature import TensorArgument
 from torch.utils import _pytree as pytree
 
 import make_fixtures
-from exported_modules import AUTO, MODULES
+from exported_rows import AUTO, MODULES
 from families import FAMILIES, ROPE, Variant
+from options import exit_code, read_options
 
 FOLDER = make_fixtures.DATA / "exported"
 LIMIT_BYTES = 160_000
@@ -270,10 +270,7 @@ def differences(made, kept):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", default=[], help="a program's name")
-    parser.add_argument("--check", action="store_true", help="compare with the existing files and write nothing")
-    arguments = parser.parse_args()
+    arguments = read_options(__doc__)
     transformers.logging.set_verbosity_error()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore")
@@ -294,8 +291,7 @@ def main():
                     found += differences(made, FOLDER / made.name)
                 else:
                     (FOLDER / made.name).write_bytes(made.read_bytes())
-    print("\n".join(found), file=sys.stderr)
-    return 1 if found else 0
+    return exit_code(found)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,6 @@ The prompt is the one with the most different tokens among some random prompts. 
 equally likely at a step are skipped, so that rounding cannot choose. README.md has the versions.
 """
 
-import argparse
 import json
 import pathlib
 import zlib
@@ -18,6 +17,8 @@ import zlib
 import torch
 import transformers
 from safetensors.torch import save_file
+
+from options import read_options
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 ROWS, LENGTH, NEW, MARGIN, TRIED = 2, 7, 12, 1e-3, 20
@@ -93,9 +94,7 @@ def make_ending(model, first):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME")
-    only = parser.parse_args().only
+    only = read_options(__doc__, checks=False).only
     torch.set_num_threads(1)
     (DATA / "generation").mkdir(exist_ok=True)
     # For a name in both places, the one in families.

@@ -8,7 +8,6 @@
 README.md has the versions. The same seed gives the same bytes.
 """
 
-import argparse
 import contextlib
 import copy
 import json
@@ -23,6 +22,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 
 from families import VARIANTS
+from options import exit_code, read_options
 from published import CHECKPOINTS
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
@@ -213,10 +213,7 @@ def differences(made, kept):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--only", action="append", default=[], help="a folder's name")
-    parser.add_argument("--check", action="store_true", help="compare with the existing files and write nothing")
-    arguments = parser.parse_args()
+    arguments = read_options(__doc__)
     transformers.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
@@ -236,8 +233,7 @@ def main():
                 continue
             kept.mkdir(parents=True, exist_ok=True)
             shutil.copytree(made, kept, dirs_exist_ok=True)
-    print("\n".join(found), file=sys.stderr)
-    return 1 if found else 0
+    return exit_code(found)
 
 
 if __name__ == "__main__":

@@ -26,17 +26,22 @@ def bloom(state):
     return {key.removeprefix("transformer."): value for key, value in state.items()}
 
 
+def add_pooler(state, name):
+    width = state[f"{name}.embeddings.word_embeddings.weight"].shape[1]
+    positions = state[f"{name}.embeddings.position_embeddings.weight"].shape[0]
+    state[f"{name}.embeddings.position_ids"] = torch.arange(positions).unsqueeze(0)
+    state[f"{name}.pooler.dense.weight"] = torch.full((width, width), 0.5)
+    state[f"{name}.pooler.dense.bias"] = torch.full((width,), 0.5)
+    return width
+
+
 def bert(state):
     """Norms with gamma and beta, a pooler, the second training head, and the tied matrix under two names."""
     def renamed(key):
         return key.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta")
 
     state = {renamed(key): value for key, value in state.items()}
-    width = state["bert.embeddings.word_embeddings.weight"].shape[1]
-    positions = state["bert.embeddings.position_embeddings.weight"].shape[0]
-    state["bert.embeddings.position_ids"] = torch.arange(positions).unsqueeze(0)
-    state["bert.pooler.dense.weight"] = torch.full((width, width), 0.5)
-    state["bert.pooler.dense.bias"] = torch.full((width,), 0.5)
+    width = add_pooler(state, "bert")
     state["cls.predictions.decoder.weight"] = state["bert.embeddings.word_embeddings.weight"].clone()
     state["cls.seq_relationship.weight"] = torch.full((2, width), 0.5)
     state["cls.seq_relationship.bias"] = torch.full((2,), 0.5)
@@ -44,11 +49,7 @@ def bert(state):
 
 
 def roberta(state):
-    positions = state["roberta.embeddings.position_embeddings.weight"].shape[0]
-    width = state["roberta.embeddings.word_embeddings.weight"].shape[1]
-    state["roberta.embeddings.position_ids"] = torch.arange(positions).unsqueeze(0)
-    state["roberta.pooler.dense.weight"] = torch.full((width, width), 0.5)
-    state["roberta.pooler.dense.bias"] = torch.full((width,), 0.5)
+    add_pooler(state, "roberta")
     state["lm_head.decoder.weight"] = state["roberta.embeddings.word_embeddings.weight"].clone()
     state["lm_head.decoder.bias"] = state["lm_head.bias"].clone()
     return state

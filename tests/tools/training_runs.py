@@ -9,13 +9,14 @@ NAME.safetensors has the inputs of tests/data/families/NAME, `losses` of the ste
 same for it. README.md has the versions.
 """
 
-import argparse
 import json
 import pathlib
 
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+
+from options import read_options
 
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 STEPS, RATE, DECAY, NORM = 5, 1e-3, 0.01, 1.0
@@ -82,9 +83,7 @@ def make_program(name, returns_logits):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", action="append", default=[], metavar="NAME")
-    only = parser.parse_args().only
+    only = read_options(__doc__, checks=False).only
     torch.set_num_threads(1)
     (DATA / "training").mkdir(exist_ok=True)
     for name in FOLDERS:

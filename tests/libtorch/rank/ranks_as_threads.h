@@ -4,13 +4,11 @@
 
 #include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
 
+#include "tests/support/loopback.h"
 #include "tests/support/need.h"
 
 #include <QTest>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <thread>
 
 namespace cleave::tests {
@@ -40,17 +38,11 @@ inline torch_rank::NamedTensors runAlone(torch_rank::Program& program) {
 /// which supports only one rank per process.
 inline void asRanks(int count, const std::function<void(torch_rank::Collectives&)>& body) {
   qputenv("TORCH_FR_BUFFER_SIZE", "0");
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) qFatal("no socket");
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
+  const test::LoopbackListener listener;
   std::vector<std::jthread> threads;
   for (int rank = 0; rank < count; ++rank) {
     threads.emplace_back([=, &body] {
-      torch_rank::GroupAddress group{rank, count, "127.0.0.1", ntohs(address.sin_port), rank == 0 ? fd : -1};
+      torch_rank::GroupAddress group{rank, count, "127.0.0.1", listener.port, rank == 0 ? listener.fd : -1};
       const auto collectives = need(torch_rank::connectGloo(group));
       body(*collectives);
       need(collectives->barrier().map([] { return 0; }));

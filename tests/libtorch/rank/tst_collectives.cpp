@@ -3,6 +3,8 @@
 #include "libtorch/rank/collectives/collectives.h"
 #include "libtorch/rank/collectives/group_store.h"
 #include "libtorch/rank/collectives/nccl_loader.h"
+#include "tests/support/loopback.h"
+#include "tests/support/patience.h"
 
 #include <ATen/ATen.h>  // before Qt, whose `slots` is a macro
 
@@ -24,23 +26,10 @@
 using namespace cleave;
 using namespace cleave::torch_rank;
 using namespace std::chrono_literals;
+using cleave::test::kPatience;
+using Listener = cleave::test::LoopbackListener;
 
 namespace {
-
-/// A listening socket on the loopback address. It never accepts or answers.
-struct Listener {
-  int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  int port = 0;
-  Listener() {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    if (::bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0 || ::listen(fd, 64) != 0) qFatal("no socket");
-    ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size);
-    port = ntohs(address.sin_port);
-  }
-};
 
 /// The store of torchrun's agent, which exists before its ranks.
 c10::intrusive_ptr<c10d::TCPStore> storeOfAnAgent(const Listener& listener) {
@@ -360,7 +349,7 @@ class CollectivesTest : public QObject {
     device.isReachedUpTo = device.marks.load() + 1;  // the device reaches the next call and stops there
     device.isBroken = isBroken;
     QVERIFY(collectives->allReduce(at::ones({4}), Reduction::Sum));
-    QTRY_VERIFY_WITH_TIMEOUT(collectives->abortReason(), 60'000);
+    QTRY_VERIFY_WITH_TIMEOUT(collectives->abortReason(), kPatience);
     QCOMPARE(collectives->abortReason()->code, ErrorCode::RankFailed);
     QCOMPARE(QString::fromStdString(collectives->abortReason()->message), complaint);
     // All later calls must fail.

@@ -2,6 +2,7 @@
 #include "libtorch/rank/execute/dropout.h"
 #include "tests/support/need.h"
 #include "tests/support/parts.h"
+#include "tests/support/rows.h"
 
 #include <QTest>
 
@@ -32,21 +33,19 @@ class TestDropout : public QObject {
   Q_OBJECT
  private slots:
   void partsDropTheSameAsTheWhole_data() {
-    QTest::addColumn<QString>("placement");
-    QTest::addColumn<QList<int>>("sizes");
-    QTest::addColumn<int>("ranks");
-    QTest::newRow("whole") << "R" << QList<int>{3, 5} << 4;
-    QTest::newRow("first dimension") << "S(0)" << QList<int>{8, 5} << 4;
-    QTest::newRow("middle dimension") << "S(1)" << QList<int>{3, 8, 5} << 2;
-    QTest::newRow("last dimension") << "S(2)" << QList<int>{3, 2, 12} << 4;
-    QTest::newRow("replicas") << "S(1,x2)" << QList<int>{3, 8} << 4;
-    QTest::newRow("blocks") << "S(1,b[8,4/x2])" << QList<int>{3, 12} << 4;
-    QTest::newRow("equal blocks") << "S(0,b3)" << QList<int>{24, 2} << 4;
-    QTest::newRow("joint dimensions") << "S(0:1)" << QList<int>{2, 4, 5} << 4;
-    QTest::newRow("padding") << "S(1,pad 2)" << QList<int>{3, 10} << 4;
-    QTest::newRow("a vector") << "S(0)" << QList<int>{8} << 2;
-    QTest::newRow("more than is decided at once") << "S(2)" << QList<int>{2, 3, 70000} << 2;
-    QTest::newRow("many rows") << "S(1)" << QList<int>{400, 20, 30} << 2;
+    const test::Rows<QString, QList<int>, int> row("placement", "sizes", "ranks");
+    row("whole", "R", QList<int>{3, 5}, 4);
+    row("first dimension", "S(0)", QList<int>{8, 5}, 4);
+    row("middle dimension", "S(1)", QList<int>{3, 8, 5}, 2);
+    row("last dimension", "S(2)", QList<int>{3, 2, 12}, 4);
+    row("replicas", "S(1,x2)", QList<int>{3, 8}, 4);
+    row("blocks", "S(1,b[8,4/x2])", QList<int>{3, 12}, 4);
+    row("equal blocks", "S(0,b3)", QList<int>{24, 2}, 4);
+    row("joint dimensions", "S(0:1)", QList<int>{2, 4, 5}, 4);
+    row("padding", "S(1,pad 2)", QList<int>{3, 10}, 4);
+    row("a vector", "S(0)", QList<int>{8}, 2);
+    row("more than is decided at once", "S(2)", QList<int>{2, 3, 70000}, 2);
+    row("many rows", "S(1)", QList<int>{400, 20, 30}, 2);
   }
   void partsDropTheSameAsTheWhole() {
     QFETCH(QString, placement);

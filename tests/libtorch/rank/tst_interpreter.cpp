@@ -6,6 +6,7 @@
 #include "libtorch/rank/memory/memory_probe.h"
 #include "tests/libtorch/rank/ranks_as_threads.h"
 #include "tests/support/cases.h"
+#include "tests/support/patience.h"
 
 #include <ATen/ATen.h>
 
@@ -14,6 +15,7 @@
 using namespace cleave;
 using namespace cleave::tests;
 using namespace cleave::torch_rank;
+using cleave::test::kPatience;
 
 namespace {
 
@@ -204,7 +206,7 @@ class ExecTest : public QObject {
           [&](const protocol::Message& message) {
             if (const auto* sample = std::get_if<protocol::MemorySample>(&message)) samples += sample->rss > 0;
           });
-      QTRY_VERIFY(samples > 2);
+      QTRY_VERIFY_WITH_TIMEOUT(samples > 2, kPatience);
     }
   }
 

@@ -2,6 +2,7 @@
 #include "solve/explain/decision.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/rows.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
@@ -118,9 +119,9 @@ class TestDecision : public QObject {
 
   /// The panel computes candidates again, which must agree with the trace at every step.
   void reportsTheStateOfEveryCandidateAtEveryStep_data() {
-    QTest::addColumn<Engine>("engine");
-    QTest::newRow("reference") << Engine::Reference;
-    QTest::newRow("learning") << Engine::Learning;
+    const test::Rows<Engine> row("engine");
+    row("reference", Engine::Reference);
+    row("learning", Engine::Learning);
   }
   void reportsTheStateOfEveryCandidateAtEveryStep() {
     QFETCH(Engine, engine);
@@ -218,15 +219,10 @@ class TestDecision : public QObject {
   /// `learning` skips decisions that have candidates left, so the text must not claim that it goes back to the latest
   /// of them.
   void saysHowEachEngineGoesBack_data() {
-    QTest::addColumn<Engine>("engine");
-    QTest::addColumn<QString>("words");
-    QTest::addColumn<QString>("target");
-    QTest::newRow("reference") << Engine::Reference << ", its latest decision with a candidate left, and"
-                               << "c";
-    QTest::newRow("learning")
-        << Engine::Learning
-        << ", the latest decision that affects this conflict and has a candidate not known to fail, and"
-        << "a";
+    const test::Rows<Engine, QString, QString> row("engine", "words", "target");
+    row("reference", Engine::Reference, ", its latest decision with a candidate left, and", "c");
+    row("learning", Engine::Learning,
+        ", the latest decision that affects this conflict and has a candidate not known to fail, and", "a");
   }
   void saysHowEachEngineGoesBack() {
     QFETCH(Engine, engine);

@@ -1,5 +1,6 @@
 #include "solve/explain/remedy.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/rows.h"
 #include "tests/support/solve_support.h"
 
 #include <QTest>
@@ -49,20 +50,28 @@ void verifyEach(const Problem& problem, const std::vector<Remedy>& remedies) {
   }
 }
 
+/// The remedies for the first conflict of the reference engine.
+void findAtTheFirstConflict(const std::shared_ptr<const Problem>& problem, std::optional<std::vector<Remedy>>& found) {
+  const auto recorded = test::record(problem);
+  Cursor cursor(recorded.trace);
+  const auto at = cursor.next(EventType::Conflict);
+  QVERIFY(at.has_value());
+  cursor.seek(*at);
+  const auto card = conflictAt(cursor);
+  if (auto remedies = remediesFor(*problem, recorded.result, Engine::Reference, &*card)) found = std::move(*remedies);
+}
+
 }  // namespace
 
 class TestRemedy : public QObject {
   Q_OBJECT
  private slots:
   void helpsModelsThatDoNotSplit_data() {
-    QTest::addColumn<int>("heads");
-    QTest::addColumn<int>("kvHeads");
-    QTest::addColumn<int>("ranks");
-    QTest::addColumn<bool>("hasWideNorms");
-    QTest::newRow("one KV head on 2 ranks") << 4 << 1 << 2 << false;
-    QTest::newRow("2 KV heads on 4 ranks") << 8 << 2 << 4 << false;
-    QTest::newRow("3 heads on 2 ranks") << 3 << 3 << 2 << false;
-    QTest::newRow("norms over all heads") << 8 << 4 << 2 << true;
+    const test::Rows<int, int, int, bool> row("heads", "kvHeads", "ranks", "hasWideNorms");
+    row("one KV head on 2 ranks", 4, 1, 2, false);
+    row("2 KV heads on 4 ranks", 8, 2, 4, false);
+    row("3 heads on 2 ranks", 3, 3, 2, false);
+    row("norms over all heads", 8, 4, 2, true);
   }
   void helpsModelsThatDoNotSplit() {
     QFETCH(int, heads);
@@ -121,13 +130,11 @@ class TestRemedy : public QObject {
 
   /// No remedy is worse than another in time, memory and ranks together.
   void showsNoneThatAnotherBeats_data() {
-    QTest::addColumn<int>("heads");
-    QTest::addColumn<int>("kvHeads");
-    QTest::addColumn<int>("ranks");
-    QTest::newRow("4 KV heads on 8 ranks") << 8 << 4 << 8;
-    QTest::newRow("3 heads on 2 ranks") << 3 << 3 << 2;
-    QTest::newRow("7 heads on 4 ranks") << 7 << 7 << 4;
-    QTest::newRow("5 ranks") << 8 << 4 << 5;
+    const test::Rows<int, int, int> row("heads", "kvHeads", "ranks");
+    row("4 KV heads on 8 ranks", 8, 4, 8);
+    row("3 heads on 2 ranks", 3, 3, 2);
+    row("7 heads on 4 ranks", 7, 7, 4);
+    row("5 ranks", 8, 4, 5);
   }
   void showsNoneThatAnotherBeats() {
     QFETCH(int, heads);
@@ -209,13 +216,8 @@ class TestRemedy : public QObject {
 
   void followsTheCardThatIsLookedAt() {
     const auto problem = test::problemOf(test::llamaGraph({.hidden = 64, .heads = 4, .kvHeads = 1}), 2);
-    const auto recorded = test::record(problem);
-    Cursor cursor(recorded.trace);
-    const auto at = cursor.next(EventType::Conflict);
-    QVERIFY(at.has_value());
-    cursor.seek(*at);
-    const auto card = conflictAt(cursor);
-    const auto remedies = remediesFor(*problem, recorded.result, Engine::Reference, &*card);
+    std::optional<std::vector<Remedy>> remedies;
+    findAtTheFirstConflict(problem, remedies);
     QVERIFY(remedies && !remedies->empty());
     verifyEach(*problem, *remedies);
   }
@@ -223,13 +225,8 @@ class TestRemedy : public QObject {
   void avoidsTheConflictOfTheLastPosition() {
     const auto problem =
         test::problemOf(test::llamaGraph({.hasLoss = false, .logitsToKeep = 1}), 2, {}, rules::SequenceParallel::On);
-    const auto recorded = test::record(problem);
-    Cursor cursor(recorded.trace);
-    const auto at = cursor.next(EventType::Conflict);
-    QVERIFY(at.has_value());
-    cursor.seek(*at);
-    const auto card = conflictAt(cursor);
-    const auto remedies = remediesFor(*problem, recorded.result, Engine::Reference, &*card);
+    std::optional<std::vector<Remedy>> remedies;
+    findAtTheFirstConflict(problem, remedies);
     QVERIFY(remedies.has_value());
     QVERIFY2(offers(*remedies, {ChangeKind::SequenceParallel, "off"}), textOf(*remedies).c_str());
     for (const Remedy& remedy : *remedies)
@@ -263,16 +260,15 @@ class TestRemedy : public QObject {
   }
 
   void refusesChangesThatDoNotFit_data() {
-    QTest::addColumn<int>("kind");
-    QTest::addColumn<QString>("argument");
-    QTest::newRow("pin") << static_cast<int>(ChangeKind::AddPin) << "nobody=row";
-    QTest::newRow("no pin") << static_cast<int>(ChangeKind::AddPin) << "row";
-    QTest::newRow("lift") << static_cast<int>(ChangeKind::LiftPin) << "lm_head=row";
-    QTest::newRow("rule") << static_cast<int>(ChangeKind::RuleOn) << "aten::mm";
-    QTest::newRow("redistribute") << static_cast<int>(ChangeKind::Redistribute) << "nobody";
-    QTest::newRow("sequence") << static_cast<int>(ChangeKind::SequenceParallel) << "maybe";
-    QTest::newRow("ranks") << static_cast<int>(ChangeKind::Ranks) << "0";
-    QTest::newRow("ranks with words") << static_cast<int>(ChangeKind::Ranks) << "2 ranks";
+    const test::Rows<int, QString> row("kind", "argument");
+    row("pin", static_cast<int>(ChangeKind::AddPin), "nobody=row");
+    row("no pin", static_cast<int>(ChangeKind::AddPin), "row");
+    row("lift", static_cast<int>(ChangeKind::LiftPin), "lm_head=row");
+    row("rule", static_cast<int>(ChangeKind::RuleOn), "aten::mm");
+    row("redistribute", static_cast<int>(ChangeKind::Redistribute), "nobody");
+    row("sequence", static_cast<int>(ChangeKind::SequenceParallel), "maybe");
+    row("ranks", static_cast<int>(ChangeKind::Ranks), "0");
+    row("ranks with words", static_cast<int>(ChangeKind::Ranks), "2 ranks");
   }
   void refusesChangesThatDoNotFit() {
     QFETCH(int, kind);

@@ -2,6 +2,7 @@
 #include "solve/problem/device_profile.h"
 #include "solve/problem/variables.h"
 #include "tests/support/llama_graph.h"
+#include "tests/support/rows.h"
 #include "tests/support/seeds.h"
 #include "tests/support/solve_support.h"
 
@@ -315,9 +316,9 @@ class TestTrace : public QObject {
 
   /// Every changed byte is detected. Without a digest, an accepted file can at least be read to its end.
   void survivesRandomDamage_data() {
-    QTest::addColumn<bool>("hasDigest");
-    QTest::newRow("with digest") << true;
-    QTest::newRow("without") << false;
+    const test::Rows<bool> row("hasDigest");
+    row("with digest", true);
+    row("without", false);
   }
   void survivesRandomDamage() {
     QFETCH(bool, hasDigest);

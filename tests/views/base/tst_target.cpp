@@ -2,6 +2,7 @@
 #include <QStandardItemModel>
 #include <QtTest>
 
+#include "tests/support/rows.h"
 #include "views/base/target.h"
 #include "views/base/text.h"
 
@@ -20,17 +21,16 @@ class TestTarget : public QObject {
 };
 
 void TestTarget::comesBackFromItsLink_data() {
-  QTest::addColumn<Target>("target");
-  QTest::addColumn<QString>("link");
+  const test::Rows<Target, QString> row("target", "link");
   const auto split = rules::Placement::split(1);
-  QTest::newRow("node") << Target(graph::NodeId(12)) << "node:12";
-  QTest::newRow("value") << Target(graph::ValueId(0)) << "value:0";
-  QTest::newRow("scope") << Target(graph::ScopeId(4'294'967'294u)) << "scope:4294967294";
-  QTest::newRow("step") << Target(StepTarget{~std::uint64_t(0)}) << "step:18446744073709551615";
-  QTest::newRow("strategy") << Target(WhyNotTarget{rules::Strategy::Row}) << "whynot:row";
-  QTest::newRow("form") << Target(WhyNotTarget{rules::Strategy::ColumnGather}) << "whynot:column+gather";
-  QTest::newRow("whole") << Target(WhyNotTarget{rules::Placement()}) << "whynot:R";
-  QTest::newRow("split") << Target(WhyNotTarget{split}) << "whynot:S(1)";
+  row("node", Target(graph::NodeId(12)), "node:12");
+  row("value", Target(graph::ValueId(0)), "value:0");
+  row("scope", Target(graph::ScopeId(4'294'967'294u)), "scope:4294967294");
+  row("step", Target(StepTarget{~std::uint64_t(0)}), "step:18446744073709551615");
+  row("strategy", Target(WhyNotTarget{rules::Strategy::Row}), "whynot:row");
+  row("form", Target(WhyNotTarget{rules::Strategy::ColumnGather}), "whynot:column+gather");
+  row("whole", Target(WhyNotTarget{rules::Placement()}), "whynot:R");
+  row("split", Target(WhyNotTarget{split}), "whynot:S(1)");
 }
 
 void TestTarget::comesBackFromItsLink() {
@@ -41,7 +41,7 @@ void TestTarget::comesBackFromItsLink() {
 }
 
 void TestTarget::refusesWhatNoTargetWrites_data() {
-  QTest::addColumn<QString>("link");
+  const test::Rows<QString> row("link");
   for (const char* bad : {"",
                           ":",
                           "node",
@@ -69,8 +69,8 @@ void TestTarget::refusesWhatNoTargetWrites_data() {
                           "javascript:node:1",
                           "else:1",
                           "node:1\nvalue:2"})
-    QTest::newRow(bad) << QString::fromLatin1(bad);
-  QTest::newRow("no text at all") << QStringLiteral("node:1") + QChar(0);
+    row(bad, QString::fromLatin1(bad));
+  row("no text at all", QStringLiteral("node:1") + QChar(0));
 }
 
 void TestTarget::refusesWhatNoTargetWrites() {

@@ -3,9 +3,11 @@
 #include <QtTest>
 #include <atomic>
 
+#include "tests/support/patience.h"
 #include "views/base/worker.h"
 
 using cleave::Progress;
+using cleave::test::kPatience;
 using cleave::views::Worker;
 
 class TestWorker : public QObject {
@@ -32,11 +34,11 @@ void TestWorker::newerRequestReplacesOlderWithTheSameTag() {
     spinUntilCancelled(progress);
     return [&] { completed << "running"; };
   });
-  QTRY_VERIFY(hasStarted);
+  QTRY_VERIFY_WITH_TIMEOUT(hasStarted, kPatience);
   worker.post("other", {}, [&](const Progress&) -> Worker::Completion { return [&] { completed << "other"; }; });
   worker.post("seek", {}, [&](const Progress&) -> Worker::Completion { return [&] { completed << "queued"; }; });
   worker.post("seek", {}, [&](const Progress&) -> Worker::Completion { return [&] { completed << "newest"; }; });
-  QTRY_VERIFY(!worker.isBusy());
+  QTRY_VERIFY_WITH_TIMEOUT(!worker.isBusy(), kPatience);
   QCOMPARE(completed, QStringList({"other", "newest"}));
 }
 
@@ -48,7 +50,7 @@ void TestWorker::cancelledRequestStillCompletes() {
     return [&] { sawCancel = true; };
   });
   worker.cancelAll();
-  QTRY_VERIFY(sawCancel);
+  QTRY_VERIFY_WITH_TIMEOUT(sawCancel, kPatience);
   QVERIFY(!worker.isBusy("solve"));
 }
 
@@ -79,7 +81,7 @@ void TestWorker::reportsProgress() {
     progress.report("check");  // immediately after, yet not dropped
     return {};
   });
-  QTRY_COMPARE(finished.count(), 1);
+  QTRY_COMPARE_WITH_TIMEOUT(finished.count(), 1, kPatience);
   QCOMPARE(started.first().at(1).toString(), QStringLiteral("Loading"));
   QCOMPARE(progressed.first().mid(1), QVariantList({QStringLiteral("weights"), 3ll, 4ll}));
   QCOMPARE(progressed.last().at(1).toString(), QStringLiteral("check"));

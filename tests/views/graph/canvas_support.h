@@ -6,10 +6,13 @@
 #include <QTest>
 
 #include "tests/support/llama_graph.h"
+#include "tests/support/patience.h"
 #include "views/graph/layout/layout_worker.h"
 #include "views/graph/view/graph_view.h"
 
 namespace cleave::views::test {
+
+using cleave::test::kPatience;
 
 /// Splits like a tensor-parallel plan: q, k, v, gate, up column; o, down row. It goes by names and shapes, which is
 /// enough for pictures.

@@ -19,6 +19,14 @@ HeatAmounts countingAmounts(const graph::Graph& graph) {
 
 class CanvasHeat : public QObject {
   Q_OBJECT
+  /// Calls that are not folded into a module.
+  std::vector<NodeId> shownCalls(const GraphModel& model) const {
+    std::vector<NodeId> calls;
+    for (const auto node : idRange<NodeId>(m_graph->nodes.size()))
+      if (m_graph->node(node).kind == graph::NodeKind::Call && model.shownNode(node) == node) calls.push_back(node);
+    return calls;
+  }
+
  private slots:
   void init() { m_graph = cleave::test::llamaGraph({.layers = 3}); }
 
@@ -49,9 +57,7 @@ class CanvasHeat : public QObject {
     const GraphModel model = makeGraphModel(treeOf(m_graph));
     HeatAmounts amounts(m_graph->nodes.size());
     HeatGaps gaps(m_graph->nodes.size());
-    std::vector<NodeId> calls;
-    for (const auto node : idRange<NodeId>(m_graph->nodes.size()))
-      if (m_graph->node(node).kind == graph::NodeKind::Call && model.shownNode(node) == node) calls.push_back(node);
+    const std::vector<NodeId> calls = shownCalls(model);
     amounts[calls[0].index()] = -13'100'000'000;
     gaps[calls[1].index()] = HeatGap::OverBudget;
     gaps[calls[2].index()] = HeatGap::NotKnown;
@@ -73,9 +79,7 @@ class CanvasHeat : public QObject {
     const GraphModel model = makeGraphModel(treeOf(m_graph));
     HeatAmounts amounts(m_graph->nodes.size());
     HeatGaps gaps(m_graph->nodes.size());
-    std::vector<NodeId> calls;
-    for (const auto node : idRange<NodeId>(m_graph->nodes.size()))
-      if (m_graph->node(node).kind == graph::NodeKind::Call && model.shownNode(node) == node) calls.push_back(node);
+    const std::vector<NodeId> calls = shownCalls(model);
     const double parts[] = {0, 0.034, 1, 12, HUGE_VAL};
     for (std::size_t i = 0; i < std::size(parts); ++i) amounts[calls[i].index()] = parts[i];
     gaps[calls[5].index()] = HeatGap::NotCompared;
@@ -157,7 +161,7 @@ class CanvasHeat : public QObject {
     view.show();
     ShownGraph shown(view, m_graph);
     shown.place({tensorParallel(*m_graph), {}, 1});
-    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     const QImage byAxis = pictureOf(view);
     view.setColorBy(ColorBy::Time, countingAmounts(*m_graph));
     QVERIFY(view.heat() && !view.heat()->isEmpty());
@@ -170,7 +174,7 @@ class CanvasHeat : public QObject {
     QCOMPARE(pictureOf(view), byAxis);
     view.setColorBy(ColorBy::Time, countingAmounts(*m_graph));
     view.setHelpersFolded(false);  // makes a new model; the amounts stay
-    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     QVERIFY(view.heat() && !view.heat()->isEmpty());
   }
 
@@ -178,7 +182,7 @@ class CanvasHeat : public QObject {
     GraphView view;
     view.resize(1000, 700);
     const ShownGraph shown(view, m_graph);
-    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 20'000);
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     const QImage before = pictureOf(view);
     view.setChangedNodes({m_graph->value(m_graph->outputs.front().value).producer});
     QVERIFY(pictureOf(view) != before);

@@ -24,7 +24,7 @@ class CanvasShots : public QObject {
                                            .vocab = 128256,
                                            .sequence = 128});
     ShownGraph shown(view, graph);
-    QTRY_VERIFY(view.isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     shot(view, "01-unsolved");
     shown.place({tensorParallel(*graph), megatron(*graph), 4});
     plan::Plan plan;
@@ -39,13 +39,13 @@ class CanvasShots : public QObject {
     shot(view, "02-folded");
     auto scopes = scopesByPath(*graph);
     view.expand(scopes.at("model.layers.0"));
-    QTRY_VERIFY(view.isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     view.fit();
     shot(view, "03-layer");
     view.expand(scopes.at("model.layers.0.self_attn"));
     view.expand(scopes.at("model.layers.0.mlp"));
     view.expand(scopes.at("model.layers.0.input_layernorm"));
-    QTRY_VERIFY(view.isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     view.fit();
     shot(view, "04-layer-open");
     for (const auto n : idRange<graph::NodeId>(graph->nodes.size()))
@@ -53,7 +53,7 @@ class CanvasShots : public QObject {
           graph->node(n).kind == graph::NodeKind::Call)
         m_q = n;
     view.reveal(m_q);
-    QTRY_VERIFY(view.isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     view.selectNode(m_q);
     view.zoomTo(1);
     shot(view, "05-attention");
@@ -67,11 +67,11 @@ class CanvasShots : public QObject {
     shot(view, "07-dark-conflict");
     view.setTheme(Theme::light());
     view.expand(scopes.at("model.layers"));
-    QTRY_VERIFY(view.isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     view.fit();
     shot(view, "08-list");
     view.expandAll();
-    QTRY_VERIFY(view.isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     view.fit();
     shot(view, "09-all");
     view.zoomTo(0.15);

@@ -45,7 +45,7 @@ class CanvasView : public QObject {
     m_view->show();
     m_graph = cleave::test::llamaGraph({.layers = 4});
     m_shown = std::make_unique<ShownGraph>(*m_view, m_graph);
-    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     m_scopes = scopesByPath(*m_graph);
   }
   void cleanup() { m_shown.reset(), m_view.reset(); }
@@ -63,7 +63,7 @@ class CanvasView : public QObject {
     const QPointF before = m_view->viewRect(stack).topLeft();
     QSignalSpy changed(m_view.get(), &GraphView::expandedChanged);
     QTest::mouseClick(m_view->viewport(), Qt::LeftButton, {}, button);
-    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady() && changed.count() == 1, 10000);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady() && changed.count() == 1, kPatience);
     QVERIFY(m_view->isExpanded(m_scopes.at("model.layers.0")));
     QVERIFY(m_view->visibleText().contains("layers 1–3"));
     const SceneItem frame = itemTitled(ItemKind::Frame);
@@ -71,14 +71,14 @@ class CanvasView : public QObject {
     QVERIFY((after - before).manhattanLength() <= 2);
     QTest::mouseClick(m_view->viewport(), Qt::LeftButton, {},
                       center(ScenePainter::foldButton(frame, m_view->metrics())));
-    QTRY_VERIFY(m_view->isReady() && m_view->visibleText().contains("layers 0–3"));
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady() && m_view->visibleText().contains("layers 0–3"), kPatience);
   }
 
   void listButtonShowsAllLayers() {
     const SceneItem stack = itemTitled(ItemKind::Stack);
     QTest::mouseClick(m_view->viewport(), Qt::LeftButton, {},
                       center(ScenePainter::listButton(stack, m_view->metrics())));
-    QTRY_VERIFY(m_view->isReady() && m_view->visibleText().contains("layers.3"));
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady() && m_view->visibleText().contains("layers.3"), kPatience);
     QVERIFY(!m_view->visibleText().contains("layers 0–3"));
   }
 
@@ -121,7 +121,7 @@ class CanvasView : public QObject {
     const auto q = m_graph->findValue("model.layers.2.self_attn.q_proj.weight");
     const auto reader = m_view->model()->shownNode(m_graph->value(q).producer);
     m_view->reveal(reader);
-    QTRY_VERIFY(m_view->isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     QVERIFY(m_view->isExpanded(m_scopes.at("model.layers.2.self_attn")));
     const auto item = m_view->scene()->itemOf(*m_view->model(), reader);
     QVERIFY(m_view->viewRect(m_view->scene()->items()[item]).intersects(m_view->viewport()->rect()));
@@ -133,7 +133,7 @@ class CanvasView : public QObject {
         m_view->expandAll();
       else
         m_view->expand(m_scopes.at("model.layers.1"));
-      QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 10000);
+      QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
       const auto& items = m_view->scene()->items();
       for (std::size_t i = 0; i < items.size(); ++i)
         for (std::size_t k = i + 1; k < items.size(); ++k)
@@ -153,9 +153,9 @@ class CanvasView : public QObject {
     const auto layer = m_scopes.at("model.layers.0");
     for (int i = 0; i < 200; ++i) {
       m_view->expand(layer);
-      QTRY_VERIFY(m_view->isReady());
+      QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
       m_view->collapse(layer);
-      QTRY_VERIFY(m_view->isReady());
+      QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     }
     QVERIFY(m_view->visibleText().contains("layers 0–3"));
     QVERIFY(m_view->expandedScopes().empty());
@@ -165,7 +165,7 @@ class CanvasView : public QObject {
     GraphView view{LayoutHelper{}};
     view.resize(800, 600);
     const ShownGraph shown(view, m_graph);
-    QTRY_VERIFY(view.isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     QVERIFY(view.visibleText().contains("layers 0–3"));
     view.setSplits(nullptr);
     QVERIFY(view.visibleText().isEmpty());
@@ -189,7 +189,7 @@ class CanvasView : public QObject {
   /// Steps, pans and zooms in any order, painted or not in between: the final picture must equal a fresh one.
   void nothingIsLeftStale() {
     m_view->expandAll();
-    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     const std::uint64_t seed = cleave::test::seed();
     std::mt19937_64 random(seed);
     const auto below = [&](std::size_t n) { return std::uniform_int_distribution<std::size_t>(0, n - 1)(random); };
@@ -289,9 +289,9 @@ class CanvasView : public QObject {
   void unfoldingAllStaysReadable() {
     const auto tall = cleave::test::llamaGraph({.layers = 80});
     m_shown = std::make_unique<ShownGraph>(*m_view, tall);
-    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     m_view->expandAll();
-    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 60000);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     QVERIFY2(m_view->zoom() >= 0.2, qPrintable(QString::number(m_view->zoom())));
     QVERIFY(m_view->visibleText().contains(QLatin1String("input_ids")));
     m_view->fit();
@@ -358,7 +358,7 @@ class CanvasView : public QObject {
   void aDoubleClickOnAChipActivatesWhatItLedTo() {
     const graph::NodeId reader = readerOfAHub(*m_view->model());
     m_view->reveal(reader);
-    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     QSignalSpy activated(m_view.get(), &GraphView::nodeActivated), clicked(m_view.get(), &GraphView::nodeClicked);
     const auto chip = chipOn(*m_view, reader);
     QVERIFY(chip);
@@ -376,7 +376,7 @@ class CanvasView : public QObject {
     QFont larger = m_view->font();
     larger.setPixelSize(QFontInfo(larger).pixelSize() * 2);
     m_view->setFont(larger);
-    QTRY_VERIFY(m_view->isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     QVERIFY(m_view->scene()->bounds().width() > 1.5 * before.width());
     QVERIFY(m_view->metrics().label.pixelSize() >= 24);
   }
@@ -433,12 +433,12 @@ class CanvasView : public QObject {
     const auto graph = cleave::test::llamaGraph(
         {.layers = 126, .hidden = 16384, .heads = 128, .kvHeads = 8, .intermediate = 53248, .vocab = 128256});
     m_shown = std::make_unique<ShownGraph>(*m_view, graph);
-    QTRY_VERIFY(m_view->isReady());
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     m_view->grab();
     const auto folded = m_view->scene()->items().size();
     m_shown->place({tensorParallel(*graph), {}, 1});
     m_view->expandAll();
-    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), 20000);
+    QTRY_VERIFY_WITH_TIMEOUT(m_view->isReady(), kPatience);
     QVERIFY(!m_view->scene()->isSimplified());
     QVERIFY(m_view->scene()->items().size() > folded + 126 * 10);
     for (const double zoom : {0.02, 0.1, 0.3, 1.0}) {
@@ -466,7 +466,7 @@ class CanvasView : public QObject {
     view.show();
     const ShownGraph shown(view, std::make_shared<const graph::Graph>(std::move(*finished)));
     QVERIFY(!view.isReady());  // computed on another thread
-    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), 60'000);
+    QTRY_VERIFY_WITH_TIMEOUT(view.isReady(), kPatience);
     QVERIFY(!view.grab().isNull());
     QVERIFY(view.scene()->isSimplified());
     QVERIFY(view.scene()->items().size() > 5'000);

@@ -77,7 +77,7 @@ class Layouts : public QObject {
     int simplified = 0;
     for (quint32 seed = 1; seed <= 60; ++seed) {
       const LayoutRequest request = randomRequest(seed);
-      QTRY_VERIFY_WITH_TIMEOUT(layouter.find(request), 20000);
+      QTRY_VERIFY_WITH_TIMEOUT(layouter.find(request), kPatience);
       checkLayout(request, *layouter.find(request));
       simplified += layouter.find(request)->isSimplified;
       if (QTest::currentTestFailed()) QFAIL(qPrintable(QStringLiteral("seed %1").arg(seed)));
@@ -99,7 +99,7 @@ class Layouts : public QObject {
         request.edges = {{0, 1, -1, -1}, {1, 2, -1, -1}, {2, 3, -1, -1}, {0, 3, -1, -1}};
         if (atBottom)
           for (LayoutEdge& edge : request.edges) std::swap(edge.from, edge.to);
-        QTRY_VERIFY_WITH_TIMEOUT(layouter.find(request), 20000);
+        QTRY_VERIFY_WITH_TIMEOUT(layouter.find(request), kPatience);
         const LayoutResult result = *layouter.find(request);
         checkLayout(request, result);
         const Curve& curve = result.curves[3];
@@ -153,7 +153,7 @@ class Layouts : public QObject {
   void killedHelperIsReplacedByTheBuiltInLayout() {
     Layouter layouter(m_helper);
     QSignalSpy failed(&layouter, &Layouter::helperFailed);
-    QTRY_VERIFY(layouter.helperProcessId() > 0);
+    QTRY_VERIFY_WITH_TIMEOUT(layouter.helperProcessId() > 0, kPatience);
     LayoutRequest slow = randomRequest(7);
     for (int i = 0; i < 400; ++i)
       slow.edges.push_back({std::uint32_t(i % 5), std::uint32_t(5 + i % 20 % (slow.boxes.size() - 5)), -1, -1});
@@ -161,10 +161,10 @@ class Layouts : public QObject {
     const bool isKnown = layouter.find(slow) != nullptr;
     QVERIFY(!isKnown);
     ::kill(static_cast<pid_t>(layouter.helperProcessId()), SIGKILL);
-    QTRY_VERIFY(layouter.find(slow));
+    QTRY_VERIFY_WITH_TIMEOUT(layouter.find(slow), kPatience);
     QVERIFY(failed.count() == 0 || layouter.find(slow)->isSimplified);
     const LayoutRequest next = randomRequest(9);  // the app continues with a new helper
-    QTRY_VERIFY_WITH_TIMEOUT(layouter.find(next), 10000);
+    QTRY_VERIFY_WITH_TIMEOUT(layouter.find(next), kPatience);
     QVERIFY(!layouter.find(next)->isSimplified);
   }
 
@@ -174,7 +174,7 @@ class Layouts : public QObject {
     QSignalSpy failed(&layouter, &Layouter::helperFailed);
     const LayoutRequest request = randomRequest(3);
     layouter.setStartupTimeout(150);
-    QTRY_VERIFY(layouter.find(request));
+    QTRY_VERIFY_WITH_TIMEOUT(layouter.find(request), kPatience);
     QVERIFY(layouter.find(request)->isSimplified);
     QVERIFY(failed.count() >= 1);
   }
@@ -182,11 +182,11 @@ class Layouts : public QObject {
   void missingHelperIsNoDrama() {
     Layouter layouter({QStringLiteral("/no/such/program"), {}});
     const LayoutRequest request = randomRequest(4);
-    QTRY_VERIFY(layouter.find(request));
+    QTRY_VERIFY_WITH_TIMEOUT(layouter.find(request), kPatience);
     QVERIFY(layouter.find(request)->isSimplified);
     Layouter none(LayoutHelper{});
     QVERIFY(!none.find(request));  // in progress: the calling thread computes nothing
-    QTRY_VERIFY(none.find(request));
+    QTRY_VERIFY_WITH_TIMEOUT(none.find(request), kPatience);
     QVERIFY(none.find(request)->isSimplified);
   }
 
@@ -195,7 +195,7 @@ class Layouts : public QObject {
     QVERIFY(!layouter.find(randomRequest(11)));
     layouter.cancel();
     QVERIFY(!layouter.isBusy());
-    QTRY_VERIFY_WITH_TIMEOUT(layouter.find(randomRequest(12)), 10000);
+    QTRY_VERIFY_WITH_TIMEOUT(layouter.find(randomRequest(12)), kPatience);
   }
 
  private:

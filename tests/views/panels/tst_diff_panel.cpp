@@ -7,6 +7,7 @@
 #include <QtTest>
 
 #include "tests/support/panel_fixture.h"
+#include "tests/support/patience.h"
 #include "views/base/text.h"
 #include "views/panels/diff_model.h"
 #include "views/panels/diff_panel.h"
@@ -14,6 +15,7 @@
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 
 namespace {
 const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
@@ -124,11 +126,11 @@ void TestDiffPanel::panelKeepsAndDropsBranches() {
   QVERIFY(!button(QStringLiteral("Keep B")));
   session.settings().setEngine(solve::Engine::Learning);  // with the full candidate set a layer may stay replicated
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
   const auto first = session.plans().plan();
 
   QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
-  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().diff() && button(QStringLiteral("Keep B")), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().diff() && button(QStringLiteral("Keep B")), kPatience);
   for (const char* name : {"A", "B", "Keep B", "Drop B"}) {
     const QPushButton* shown = button(QLatin1String(name));
     QVERIFY2(shown && shown->width() >= shown->fontMetrics().horizontalAdvance(shown->text()), name);
@@ -138,22 +140,22 @@ void TestDiffPanel::panelKeepsAndDropsBranches() {
     return label->isVisible() && label->text().contains(QStringLiteral("lm_head=replicated"));
   }));
   auto* table = panel.findChild<QTableView*>();
-  QTRY_VERIFY(table->isVisible() && table->model()->rowCount() > 0);
+  QTRY_VERIFY_WITH_TIMEOUT(table->isVisible() && table->model()->rowCount() > 0, kPatience);
   table->setFocus();
   table->selectRow(0);
   QVERIFY(session.selection().focus().node.isValid());
 
   button(QStringLiteral("A"))->click();
   QCOMPARE(session.plans().plan(), first);
-  QTRY_VERIFY(session.isIdle() && button(QStringLiteral("Drop B"))->isEnabled());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && button(QStringLiteral("Drop B"))->isEnabled(), kPatience);
   button(QStringLiteral("Drop B"))->click();
   QCOMPARE(session.plans().branches().size(), std::size_t(1));
-  QTRY_VERIFY(!button(QStringLiteral("Keep B")));
+  QTRY_VERIFY_WITH_TIMEOUT(!button(QStringLiteral("Keep B")), kPatience);
   QCOMPARE(session.plans().plan(), first);
 
   QVERIFY(session.settings().addPin(QStringLiteral("lm_head=replicated")).has_value());
   QTRY_VERIFY_WITH_TIMEOUT(
-      session.isIdle() && button(QStringLiteral("Keep B")) && button(QStringLiteral("Keep B"))->isEnabled(), 60'000);
+      session.isIdle() && button(QStringLiteral("Keep B")) && button(QStringLiteral("Keep B"))->isEnabled(), kPatience);
   button(QStringLiteral("Keep B"))->click();
   QCOMPARE(session.plans().branches().size(), std::size_t(1));
   QVERIFY(session.plans().plan() != first);

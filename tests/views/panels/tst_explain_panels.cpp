@@ -12,6 +12,7 @@
 #include "graph/graph_builder.h"
 #include "plan/text/shares_text.h"
 #include "tests/support/panel_fixture.h"
+#include "tests/support/patience.h"
 #include "views/base/text.h"
 #include "views/panels/answer_offers.h"
 #include "views/panels/conflict_card.h"
@@ -22,11 +23,10 @@
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 
 namespace {
 const TextColors kColors{"#555555", "#008000", "#d00000", "#806000"};
-constexpr int kPatience = 60'000;
-
 QString hrefOf(const Target& target) { return QStringLiteral("href=\"%1\"").arg(toLink(target)); }
 
 void openLlama(Session& session) {
@@ -259,12 +259,12 @@ void TestExplainPanels::decisionPanelAsksAndPins() {
   session.selection().focusNode(layerNamed(session, "layers.0.mlp.up_proj"));
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && visibleButton(panel, QStringLiteral("Why not")), kPatience);
   QMenu* menu = visibleButton(panel, QStringLiteral("Why not"))->menu();
-  QTRY_VERIFY(actionNamed(menu, QStringLiteral("R?")));
+  QTRY_VERIFY_WITH_TIMEOUT(actionNamed(menu, QStringLiteral("R?")), kPatience);
   QVERIFY(!actionNamed(menu, QStringLiteral("column?")));  // this is the current choice
   actionNamed(menu, QStringLiteral("R?"))->trigger();
   QVERIFY(session.answers().whyNot());
   QTRY_VERIFY_WITH_TIMEOUT(!session.answers().whyNot()->isPending(), kPatience);
-  QTRY_VERIFY(visibleText(panel).contains(session.answers().whyNot()->question));
+  QTRY_VERIFY_WITH_TIMEOUT(visibleText(panel).contains(session.answers().whyNot()->question), kPatience);
   auto* close = panel.findChild<QToolButton*>();
   QVERIFY(close->isVisible());
   close->click();
@@ -343,11 +343,11 @@ void TestExplainPanels::domainsFollowTheStep() {
   const solve::LiveDomain before = domainAt(0);
   QCOMPARE(before.value, result);
   QVERIFY(!before.isAssigned && before.open.size() > 1);
-  QTRY_VERIFY(visibleText(panel).contains(QStringLiteral("Still possible")));
+  QTRY_VERIFY_WITH_TIMEOUT(visibleText(panel).contains(QStringLiteral("Still possible")), kPatience);
   const solve::LiveDomain after = domainAt(debugger.stepCount());
   QVERIFY(after.isAssigned);
   QCOMPARE(after.open.size(), std::size_t{1});
-  QTRY_VERIFY(visibleText(panel).contains(QStringLiteral("Placed:")));
+  QTRY_VERIFY_WITH_TIMEOUT(visibleText(panel).contains(QStringLiteral("Placed:")), kPatience);
   const auto gone = std::find_if(after.gone.begin(), after.gone.end(),
                                  [](const solve::GonePlacement& g) { return g.by == solve::RemovedBy::Step; });
   QVERIFY(gone != after.gone.end());
@@ -384,7 +384,7 @@ void TestExplainPanels::conflictCardExplainsNoSolution() {
   card.resize(320, 700);
   card.show();
   openLlama(session);
-  QTRY_VERIFY(visibleText(card).contains(QStringLiteral("no conflict")));
+  QTRY_VERIFY_WITH_TIMEOUT(visibleText(card).contains(QStringLiteral("no conflict")), kPatience);
   session.settings().setEngine(solve::Engine::Learning);
   session.settings().change([](spec::PlanSpec& spec) { spec.candidateSet = rules::CandidateSet::Optimum; });
   QVERIFY(session.settings().addPin(QStringLiteral("lm_head=row")).has_value());
@@ -406,7 +406,7 @@ void TestExplainPanels::longNamesDoNotWidenThePanel() {
                  {{QStringLiteral("A sentence about %1.").arg(name), QStringLiteral("Pin %1").arg(name), {}, {}}});
   auto* button = list.findChild<QPushButton*>();
   QCOMPARE(button->text(), QStringLiteral("Pin %1").arg(name));  // the full name for screen readers
-  QTRY_VERIFY(button->width() > 0 && button->geometry().right() <= list.width());
+  QTRY_VERIFY_WITH_TIMEOUT(button->width() > 0 && button->geometry().right() <= list.width(), kPatience);
   QVERIFY(list.plainText().contains(name));
 }
 

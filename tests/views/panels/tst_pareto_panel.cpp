@@ -6,11 +6,13 @@
 #include <set>
 
 #include "tests/support/panel_fixture.h"
+#include "tests/support/patience.h"
 #include "views/panels/pareto_panel.h"
 #include "views/panels/pareto_plot.h"
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 
 namespace {
 constexpr std::int64_t kMs = 1'000'000'000'000, kMiB = 1 << 20;
@@ -209,22 +211,22 @@ void TestParetoPanel::panelSaysWhatFillsIt() {
   session.settings().setEngine(solve::Engine::Learning);
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan() && button(QStringLiteral("Solve with optimal")),
-                           60'000);
+                           kPatience);
   button(QStringLiteral("Solve with optimal"))->click();
   QCOMPARE(session.settings().spec().engine, solve::Engine::Optimal);
-  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
-  QTRY_VERIFY(button(QStringLiteral("Compute the front")));
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
+  QTRY_VERIFY_WITH_TIMEOUT(button(QStringLiteral("Compute the front")), kPatience);
   button(QStringLiteral("Compute the front"))->click();
-  QTRY_VERIFY_WITH_TIMEOUT(session.answers().front(), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.answers().front(), kPatience);
   QVERIFY2(session.answers().front()->failure.isEmpty(), qPrintable(session.answers().front()->failure));
-  QTRY_VERIFY(button(QStringLiteral("Use this plan")));
+  QTRY_VERIFY_WITH_TIMEOUT(button(QStringLiteral("Use this plan")), kPatience);
   auto* plot = panel.findChild<ParetoPlot*>();
   QVERIFY(plot->count() > 0 && plot->isVisible());
   QTest::keyClick(plot, Qt::Key_Home);
   const solve::ParetoPoint smallest = plot->point(0);
   QTest::keyClick(plot, Qt::Key_Return);
   QTRY_VERIFY_WITH_TIMEOUT(
-      session.settings().spec().cost.memoryBudget.has_value() && session.isIdle() && session.plans().plan(), 60'000);
+      session.settings().spec().cost.memoryBudget.has_value() && session.isIdle() && session.plans().plan(), kPatience);
   QCOMPARE(session.settings().spec().cost.slackPercent, 0.0);
   QCOMPARE(session.plans().plan()->cost.bytes(), smallest.bytes);
   QVERIFY(session.plans().plan()->cost.femtoseconds() == smallest.femtoseconds);

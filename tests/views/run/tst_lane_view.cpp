@@ -3,6 +3,7 @@
 #include <QtTest>
 #include <set>
 
+#include "tests/support/patience.h"
 #include "tests/support/plan_fixture.h"
 #include "views/run/lane_view.h"
 #include "views/run/line_chart.h"
@@ -10,6 +11,7 @@
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 using pipeline::Doing;
 using pipeline::Stretch;
 using protocol::SpanKind;
@@ -224,7 +226,7 @@ class TestLaneView : public QObject {
                    .lines = {{QStringLiteral("A"), {{1, 6.5}, {2, std::nan("")}, {3, 4.25}}}}});
     QCOMPARE(chart.readout(), QStringLiteral("step 3 · A: 4.25"));
     QTest::mouseMove(&chart, {60, 100});
-    QTRY_COMPARE(chart.readout(), QStringLiteral("step 1 · A: 6.5"));
+    QTRY_COMPARE_WITH_TIMEOUT(chart.readout(), QStringLiteral("step 1 · A: 6.5"), kPatience);
     QVERIFY(!chart.grab().isNull());
   }
 };

@@ -25,6 +25,8 @@
 #include "pipeline/source/open.h"
 #include "pipeline/source/plan_file.h"
 #include "plan/file/plan_file.h"
+#include "tests/support/patience.h"
+#include "tests/support/rows.h"
 #include "tests/support/run_on.h"
 #include "views/base/save_file.h"
 #include "views/base/text.h"
@@ -37,11 +39,10 @@
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 using cleave::views::testing::runOn;
 
 namespace {
-constexpr int kPatience = 60'000;
-
 /// A Llama with this number of layers; 1,000 of them are 40 TiB.
 QString makeModel(const QTemporaryDir& folder, int hidden, int layers) {
   QFile config(folder.filePath(QStringLiteral("config.json")));
@@ -275,9 +276,9 @@ class TestRunView : public QObject {
 
   /// A plan from elsewhere, for a device that only its author had: the shown command runs in a shell.
   void theCommandThatIsShownRuns_data() {
-    QTest::addColumn<QString>("name");
-    QTest::newRow("a device of the maker's own") << "lab";
-    QTest::newRow("another device of a bundled name") << "h100";
+    const cleave::test::Rows<QString> row("name");
+    row("a device of the maker's own", "lab");
+    row("another device of a bundled name", "h100");
   }
   void theCommandThatIsShownRuns() {
     QFETCH(QString, name);

@@ -1,15 +1,15 @@
 // Branches: what they keep after a change, what views show, and the way back.
 #include <QtTest>
 
+#include "tests/support/patience.h"
 #include "views/base/text.h"
 #include "views/session/session.h"
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 
 namespace {
-constexpr int kPatience = 60'000;
-
 void settle(Session& session) { QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience); }
 
 void openModel(Session& session) {

@@ -2,6 +2,7 @@
 #include <QSignalSpy>
 #include <QtTest>
 
+#include "tests/support/patience.h"
 #include "views/base/text.h"
 #include "views/panels/conflict_text.h"
 #include "views/panels/decision_text.h"
@@ -9,6 +10,7 @@
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 
 class TestSession : public QObject {
   Q_OBJECT
@@ -32,7 +34,7 @@ class TestSession : public QObject {
   static void open(Session& session, const char* model = "llama") {
     session.settings().setEngine(solve::Engine::Reference);  // the fastest plan of a tiny model is replicated
     session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
-    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.debugger().state(), 60'000);
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.debugger().state(), kPatience);
   }
   static NodeId firstLayer(Session& session) {
     for (const NodeId node : idRange<NodeId>(session.opened().graph()->nodes.size()))
@@ -64,9 +66,9 @@ void TestSession::failedOpenLeavesTheSessionAsItWas() {
     if (severity == Severity::Failure) said = text;
   });
   session.openSource(QStringLiteral("/nowhere/at/all"));
-  QTRY_VERIFY(!said.isEmpty());
+  QTRY_VERIFY_WITH_TIMEOUT(!said.isEmpty(), kPatience);
   QVERIFY(said.contains(QStringLiteral("/nowhere/at/all")));
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(session.opened().model(), model);
   QCOMPARE(session.plans().plan(), plan);
 }
@@ -75,22 +77,22 @@ void TestSession::stepsForwardsAndBackwards() {
   Session session;
   open(session);
   session.debugger().seek(0);
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(session.debugger().state()->assigned, std::size_t(0));
   session.debugger().stepInto();
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   const StepId decision = session.debugger().wantedStep();
   QVERIFY(decision > 0);
   QVERIFY(session.debugger().state()->event->type == solve::EventType::Try);
   session.debugger().stepBy(+1);
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(session.debugger().state()->step, decision + 1);
   session.debugger().stepOut();
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(session.debugger().state()->step, decision);
   QCOMPARE(session.selection().focus().node, NodeId(session.debugger().state()->event->node));
   session.debugger().stepBy(-1'000'000);
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(session.debugger().state()->step, StepId(0));
 }
 
@@ -98,7 +100,7 @@ void TestSession::newestSeekWins() {
   Session session;
   open(session);
   for (StepId step = 0; step <= 40; ++step) session.debugger().seek(step);
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(session.debugger().state()->step, StepId(40));
 }
 
@@ -109,15 +111,15 @@ void TestSession::pinsAreUndoable() {
   const QString spec = toQ(graph::layerName(*session.opened().graph(), node)) + QStringLiteral("=replicated");
   QVERIFY(session.debugger().strategyOf(node) != std::optional(rules::Strategy::Replicated));
   QVERIFY(session.settings().addPin(spec).has_value());
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(session.settings().pins().size(), std::size_t(1));
   QVERIFY(session.plans().solved()->result.outcome != solve::Outcome::Stopped);
   session.undoStack().undo();
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QVERIFY(session.settings().pins().empty());
   QVERIFY(session.plans().plan());
   session.undoStack().redo();
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(session.settings().pins().size(), std::size_t(1));
 }
 
@@ -157,7 +159,7 @@ void TestSession::breakpointStopsTheWalk() {
   QVERIFY(session.debugger().hasBreakpoint(node));
   session.debugger().seek(0);
   session.debugger().runToBreakpoint(true);
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(NodeId(session.debugger().state()->event->node), node);
   session.debugger().toggleBreakpoint(node);
   QVERIFY(!session.debugger().hasBreakpoint(node));
@@ -170,7 +172,7 @@ void TestSession::explainsLayersAndModules() {
   open(session);
   const TextColors colors{"#555555", "#008000", "#d00000"};
   session.selection().focusNode(firstLayer(session));
-  QTRY_VERIFY(session.debugger().decision());
+  QTRY_VERIFY_WITH_TIMEOUT(session.debugger().decision(), kPatience);
   const DecisionSources sources{session.opened(),   session.settings(),  session.plans(),
                                 session.debugger(), session.selection(), session.answers()};
   const DecisionText layer = decisionText(sources, colors);
@@ -199,22 +201,22 @@ void TestSession::backLeadsToTheStepsOneCameFrom() {
   const auto isAtConflict = [&] {
     return session.isIdle() && session.debugger().state() && session.debugger().state()->conflict;
   };
-  QTRY_VERIFY_WITH_TIMEOUT(isAtConflict(), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(isAtConflict(), kPatience);
   const Focus first = session.selection().focus();
   const auto back = [&] {
     session.selection().goBack();
-    [&] { QTRY_VERIFY(session.isIdle()); }();
+    [&] { QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience); }();
   };
   session.selection().focusNode(NodeId(3));
   back();
   QCOMPARE(session.selection().focus(), first);
   QCOMPARE(session.debugger().state()->step, first.step);
   session.debugger().nextConflict();
-  QTRY_VERIFY(isAtConflict() && session.debugger().state()->step != first.step);
+  QTRY_VERIFY_WITH_TIMEOUT(isAtConflict() && session.debugger().state()->step != first.step, kPatience);
   const Focus second = session.selection().focus();
   for (int i = 0; i < 3; ++i) {
     session.debugger().stepBy(1);
-    QTRY_VERIFY(session.isIdle());
+    QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   }
   QVERIFY(session.debugger().state()->step == second.step + 3);
   back();
@@ -229,7 +231,7 @@ void TestSession::aSamplesTitleIsOfItsSettings() {
   QVERIFY(sample.has_value());
   Session session;
   session.openSample(*sample);
-  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().solved(), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().solved(), kPatience);
   QCOMPARE(session.title(), toQ(sample->title));
   session.settings().setRanks(4);
   QVERIFY2(!session.title().isEmpty() && !session.title().contains(QLatin1String("2 ranks")),
@@ -247,12 +249,12 @@ void TestSession::stoppedSearchKeepsItsTrace() {
   QVERIFY(exploding != samples->end());
   Session session;
   session.openSample(*exploding);
-  QTRY_VERIFY_WITH_TIMEOUT(session.debugger().isLive() || session.isIdle(), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.debugger().isLive() || session.isIdle(), kPatience);
   session.jobs().stop();
-  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.debugger().state(), 30'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.debugger().state(), kPatience);
   QVERIFY(session.debugger().stepCount() > 0);
   session.debugger().seek(session.debugger().stepCount() / 2);
-  QTRY_VERIFY(session.isIdle());
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QVERIFY(session.debugger().state()->step > 0);
 }
 
@@ -261,7 +263,7 @@ void TestSession::stoppedBeforeAnythingWasRecordedKeepsThePlan() {
   Session session;
   session.settings().setEngine(solve::Engine::Reference);
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama-126-layers"));
-  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.plans().plan(), kPatience);
   const auto plan = session.plans().plan();
   const StepId steps = session.debugger().stepCount();
   session.settings().setEngine(solve::Engine::Optimal);
@@ -271,7 +273,7 @@ void TestSession::stoppedBeforeAnythingWasRecordedKeepsThePlan() {
   });
   session.solve();
   session.jobs().stop();
-  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), kPatience);
   QCOMPARE(said, QStringLiteral("The search was stopped before it found a plan."));
   QCOMPARE(session.plans().plan(), plan);
   QCOMPARE(session.debugger().stepCount(), steps);

@@ -4,16 +4,16 @@
 #include <QtTest>
 
 #include "tests/support/cli_process.h"
+#include "tests/support/patience.h"
 #include "views/base/text.h"
 #include "views/session/session.h"
 #include "views/window/plan_strip.h"
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 
 namespace {
-constexpr int kPatience = 60'000;
-
 QString plain(const PlanStrip& strip) {
   return QTextDocumentFragment::fromHtml(strip.text()).toPlainText().replace(QLatin1Char('\n'), QStringLiteral(" · "));
 }

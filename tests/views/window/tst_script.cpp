@@ -4,6 +4,7 @@
 #include <QtTest>
 
 #include "tests/support/files_below.h"
+#include "tests/support/rows.h"
 #include "tests/support/session_window.h"
 #include "views/base/text.h"
 #include "views/window/script.h"
@@ -26,30 +27,18 @@ class TestScript : public QObject {
 };
 
 void TestScript::namesTheLineOfWhatItCannotRead_data() {
-  QTest::addColumn<QString>("script");
-  QTest::addColumn<QString>("phrase");
-  QTest::newRow("unknown") << "wait\nfrobnicate now"
-                           << "line 2: \"frobnicate\"";
-  QTest::newRow("missing argument") << "open"
-                                    << "open PATH";
-  QTest::newRow("surplus argument") << "\n\nwait long"
-                                    << "line 3";
-  QTest::newRow("bad theme") << "theme pink"
-                             << "theme dark|light";
-  QTest::newRow("bad size") << "resize 1280"
-                            << "resize WxH";
-  QTest::newRow("bad step") << "step many"
-                            << "step +1|-1|N";
-  QTest::newRow("bad engine") << "solve engine=magic"
-                              << "engine=magic";
-  QTest::newRow("bad ranks") << "solve ranks=0"
-                             << "ranks=0";
-  QTest::newRow("bad backend") << "run backend=mpi"
-                               << "backend=mpi";
-  QTest::newRow("shot out of its folder") << "shot ../x"
-                                          << "../x";
-  QTest::newRow("pin without a placement") << "pin lm_head"
-                                           << "pin SPEC";
+  const cleave::test::Rows<QString, QString> row("script", "phrase");
+  row("unknown", "wait\nfrobnicate now", "line 2: \"frobnicate\"");
+  row("missing argument", "open", "open PATH");
+  row("surplus argument", "\n\nwait long", "line 3");
+  row("bad theme", "theme pink", "theme dark|light");
+  row("bad size", "resize 1280", "resize WxH");
+  row("bad step", "step many", "step +1|-1|N");
+  row("bad engine", "solve engine=magic", "engine=magic");
+  row("bad ranks", "solve ranks=0", "ranks=0");
+  row("bad backend", "run backend=mpi", "backend=mpi");
+  row("shot out of its folder", "shot ../x", "../x");
+  row("pin without a placement", "pin lm_head", "pin SPEC");
 }
 
 void TestScript::namesTheLineOfWhatItCannotRead() {
@@ -89,18 +78,18 @@ void TestScript::drivesTheWindow() {
 }
 
 void TestScript::failsAtTheLineThatFailed_data() {
-  QTest::addColumn<QString>("script");
-  QTest::newRow("no such folder") << "open /nowhere/at/all";
-  QTest::newRow("no such sample") << "sample none";
-  QTest::newRow("no model") << "solve";
-  QTest::newRow("no such value") << "open MODEL\nselect nothing_7";
-  QTest::newRow("no such module") << "open MODEL\nexpand model.layers.99";
-  QTest::newRow("no such step") << "open MODEL\nstep 100000000";
-  QTest::newRow("a pin that matches nothing") << "open MODEL\nwait\npin no.such.layer=row";
-  QTest::newRow("no such action") << "shot x of open-nothing";
-  QTest::newRow("an action that is disabled") << "shot x of export-plan";
-  QTest::newRow("an action without a dialog") << "open MODEL\nwait\nshot x of first";
-  QTest::newRow("no such row") << "open MODEL\nwait\nshot x of export-plan tp-plans";
+  const cleave::test::Rows<QString> row("script");
+  row("no such folder", "open /nowhere/at/all");
+  row("no such sample", "sample none");
+  row("no model", "solve");
+  row("no such value", "open MODEL\nselect nothing_7");
+  row("no such module", "open MODEL\nexpand model.layers.99");
+  row("no such step", "open MODEL\nstep 100000000");
+  row("a pin that matches nothing", "open MODEL\nwait\npin no.such.layer=row");
+  row("no such action", "shot x of open-nothing");
+  row("an action that is disabled", "shot x of export-plan");
+  row("an action without a dialog", "open MODEL\nwait\nshot x of first");
+  row("no such row", "open MODEL\nwait\nshot x of export-plan tp-plans");
 }
 
 void TestScript::failsAtTheLineThatFailed() {

@@ -6,6 +6,7 @@
 
 #include "tests/support/cli_process.h"
 #include "tests/support/files_below.h"
+#include "tests/support/rows.h"
 #include "tests/views/window/window_fixture.h"
 
 using namespace cleave;
@@ -33,9 +34,9 @@ class TstWindowForeign : public QObject {
 
  private slots:
   void itStandsBesideThePlanThatWasThere_data() {
-    QTest::addColumn<QString>("format");
-    QTest::newRow("transformers") << "tp-plan";
-    QTest::newRow("PyTorch") << "dtensor-json";
+    const cleave::test::Rows<QString> row("format");
+    row("transformers", "tp-plan");
+    row("PyTorch", "dtensor-json");
   }
   void itStandsBesideThePlanThatWasThere() {
     QFETCH(QString, format);
@@ -68,12 +69,10 @@ class TstWindowForeign : public QObject {
   }
 
   void whatDoesNotFitLeavesThePlan_data() {
-    QTest::addColumn<QByteArray>("text");
-    QTest::addColumn<QString>("said");
-    QTest::newRow("a norm") << QByteArray(R"({"model.norm": "colwise"})") << "`model.norm` is colwise";
-    QTest::newRow("too large") << QByteArray(R"({"x": ")") + QByteArray(5 << 20, 'y') + "\"}"
-                               << "the limit is 4194304";
-    QTest::newRow("nobody's") << QByteArray(R"({"a": 1})") << "the style of \"a\" must be a text, but it is 1";
+    const cleave::test::Rows<QByteArray, QString> row("text", "said");
+    row("a norm", QByteArray(R"({"model.norm": "colwise"})"), "`model.norm` is colwise");
+    row("too large", QByteArray(R"({"x": ")") + QByteArray(5 << 20, 'y') + "\"}", "the limit is 4194304");
+    row("nobody's", QByteArray(R"({"a": 1})"), "the style of \"a\" must be a text, but it is 1");
   }
   void whatDoesNotFitLeavesThePlan() {
     QFETCH(QByteArray, text);

@@ -34,15 +34,10 @@ void answerBox(const QString& button, QString* said) {
 class TstWindowHub : public QObject {
   Q_OBJECT
 
-  HubServer m_server;
-  QTemporaryDir m_cache;
+  test::TinyHub m_hub;
 
  private slots:
-  void initTestCase() {
-    QVERIFY2(m_server.isUp(), "python3 is needed to serve models");
-    m_server.addFolder(QStringLiteral("org/tiny"), QStringLiteral(CLEAVE_SOURCE_DIR "/resources/models/tiny-llama"));
-    m_server.becomeTheHub(m_cache.path());
-  }
+  void initTestCase() { QVERIFY2(m_hub.begin(), "python3 is needed to serve models"); }
 
   void aModelOpensByItsName() {
     Session session;

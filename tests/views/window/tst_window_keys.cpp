@@ -8,6 +8,7 @@
 #include <QTableView>
 #include <QTreeView>
 
+#include "tests/support/rows.h"
 #include "tests/views/window/window_fixture.h"
 #include "views/panels/timeline.h"
 #include "views/run/rank_bars.h"
@@ -40,9 +41,9 @@ class TestWindowKeys : public QObject {
   void initTestCase() { qputenv("CLEAVE_RESOURCES", CLEAVE_SOURCE_DIR "/resources"); }
 
   void everyTabStopShowsTheFocus_data() {
-    QTest::addColumn<bool>("isDark");
-    QTest::newRow("light") << false;
-    QTest::newRow("dark") << true;
+    const cleave::test::Rows<bool> row("isDark");
+    row("light", false);
+    row("dark", true);
   }
   void everyTabStopShowsTheFocus() {
     QFETCH(bool, isDark);
@@ -107,29 +108,29 @@ class TestWindowKeys : public QObject {
     auto* table = tablePanel(window, "Filter layers")->findChild<QTableView*>();
     QVERIFY(table);
     table->setFocus();
-    QTRY_COMPARE(QApplication::focusWidget(), table);
+    QTRY_COMPARE_WITH_TIMEOUT(QApplication::focusWidget(), table, kPatience);
     QVERIFY(window.session().settings().addPin(QStringLiteral("lm_head=replicated")));
     settle(window);
     window.raiseDock(QStringLiteral("Search"));
-    QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
+    QTRY_COMPARE_WITH_TIMEOUT(QApplication::focusWidget(), &window.graphArea().view(), kPatience);
     QTest::keyClick(QApplication::focusWidget(), Qt::Key_Z, Qt::ControlModifier);
-    QTRY_VERIFY(window.session().settings().pins().empty());
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().settings().pins().empty(), kPatience);
     settle(window);
     QTest::keyClick(QApplication::focusWidget(), Qt::Key_Y, Qt::ControlModifier);
-    QTRY_VERIFY(!window.session().settings().pins().empty());
+    QTRY_VERIFY_WITH_TIMEOUT(!window.session().settings().pins().empty(), kPatience);
     settle(window);
     // Another arrangement separates the docks.
     auto* line = named<QLineEdit>(window, "New breakpoint");
     window.raiseDock(QStringLiteral("Breakpoints"));
     line->setFocus();
     window.applyPreset(MainWindow::Preset::Debug);
-    QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
+    QTRY_COMPARE_WITH_TIMEOUT(QApplication::focusWidget(), &window.graphArea().view(), kPatience);
     // In the run view, no number field gets the keys.
     window.applyPreset(MainWindow::Preset::Run);
-    QTRY_VERIFY(qobject_cast<QTabBar*>(QApplication::focusWidget()));
+    QTRY_VERIFY_WITH_TIMEOUT(qobject_cast<QTabBar*>(QApplication::focusWidget()), kPatience);
     QVERIFY(window.runView().isAncestorOf(QApplication::focusWidget()));
     window.applyPreset(MainWindow::Preset::Inspect);
-    QTRY_COMPARE(QApplication::focusWidget(), &window.graphArea().view());
+    QTRY_COMPARE_WITH_TIMEOUT(QApplication::focusWidget(), &window.graphArea().view(), kPatience);
   }
 
   /// Home goes to the first step unless it moves a cursor, and it does not change the engine.
@@ -144,7 +145,7 @@ class TestWindowKeys : public QObject {
     QTest::keyClick(engine, Qt::Key_Home);
     settle(window);
     QCOMPARE(engine->currentIndex(), chosen);
-    QTRY_COMPARE(window.session().debugger().wantedStep(), solve::StepId(0));
+    QTRY_COMPARE_WITH_TIMEOUT(window.session().debugger().wantedStep(), solve::StepId(0), kPatience);
   }
 
   /// Without a place to go back to, Alt+Left must not act as Left in the tree: that would focus another module and
@@ -228,7 +229,7 @@ class TestWindowKeys : public QObject {
     session.selection().focusValue(session.opened().graph()->findValue("linear_2"));
     settle(window);
     const auto current = [&] { return panel->table()->currentIndex().siblingAtColumn(0).data().toString(); };
-    QTRY_COMPARE(current(), QStringLiteral("linear_2"));
+    QTRY_COMPARE_WITH_TIMEOUT(current(), QStringLiteral("linear_2"), kPatience);
     const Focus before = session.selection().focus();
     auto* field = named<QLineEdit>(*panel, "Filter operators");
     for (const char* words : {"softmax", "op that is not there", "linear", ""}) {
@@ -254,7 +255,7 @@ class TestWindowKeys : public QObject {
       for (const QModelIndex& row : tree->selectionModel()->selectedRows()) rows << row.data().toString();
       return rows.join(QLatin1Char(' '));
     };
-    QTRY_VERIFY(!marked().isEmpty());
+    QTRY_VERIFY_WITH_TIMEOUT(!marked().isEmpty(), kPatience);
     const QString focused = marked();
     const Focus before = session.selection().focus();
     for (const char* words : {"lm_head", "module that is not there"}) {

@@ -28,7 +28,7 @@ const QString kLlama = QStringLiteral(CLEAVE_TEST_DATA "/models/llama");
 QStringList inShell(const QString& line) {
   QProcess shell;
   shell.start(QStringLiteral("/bin/sh"), {QStringLiteral("-c"), QStringLiteral("printf '%s\\n' ") + line});
-  shell.waitForFinished();
+  shell.waitForFinished(kPatience);
   return QString::fromUtf8(shell.readAllStandardOutput()).split(QLatin1Char('\n'), Qt::SkipEmptyParts);
 }
 

@@ -58,6 +58,16 @@ class TstWindowSaved : public QObject {
     QCOMPARE(QString::fromUtf8(saved(again, file("again.cleave"))), QString::fromUtf8(text));
   }
 
+  /// Opens a session of two plans. Returns when its model is open and the plans are still missing.
+  static void beginToOpen(SessionWindow& window, const QString& session) {
+    write(session, QByteArray("{") + kSchema +
+                       R"(, "model": {"sample": "one-kv-head"}, "settings": {"arguments": []},
+             "branches": [{"arguments": []}, {"arguments": ["--ranks", "4"]}]})");
+    window.show();
+    window.openPath(session);
+    QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().model(), kPatience);
+  }
+
  private slots:
   void everythingStandsAgainAsItWasLeft() {
     SessionWindow window;
@@ -291,13 +301,8 @@ class TstWindowSaved : public QObject {
   }
 
   void whatTheUserSolvesMeanwhileCounts() {
-    write(file("interrupted.cleave"), QByteArray("{") + kSchema +
-                                          R"(, "model": {"sample": "one-kv-head"}, "settings": {"arguments": []},
-             "branches": [{"arguments": []}, {"arguments": ["--ranks", "4"]}]})");
     SessionWindow window;
-    window.show();
-    window.openPath(file("interrupted.cleave"));
-    QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().model(), kPatience);
+    beginToOpen(window, file("interrupted.cleave"));
     window.session().settings().setRanks(8);
     window.session().solve();
     QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.session().plans().plan()->spec.ranks == 8,
@@ -307,13 +312,8 @@ class TstWindowSaved : public QObject {
   }
 
   void anotherModelThatIsOpenedMeanwhileIsTheOneThatStays() {
-    write(file("meanwhile.cleave"), QByteArray("{") + kSchema +
-                                        R"(, "model": {"sample": "one-kv-head"}, "settings": {"arguments": []},
-             "branches": [{"arguments": []}, {"arguments": ["--ranks", "4"]}]})");
     SessionWindow window;
-    window.show();
-    window.openPath(file("meanwhile.cleave"));
-    QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().model(), kPatience);
+    beginToOpen(window, file("meanwhile.cleave"));
     window.openPath(kTinyLlama);
     QTRY_VERIFY_WITH_TIMEOUT(window.session().opened().source() == kTinyLlama && window.session().plans().plan(),
                              kPatience);

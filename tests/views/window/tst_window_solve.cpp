@@ -13,6 +13,8 @@
 
 #include "graph/operators.h"
 #include "pipeline/source/open.h"
+#include "tests/support/patience.h"
+#include "tests/support/rows.h"
 #include "tests/support/session_window.h"
 #include "views/graph/view/graph_view.h"
 #include "views/window/branch_bar.h"
@@ -23,9 +25,9 @@
 using namespace cleave;
 using namespace cleave::views;
 using namespace cleave::views::testing;
+using cleave::test::kPatience;
 
 namespace {
-constexpr int kPatience = 60'000;
 constexpr std::int64_t kTightBudget = 400 << 10;
 
 void openModel(MainWindow& window, const char* model = "llama") {
@@ -114,20 +116,20 @@ class TestWindowSolve : public QObject {
     QVERIFY(bar->isVisible());
     QCOMPARE(window.session().plans().plan()->spec.ranks, 4);
     QTest::keyClick(&window, Qt::Key_B, Qt::ControlModifier);
-    QTRY_COMPARE(window.session().plans().plan()->spec.ranks, 2);
+    QTRY_COMPARE_WITH_TIMEOUT(window.session().plans().plan()->spec.ranks, 2, kPatience);
     QCOMPARE(boxNamed<QSpinBox>(window, "Ranks")->value(), 2);
     QTest::mouseClick(bar->findChild<QToolButton*>(QStringLiteral("B")), Qt::LeftButton);
-    QTRY_COMPARE(window.session().plans().plan()->spec.ranks, 4);
+    QTRY_COMPARE_WITH_TIMEOUT(window.session().plans().plan()->spec.ranks, 4, kPatience);
     trigger(window, "drop-branch");
-    QTRY_VERIFY(!bar->isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(!bar->isVisible(), kPatience);
     QCOMPARE(window.session().plans().plan()->spec.ranks, 2);
   }
 
   /// Its figures are those of the solve, independent of later changes to the settings.
   void aRemedyIsAppliedAndCompared_data() {
-    QTest::addColumn<bool>("typesFirst");
-    QTest::newRow("at once") << false;
-    QTest::newRow("after another number of ranks was typed") << true;
+    const cleave::test::Rows<bool> row("typesFirst");
+    row("at once", false);
+    row("after another number of ranks was typed", true);
   }
   void aRemedyIsAppliedAndCompared() {
     QFETCH(bool, typesFirst);

@@ -172,8 +172,9 @@ class TestWindowUse : public QObject {
     QTRY_VERIFY2(search->isVisible() && search->width() > hint,
                  qPrintable(QStringLiteral("%1 of %2").arg(search->width()).arg(hint)));
     window.resize(1280, 800);
-    QTRY_COMPARE(window.width(), 1280);
-    QTRY_VERIFY(search->isVisible() && search->mapTo(&window, search->rect().bottomRight()).x() < window.width());
+    QTRY_COMPARE_WITH_TIMEOUT(window.width(), 1280, kPatience);
+    QTRY_VERIFY_WITH_TIMEOUT(
+        search->isVisible() && search->mapTo(&window, search->rect().bottomRight()).x() < window.width(), kPatience);
   }
 };
 

@@ -3,6 +3,7 @@
 #include <QMimeData>
 #include <QtTest>
 
+#include "tests/support/patience.h"
 #include "tests/support/session_window.h"
 #include "views/graph/view/graph_view.h"
 #include "views/window/graph_area.h"
@@ -10,7 +11,7 @@
 
 namespace cleave::views::testing {
 
-inline constexpr int kPatience = 60'000;
+using cleave::test::kPatience;
 
 inline void settle(MainWindow& window) { QTRY_VERIFY_WITH_TIMEOUT(window.isSettled(), kPatience); }
 
