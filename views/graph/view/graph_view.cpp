@@ -1,246 +1,175 @@
 #include "views/graph/view/graph_view.h"
 
-#include <algorithm>
+#include <QContextMenuEvent>
+#include <QHelpEvent>
+#include <QKeyEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+#include <utility>
 
-#include "plan/text/shares_text.h"
-#include "views/graph/scene/scene_painter.h"
-#include "views/graph/view/legend.h"
-#include "views/graph/view/minimap.h"
+#include "views/base/quantities.h"
+#include "views/graph/view/item_tip.h"
+#include "views/graph/view/next_box.h"
+#include "views/graph/view/stale_boxes.h"
+#include "views/graph/view/whole_picture.h"
 
 namespace cleave::views {
-
-namespace {
-constexpr int kFlashMs = 150;
-}  // namespace
 
 GraphView::GraphView(QWidget* parent) : GraphView(LayoutHelper::find(), parent) {}
 
 GraphView::GraphView(LayoutHelper helper, QWidget* parent)
-    : QAbstractScrollArea(parent), m_layouter(std::move(helper)), m_theme(Theme::of(palette())) {
-  setFrameShape(QFrame::NoFrame);
-  setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  setVerticalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-  setFocusPolicy(Qt::StrongFocus);
+    : ZoomArea(parent),
+      m_drawn(font()),
+      m_layouter(std::move(helper)),
+      m_theme(Theme::of(palette())),
+      m_strips(this, [this](QPainter& painter, double zoom) {
+        if (!scene()) return;
+        const PaintStyle style = paintStyle();
+        ScenePainter(style, *scene(), zoom).paintOverview(painter);
+      }) {
   setAccessibleName(QStringLiteral("Graph"));
   setAccessibleDescription(QStringLiteral("Arrows follow edges, Enter unfolds, plus and minus zoom, 0 shows all"));
-  viewport()->setMouseTracking(true);
-  viewport()->setAttribute(Qt::WA_OpaquePaintEvent);
-  viewport()->grabGesture(Qt::PinchGesture);
-  makeMetrics();
-  m_legend = new Legend(this);
-  m_minimap = new Minimap(this, [this](QPainter& painter, double zoom) {
-    if (!m_scene) return;
-    const PaintStyle style = paintStyle();
-    ScenePainter(style, *m_scene, zoom).paintOverview(painter);
-  });
-  setTheme(m_theme);
-  m_hasOwnTheme = false;
+  m_strips.setTheme(m_theme);
   fitStrips();
-  m_flashTimer.setSingleShot(true);
-  m_flashTimer.setInterval(kFlashMs);
-  connect(&m_flashTimer, &QTimer::timeout, this, [this] {
-    m_flash.clear();
-    viewport()->update();
-  });
+  connect(this, &ZoomArea::zoomChanged, this, &GraphView::updateStatus);
+  connect(&m_marks, &Marks::changed, this, [this] { viewport()->update(); });
   connect(&m_layouter, &Layouter::answered, this, &GraphView::retry);
   connect(&m_layouter, &Layouter::helperFailed, this, &GraphView::message);
-  connect(m_legend, &Legend::heightChanged, this, [this] { growStrips(); });
-  connect(m_legend, &Legend::filterChanged, this, [this] {
-    m_stale = viewport()->rect();
-    m_minimap->refresh();
-    viewport()->update();
+  connect(&m_strips.legend(), &Legend::heightChanged, this, [this] { growStrips(false); });
+  connect(&m_strips.legend(), &Legend::filterChanged, this, [this] {
+    m_strips.minimap().refresh();
+    repaintAll();
   });
-  connect(m_minimap, &Minimap::moved, this, [this](const QPointF& center) {
-    m_isFitted = false;
-    panBy(QPointF(viewport()->rect().center()) - toView(center));
+  connect(&m_strips.minimap(), &Minimap::moved, this, [this](const QPointF& center) {
+    const QPointF middle = viewport()->rect().center();
+    changeView([&](Viewport& view) { view.panBy(middle - view.toView(center)); });
   });
-}
-
-GraphView::~GraphView() = default;
-
-/// Everything drawn scales with the user's font size. The default size is 100 %.
-void GraphView::makeMetrics() {
-  constexpr double kUsualPixels = 12;
-  m_metrics = std::make_unique<Metrics>(QFontInfo(font()).pixelSize() / kUsualPixels, font());
 }
 
 // ---- content
 
 void GraphView::setSplits(std::shared_ptr<const SplitCounts> splits) {
   m_layouter.cancel();
-  m_splits = std::move(splits);
-  m_folds = {};
-  m_followed.clear();
-  m_selection = {};
-  m_current = {};
-  m_conflicts.clear(), m_breakpoints.clear(), m_searchHits.clear(), m_changed.clear(), m_flash.clear(),
-      m_collectives.clear();
-  m_amounts.clear();
+  m_colors.drop();
+  m_colors.forgetGraph();
+  m_drawn.setSplits(std::move(splits));
+  m_folds.collapseAll();
+  m_selected = {};
+  m_marks.clear();
   makeModel();
   fitStrips();
 }
 
 void GraphView::makeModel() {
-  m_hovered = SceneItem::kNone;
-  m_hoveredHub = {};
-  m_links.reset();
-  m_scene.reset();
-  m_heat.reset();
-  m_board.reset();
-  m_labels.reset();
-  m_model.reset();
-  m_minimap->setScene({});
-  if (m_splits) {
-    m_model = std::make_unique<GraphModel>(makeGraphModel(m_splits->sharedTree(), m_modelOptions));
-    m_labels = std::make_unique<Labels>(*m_model, *m_metrics);
-    m_board = std::make_unique<PlacementBoard>(*m_model, *m_splits);
-    m_board->setCollectives(m_collectives);
-    m_board->setConflicts(m_conflicts);
-    makeHeat();
-    rebuild({Arrival::Kind::Fit, {}, {}, {}});
+  m_hover = {};
+  m_colors.drop();
+  setContent(std::nullopt);
+  m_strips.minimap().setScene({});
+  m_drawn.make();
+  if (model()) {
+    m_colors.make(*model(), *m_drawn.splits(), m_marks.conflicts());
+    m_strips.setScale(m_colors.scale());
+    rebuild({Arrival::Kind::Fit});
   }
   recount();
-  m_stale = viewport()->rect();
-  viewport()->update();
+  repaintAll();
 }
 
 void GraphView::setHelpersFolded(bool folded) {
-  if (folded == m_modelOptions.foldNoise) return;
-  m_modelOptions.foldNoise = folded;
-  std::vector<ScopeId> open = expandedScopes();  // module ids change with the model, scopes stay
-  const Selection selection = m_selection;
-  m_folds = {};
+  if (folded == areHelpersFolded()) return;
+  const std::vector<ScopeId> open = expandedScopes();  // module ids change with the model, scopes stay
+  m_drawn.setHelpersFolded(folded);
+  m_folds.collapseAll();
+  m_selected.module = {};
   makeModel();
-  if (!m_model) return;
-  FoldState folds;
-  for (const ScopeId scope : open)
-    openAncestors(m_model->moduleOf(scope), folds), folds.open.insert(m_model->moduleOf(scope));
-  folds.open.erase(m_model->root());
-  setFolds(std::move(folds), {Arrival::Kind::Show, {}, selection.node, {}});
-  m_selection = {selection.node, {}, selection.output};
+  if (!model()) return;
+  m_folds.open(*model(), open);
+  refold(Arrival::show(m_selected.node));
 }
 
 void GraphView::showSplits() {
-  if (!m_board) return;
+  if (!model()) return;
   recount();
-  m_stale = viewport()->rect();
-  m_minimap->refresh();
-  viewport()->update();
+  m_strips.minimap().refresh();
+  repaintAll();
 }
 
 void GraphView::showSplits(std::span<const NodeId> changed) {
-  if (!m_board || changed.empty()) return;
+  if (!model() || changed.empty()) return;
   recount();
-  m_minimap->refresh();
-  if (!m_scene) return;
-  std::vector<std::uint32_t> items;
-  const auto addItem = [&](std::uint32_t item) {
-    if (item != SceneItem::kNone) items.push_back(item);
-  };
-  const auto add = [&](NodeId node) { addItem(m_scene->itemOf(*m_model, node)); };
-  std::vector<bool> isChanged(graph()->nodes.size(), false);
-  for (const NodeId node : changed) {
-    isChanged[node.index()] = true;
-    const auto& results = graph()->node(node).results;
-    if (std::any_of(results.begin(), results.end(), [this](ValueId v) { return m_model->isHub(v); })) {
-      m_stale = viewport()->rect();  // its chips may be anywhere
-      return viewport()->update();
-    }
-    add(node);
-    // Skipped helpers are drawn with their inputs, and count at the boxes that show them.
-    if (const ScopeId scope = graph()->node(node).scope; scope.index() < graph()->scopes.size())
-      addItem(m_scene->itemOf(*m_model, m_model->moduleOf(scope)));
-    const auto kind = graph()->node(node).kind;
-    const bool isDocked = kind == graph::NodeKind::Parameter || kind == graph::NodeKind::Constant;
-    for (const ValueId result : results)  // a layer shows its input placements, and a parameter's readers show the
-                                          // parameter
-      for (const NodeId reader : m_model->readers(m_model->source(result)))
-        if (isDocked || m_splits->isLayer(reader)) add(reader);
-  }
-  for (std::size_t i = 0; i < graph()->outputs.size(); ++i)
-    if (isChanged[graph()->value(graph()->outputs[i].value).producer.index()])
-      addItem(m_scene->outputItem(static_cast<int>(i)));
-  repaintItems(items);
+  m_strips.minimap().refresh();
+  if (!scene()) return;
+  if (const auto items = itemsShowing(m_drawn, changed))
+    repaintItems(*items);
+  else
+    repaintAll();
 }
 
-/// Marks a box and the headers and blocks of all frames around it as stale. The region refers to the picture painted so
-/// far, because the view may move back before the next paint.
 void GraphView::repaintItems(std::span<const std::uint32_t> items) {
-  const QRect all = viewport()->rect();
-  if (m_baseZoom != m_zoom) {
-    m_stale = all;
-    return viewport()->update();
-  }
-  const QPoint moved = (m_offset - m_baseOffset).toPoint();
-  const QRect reach = all.united(all.translated(moved));
-  QRegion region;
-  for (std::uint32_t i : items) {
-    while (i != SceneItem::kNone) {
-      const SceneItem& item = m_scene->items()[i];
-      QRectF rect = viewRect(item);
-      if (item.kind == ItemKind::Frame && rect.height() > 160) rect.setHeight(m_metrics->header * m_zoom + 2);
-      const QRect dirty = rect.adjusted(-12, -12, 12, 28 * m_zoom + 2).toAlignedRect().intersected(reach);
-      if (!dirty.isEmpty()) region += dirty;
-      i = item.parent;
-    }
-    if (region.rectCount() > 200) region = region.boundingRect();
-  }
-  if (region.isEmpty()) return;
-  m_stale += region.translated(-moved);
-  viewport()->update(region);
+  const auto reach = cachedReach();
+  if (!reach) return repaintAll();
+  const QRegion region = regionOf(m_drawn, items, view(), *reach);
+  if (!region.isEmpty()) repaintPart(region);
 }
+
+// ---- colours and marks
 
 void GraphView::setPlan(const plan::Plan* plan) {
-  if (!plan && m_collectives.empty()) return;
-  m_collectives.clear();
-  if (plan && m_splits) {
-    std::unordered_map<std::string_view, ValueId> byName;
-    for (const ValueId v : idRange<ValueId>(graph()->values.size())) byName.emplace(graph()->value(v).name, v);
-    for (const plan::CollectivePlan& collective : plan->collectives)
-      if (const auto value = byName.find(collective.after); value != byName.end())
-        m_collectives[value->second].push_back({collective.kind, collective.bytes});
-  }
-  if (m_board) m_board->setCollectives(m_collectives);
-  m_stale = viewport()->rect();
-  viewport()->update();
+  if (m_colors.setPlan(plan, graph())) repaintAll();
+}
+
+void GraphView::setColorBy(ColorBy what, HeatAmounts amounts, const QString& note, HeatGaps gaps) {
+  const bool isOtherScale = m_colors.setAmounts(what, std::move(amounts), std::move(gaps), note);
+  m_strips.setScale(m_colors.scale());
+  if (isOtherScale) growStrips(true);
+  m_strips.minimap().refresh();
+  repaintAll();
 }
 
 void GraphView::setTheme(const Theme& theme) {
   m_hasOwnTheme = true;
   m_theme = theme;
-  m_legend->setTheme(theme);
-  m_minimap->setTheme(theme);
-  m_stale = viewport()->rect();
-  viewport()->update();
+  m_strips.setTheme(theme);
+  repaintAll();
 }
 
-void GraphView::recount() {
-  LegendContent content = m_legend->content();
-  setCounts(content, m_splits.get());
-  content.changed = m_changed.size();
-  m_legend->setContent(content);
+void GraphView::setChangedNodes(std::vector<NodeId> nodes) {
+  m_marks.setDifferent(std::move(nodes));
+  recount();
 }
+
+void GraphView::setConflictNodes(std::vector<NodeId> nodes) {
+  const std::vector<NodeId> touched = m_marks.setConflicts(std::move(nodes));
+  if (touched.empty()) return;
+  m_colors.setConflicts(m_marks.conflicts());
+  recount();
+  if (!scene()) return;
+  std::vector<std::uint32_t> items;
+  for (const NodeId node : touched) items.push_back(m_drawn.itemOf(node));
+  repaintItems(items);
+}
+
+void GraphView::recount() { m_strips.setCounts(m_drawn.splits(), m_marks.different().size()); }
 
 void GraphView::updateStatus() {
   QStringList parts;
   if (m_isBuilding) parts << QStringLiteral("laying out …");
-  if (m_scene && m_scene->isSimplified()) parts << QStringLiteral("simplified layout");
-  if (m_scene) parts << percentText(m_zoom);
-  if (m_model && m_model->noiseCount() > 0)
-    parts << QStringLiteral("%1 folded").arg(countedText(m_model->noiseCount(), QStringLiteral("helper")));
-  m_legend->setStatus(parts.join(QStringLiteral("  ·  ")));
+  if (scene() && scene()->isSimplified()) parts << QStringLiteral("simplified layout");
+  if (scene()) parts << percentText(zoom());
+  if (model() && model()->noiseCount() > 0)
+    parts << QStringLiteral("%1 folded").arg(countedText(model()->noiseCount(), QStringLiteral("helper")));
+  m_strips.legend().setStatus(parts.join(QStringLiteral("  ·  ")));
 }
 
 // ---- building
 
-void GraphView::setFolds(FoldState folds, Arrival arrival) {
-  m_followed.clear();
-  m_folds = std::move(folds);
+void GraphView::refold(const Arrival& arrival) {
   rebuild(arrival);
   emit expandedChanged();
 }
 
-void GraphView::rebuild(Arrival arrival) {
+void GraphView::rebuild(const Arrival& arrival) {
   if (arrival.kind != Arrival::Kind::Stay) m_arrival = arrival;
   const bool wasBuilding = std::exchange(m_isBuilding, true);
   retry();
@@ -249,212 +178,320 @@ void GraphView::rebuild(Arrival arrival) {
 }
 
 void GraphView::retry() {
-  if (!m_isBuilding || !m_model) return;
-  auto scene = makeScene(*m_model, m_folds, *m_labels,
-                         [this](const LayoutRequest& request) { return m_layouter.find(request); });
-  if (!scene) return;
-  m_scene = std::move(scene);
-  m_links.reset();
-  m_hovered = SceneItem::kNone;
-  m_hoveredHub = {};
+  const auto layouts = [this](const LayoutRequest& request) { return m_layouter.find(request); };
+  if (!m_isBuilding || !m_drawn.makeScene(m_folds.state(), layouts)) return;
+  m_hover = {};
   m_isBuilding = false;
-  arrive();
-  m_stale = viewport()->rect();
-  m_minimap->setScene(m_scene->bounds());
-  updateStatus();
-  viewport()->update();
-  emit readyChanged(true);
-}
-
-void GraphView::arrive() {
+  setContent(scene()->bounds().size());
   const Arrival arrival = std::exchange(m_arrival, {});
-  switch (arrival.kind) {
-    case Arrival::Kind::Stay: break;
-    case Arrival::Kind::Fit: fit(); break;
-    case Arrival::Kind::Readable: fitReadable(); break;
-    case Arrival::Kind::Anchor: {
-      m_isFitted = false;
-      const auto item = m_scene->itemOf(*m_model, arrival.module);
-      if (item == SceneItem::kNone) break;
-      const QPointF now = toView(m_scene->items()[item].rect.topLeft());
-      const QPointF by = arrival.position - now;
-      m_offset += QPointF(qRound(by.x()), qRound(by.y()));
-      if (!viewRect(m_scene->items()[item]).intersects(viewport()->rect())) fit();
-      break;
-    }
-    case Arrival::Kind::Show:
-      showItem(arrival.node.isValid() ? m_scene->itemOf(*m_model, arrival.node)
-                                      : m_scene->itemOf(*m_model, arrival.module));
-      m_isFitted = false;
-      break;
-  }
-  keepInReach();
-  m_minimap->setView(visibleArea());
+  changeView([&](Viewport& view) { arrival.moveTo(m_drawn, view, selectedRect()); });
+  m_strips.minimap().setScene(scene()->bounds());
+  updateStatus();
+  repaintAll();
+  emit readyChanged(true);
 }
 
 // ---- folding
 
-ScopeId GraphView::scopeOf(ModuleId module) const {
-  while (module.isValid() && !m_model->module(module).scope.isValid()) module = m_model->module(module).parent;
-  return module.isValid() ? m_model->module(module).scope : ScopeId();
+/// Scrolls to a node or module: now, or with the scene of new folds.
+void GraphView::goTo(bool areFoldsNew, const Arrival& arrival) {
+  if (!scene() || m_isBuilding || areFoldsNew) return refold(arrival);
+  const std::uint32_t index = arrival.item(m_drawn);
+  if (index != SceneItem::kNone) changeView([&](Viewport& view) { view.show(item(index).rect); });
 }
 
-void GraphView::openAncestors(ModuleId module, FoldState& folds) const {
-  for (const ModuleId id : m_model->pathTo(module)) {
-    folds.loose.insert(id);
-    if (id != module) folds.open.insert(id);
-  }
+void GraphView::reveal(NodeId node) {
+  const NodeId shown = m_drawn.standIn(node);
+  if (shown.isValid()) goTo(m_folds.reveal(*model(), shown), Arrival::show(shown));
+}
+
+void GraphView::reveal(ScopeId scope) {
+  if (!m_drawn.has(scope)) return;
+  if (const auto node = model()->inlinedNode(scope)) return reveal(*node);
+  const ModuleId module = model()->moduleOf(scope);
+  goTo(m_folds.reveal(*model(), module), Arrival::show(module));
+}
+
+void GraphView::follow(NodeId node) {
+  const NodeId shown = m_drawn.standIn(node);
+  if (shown.isValid()) goTo(m_folds.follow(*model(), shown), Arrival::show(shown));
 }
 
 void GraphView::toggle(std::uint32_t index, bool asList) {
-  const SceneItem item = m_scene->items()[index];
-  if (!item.module.isValid()) return;
-  FoldState folds = m_folds;
-  const Arrival arrival{Arrival::Kind::Anchor, item.module, {}, toView(item.rect.topLeft())};
-  if (item.kind == ItemKind::Stack && asList) {
-    bool isInside = false;
-    for (const Member& member : m_model->module(m_model->module(item.module).parent).members) {
-      isInside |= member.module == item.module;
-      if (isInside && member.module.isValid()) folds.loose.insert(member.module);
-      if (member.module == item.lastModule) break;
-    }
-  } else if (folds.isOpen(item.module)) {
-    folds.open.erase(item.module);
-    folds.loose.erase(item.module);  // back into its stack
-  } else {
-    folds.loose.insert(item.module);
-    folds.open.insert(item.module);
-  }
-  setFolds(std::move(folds), arrival);
-}
-
-/// All modules that came from the scope or from inside it, outermost only.
-void GraphView::collectIn(ScopeId scope, std::vector<ModuleId>& modules) const {
-  const std::string prefix = graph()->scope(scope).path + ".";
-  for (const ModuleId id : idRange<ModuleId>(m_model->moduleCount())) {
-    const Module& module = m_model->module(id);
-    if (module.scope.isValid() && graph()->scope(module.scope).path.starts_with(prefix) &&
-        module.parent == m_model->moduleOf(scope))
-      modules.push_back(id);
-  }
+  const SceneItem& box = item(index);
+  if (!box.module.isValid()) return;
+  m_folds.toggle(*model(), box, asList);
+  refold({Arrival::Kind::Anchor, box.module, {}, viewRect(box).topLeft()});
 }
 
 void GraphView::expand(ScopeId scope) {
-  if (!m_model || scope.index() >= graph()->scopes.size()) return;
-  const ModuleId module = m_model->moduleOf(scope);
-  FoldState folds = m_folds;
-  openAncestors(module, folds);
-  if (m_model->module(module).scope == scope && module != m_model->root()) {
-    folds.open.insert(module);
-  } else if (!m_model->inlinedNode(scope)) {  // a dissolved list
-    std::vector<ModuleId> children;
-    collectIn(scope, children);
-    folds.loose.insert(children.begin(), children.end());
-  }
-  Arrival arrival{Arrival::Kind::Show, module, {}, {}};
-  const auto item = m_scene ? m_scene->itemOf(*m_model, module) : SceneItem::kNone;
-  if (item != SceneItem::kNone && viewRect(m_scene->items()[item]).intersects(viewport()->rect()))
-    arrival = {Arrival::Kind::Anchor, module, {}, toView(m_scene->items()[item].rect.topLeft())};
-  setFolds(std::move(folds), arrival);
+  if (!m_drawn.has(scope)) return;
+  const ModuleId module = model()->moduleOf(scope);
+  const std::uint32_t index = m_drawn.itemOf(module);
+  const bool isVisible = index != SceneItem::kNone && view().shows(item(index).rect);
+  m_folds.expand(*model(), scope);
+  refold(isVisible ? Arrival::anchor(m_drawn, view(), module) : Arrival::show(module));
 }
 
 void GraphView::collapse(ScopeId scope) {
-  if (!m_model || scope.index() >= graph()->scopes.size()) return;
-  const ModuleId module = m_model->moduleOf(scope);
-  FoldState folds = m_folds;
-  std::vector<ModuleId> gone{module};
-  if (m_model->module(module).scope != scope) gone.clear(), collectIn(scope, gone);
-  for (const ModuleId id : gone) folds.open.erase(id), folds.loose.erase(id);
-  const auto item = m_scene ? m_scene->itemOf(*m_model, module) : SceneItem::kNone;
-  Arrival arrival{Arrival::Kind::Stay, {}, {}, {}};
-  if (item != SceneItem::kNone)
-    arrival = {Arrival::Kind::Anchor, module, {}, toView(m_scene->items()[item].rect.topLeft())};
-  setFolds(std::move(folds), arrival);
+  if (!m_drawn.has(scope)) return;
+  m_folds.collapse(*model(), scope);
+  refold(Arrival::anchor(m_drawn, view(), model()->moduleOf(scope)));
 }
 
-bool GraphView::isExpanded(ScopeId scope) const {
-  if (!m_model || scope.index() >= graph()->scopes.size()) return false;
-  const ModuleId module = m_model->moduleOf(scope);
-  return m_model->module(module).scope == scope && (module == m_model->root() || m_folds.isOpen(module));
-}
+bool GraphView::isExpanded(ScopeId scope) const { return m_drawn.has(scope) && m_folds.isExpanded(*model(), scope); }
 
 void GraphView::expandAll() {
-  if (!m_model) return;
-  FoldState folds;
-  for (const ModuleId id : idRange<ModuleId>(m_model->moduleCount())) {
-    if (id == m_model->root()) continue;
-    folds.loose.insert(id);
-    if (m_model->module(id).kind == ModuleKind::Scope) folds.open.insert(id);
-  }
-  setFolds(std::move(folds), {Arrival::Kind::Readable, {}, {}, {}});
+  if (!model()) return;
+  m_folds.expandAll(*model());
+  refold({Arrival::Kind::Readable});
 }
 
 void GraphView::collapseAll() {
-  if (m_model) setFolds({}, {Arrival::Kind::Fit, {}, {}, {}});
+  if (!model()) return;
+  m_folds.collapseAll();
+  refold({Arrival::Kind::Fit});
 }
 
 std::vector<ScopeId> GraphView::expandedScopes() const {
-  std::vector<ScopeId> scopes;
-  if (!m_model) return scopes;
-  for (const ModuleId id : m_folds.open)
-    if (m_model->module(id).scope.isValid()) scopes.push_back(m_model->module(id).scope);
-  std::sort(scopes.begin(), scopes.end());
-  return scopes;
+  return model() ? m_folds.expandedScopes(*model()) : std::vector<ScopeId>();
 }
 
 // ---- selection
 
-void GraphView::selectValue(ValueId value) {
-  if (!m_model || !value.isValid() || value.index() >= graph()->values.size()) return select({}, false);
-  select({m_model->shownNode(graph()->value(value).producer), {}, -1}, false);
-}
-
-void GraphView::selectNode(NodeId node) {
-  const bool isKnown = m_model && node.isValid() && node.index() < graph()->nodes.size();
-  select({isKnown ? m_model->shownNode(node) : NodeId(), {}, -1}, false);
-}
-
-void GraphView::selectScope(ScopeId scope) {
-  if (!m_model || !scope.isValid() || scope.index() >= graph()->scopes.size()) return select({}, false);
-  if (const auto node = m_model->inlinedNode(scope)) return select({*node, {}, -1}, false);
-  const ModuleId module = m_model->moduleOf(scope);
-  select({{}, module == m_model->root() ? ModuleId() : module, -1}, false);
-}
-
-void GraphView::select(Selection selection, bool isByUser) {
-  const bool isNew = selection != m_selection;
-  m_selection = selection;
+void GraphView::select(const SelectedBox& box, bool isByUser) {
+  const bool isNew = box != m_selected;
+  m_selected = box;
   viewport()->update();
-  if (isNew) emit breadcrumbChanged(breadcrumb());
+  if (isNew) emit breadcrumbChanged(breadcrumb(m_drawn, box));
   if (!isByUser) return;
-  if (selection.node.isValid())
-    emit nodeClicked(selection.node);
-  else if (selection.module.isValid())
-    emit scopeClicked(scopeOf(selection.module));
-  else if (selection.output >= 0)
-    emit nodeClicked(graph()->value(graph()->outputs[static_cast<std::size_t>(selection.output)].value).producer);
+  if (box.node.isValid())
+    emit nodeClicked(box.node);
+  else if (box.module.isValid())
+    emit scopeClicked(m_drawn.scopeOf(box.module));
+  else if (box.output >= 0)
+    emit nodeClicked(graph()->value(graph()->outputs[static_cast<std::size_t>(box.output)].value).producer);
   else
     emit selectionCleared();
 }
 
-std::uint32_t GraphView::selectedItem() const {
-  if (!m_scene) return SceneItem::kNone;
-  if (m_selection.node.isValid()) return m_scene->itemOf(*m_model, m_selection.node);
-  if (m_selection.output >= 0) return m_scene->outputItem(m_selection.output);
-  return m_scene->itemOf(*m_model, m_selection.module);
+void GraphView::setHover(const Hover& hover) {
+  if (hover == m_hover) return;
+  m_hover = hover;
+  viewport()->setCursor(hover.hub.isValid() ? Qt::PointingHandCursor : Qt::ArrowCursor);
+  viewport()->update();
+  if (!scene()) return;
+  const SceneItem over = hover.item == SceneItem::kNone ? SceneItem() : item(hover.item);
+  emit hovered(over.node, m_drawn.scopeOf(over.module));
 }
 
-QStringList GraphView::breadcrumb() const {
-  QStringList path{m_splits ? QString::fromStdString(graph()->name.empty() ? "model" : graph()->name) : QString()};
-  if (!m_model) return path;
-  const ModuleId module = m_selection.node.isValid() ? m_model->moduleOf(m_selection.node) : m_selection.module;
-  if (module.isValid())
-    for (const ModuleId id : m_model->pathTo(module)) path << QString::fromStdString(m_model->module(id).title);
-  if (m_selection.node.isValid()) {
-    const Trimmings& trimmings = m_model->trimmings(m_selection.node);
-    path << (trimmings.tail.empty() ? m_labels->node(m_selection.node).title : QString::fromStdString(trimmings.tail));
+void GraphView::walk(Qt::Key arrow) {
+  const std::uint32_t to = nextBox(*scene(), m_drawn.links(), itemOf(m_drawn, m_selected), arrow);
+  if (to == SceneItem::kNone) return;
+  changeView([&](Viewport& view) { view.scrollIntoView(item(to).rect); });
+  select(SelectedBox::of(item(to)), true);
+}
+
+// ---- view
+
+void GraphView::viewMoved() { m_strips.minimap().setView(visibleArea()); }
+
+void GraphView::fitReadable() {
+  changeView([this](Viewport& view) { view.fitReadable(selectedRect()); });
+}
+
+QRectF GraphView::selectedRect() const {
+  const std::uint32_t selected = itemOf(m_drawn, m_selected);
+  return selected == SceneItem::kNone ? QRectF() : item(selected).rect;
+}
+
+void GraphView::placeStrips() {
+  setMinimumHeight(m_strips.leastHeight());
+  setMargins(m_strips.margins(width()));
+  m_strips.place(size());
+}
+
+void GraphView::fitStrips() {
+  m_strips.grow(m_strips.missingHeight(width()));
+  placeStrips();
+}
+
+/// Entries of the legend appear and disappear with each step. A row once used stays reserved until the colours mean
+/// something else, and a new row overlaps the picture, so that the picture does not move under the pointer.
+void GraphView::growStrips(bool mayShrink) {
+  const int by = m_strips.missingHeight(width());
+  if (by == 0 || (by < 0 && !mayShrink)) return;
+  const bool wasStill = view().isStill();
+  setStill(true);
+  changeView([by](Viewport& view) { view.shift({0, -static_cast<double>(by)}); });
+  m_strips.grow(by);
+  placeStrips();
+  setStill(wasStill);
+}
+
+void GraphView::resizeEvent(QResizeEvent* event) {
+  if (m_strips.legend().width() != width())
+    fitStrips();
+  else
+    placeStrips();
+  ZoomArea::resizeEvent(event);
+}
+
+void GraphView::changeEvent(QEvent* event) {
+  if (event->type() == QEvent::PaletteChange && !m_hasOwnTheme) {
+    setTheme(Theme::of(palette()));
+    m_hasOwnTheme = false;
   }
-  return path;
+  if (event->type() == QEvent::FontChange) {
+    m_drawn.setFont(font());
+    makeModel();
+    fitStrips();
+  }
+  QAbstractScrollArea::changeEvent(event);
+}
+
+// ---- input
+
+void GraphView::hoverAt(const QPointF& world) {
+  const std::uint32_t index = scene()->itemAt(world);
+  const HubLabel* hub =
+      index == SceneItem::kNone ? nullptr : ScenePainter::chipAt(item(index), m_drawn.labels(), world);
+  setHover({index, hub ? hub->value : ValueId()});
+}
+
+void GraphView::clickAt(const QPointF& world, Qt::KeyboardModifiers modifiers) {
+  constexpr double kSlack = 3;  // world pixels around a button
+  m_ledTo = NodeId();
+  const std::uint32_t index = scene()->itemAt(world);
+  if (index == SceneItem::kNone) return select({}, true);
+  const SceneItem clicked = item(index);
+  if (const HubLabel* hub = ScenePainter::chipAt(clicked, m_drawn.labels(), world); hub && !hub->isMade) {
+    const NodeId producer = graph()->value(hub->value).producer;
+    if (model()->shownNode(producer).isValid()) reveal(producer);
+    m_ledTo = producer;
+    return select({producer, {}, -1}, true);
+  }
+  const auto isOn = [&](const QRectF& button) {
+    return button.adjusted(-kSlack, -kSlack, kSlack, kSlack).contains(world);
+  };
+  if (isOn(ScenePainter::listButton(clicked, metrics()))) return toggle(index, true);
+  if (isOn(ScenePainter::foldButton(clicked, metrics()))) return toggle(index, modifiers & Qt::ShiftModifier);
+  const bool isContent = clicked.kind == ItemKind::Frame && !ScenePainter::header(clicked, metrics()).contains(world);
+  select(isContent && zoom() > 0.3 ? SelectedBox() : SelectedBox::of(clicked), true);
+}
+
+void GraphView::mouseDoubleClickEvent(QMouseEvent* event) {
+  if (event->button() != Qt::LeftButton || !scene()) return;
+  // The first click of this double click went to another place, so the second one is not meant for the box now under
+  // the pointer.
+  if (m_ledTo.isValid()) return emit nodeActivated(m_ledTo);
+  const QPointF world = view().toWorld(event->pos());
+  const std::uint32_t index = scene()->itemAt(world);
+  if (index == SceneItem::kNone) return fit();
+  const SceneItem& box = item(index);
+  if (ScenePainter::foldButton(box, metrics()).contains(world))
+    return mousePressEvent(event);  // two quick clicks on the button
+  if (box.node.isValid())
+    emit nodeActivated(box.node);
+  else if (box.kind != ItemKind::Frame || ScenePainter::header(box, metrics()).contains(world))
+    toggle(index, false);
+}
+
+bool GraphView::viewportEvent(QEvent* event) {
+  if (event->type() == QEvent::ToolTip) {
+    const auto* help = static_cast<QHelpEvent*>(event);
+    const QPointF world = view().toWorld(help->pos());
+    const std::uint32_t index = scene() ? scene()->itemAt(world) : SceneItem::kNone;
+    const QString text = index == SceneItem::kNone ? QString() : itemTip(m_drawn, m_colors, index, world);
+    text.isEmpty() ? QToolTip::hideText() : QToolTip::showText(help->globalPos(), text, viewport());
+    return true;
+  }
+  if (event->type() == QEvent::Leave) setHover({});
+  return ZoomArea::viewportEvent(event);
+}
+
+void GraphView::contextMenuEvent(QContextMenuEvent* event) {
+  if (!scene()) return;
+  const bool isByMouse = event->reason() == QContextMenuEvent::Mouse;
+  const std::uint32_t index = isByMouse ? scene()->itemAt(view().toWorld(event->pos())) : itemOf(m_drawn, m_selected);
+  if (index == SceneItem::kNone) return emit contextMenuRequested(event->globalPos(), NodeId(), ScopeId());
+  const SceneItem box = item(index);  // selecting may change the scene
+  select(SelectedBox::of(box), true);
+  const ScopeId scope = box.module.isValid() ? m_drawn.scopeOf(box.module)
+                        : box.node.isValid() ? graph()->node(box.node).scope
+                                             : ScopeId(0);
+  const QPoint middle = viewport()->mapToGlobal(viewRect(box).center().toPoint());
+  emit contextMenuRequested(isByMouse ? event->globalPos() : middle, box.node, scope);
+}
+
+void GraphView::keyPressEvent(QKeyEvent* event) {
+  const std::uint32_t selected = itemOf(m_drawn, m_selected);
+  switch (event->key()) {
+    case Qt::Key_N: return setHelpersFolded(!areHelpersFolded());
+    case Qt::Key_Up:
+    case Qt::Key_Down:
+    case Qt::Key_Left:
+    case Qt::Key_Right:
+      if (scene() && event->modifiers() == Qt::NoModifier) return walk(static_cast<Qt::Key>(event->key()));
+      break;
+    case Qt::Key_Return:
+    case Qt::Key_Enter:
+      if (selected == SceneItem::kNone) break;
+      if (m_selected.module.isValid())
+        toggle(selected, event->modifiers() & Qt::ShiftModifier);
+      else if (m_selected.node.isValid())
+        emit nodeActivated(m_selected.node);
+      return;
+    case Qt::Key_Backspace:  // to the module around the selection
+      if (selected == SceneItem::kNone || item(selected).parent == SceneItem::kNone) break;
+      return select({{}, item(item(selected).parent).module, -1}, true);
+    default: break;
+  }
+  ZoomArea::keyPressEvent(event);
+}
+
+// ---- paint
+
+PaintStyle GraphView::paintStyle() const {
+  return {model(), board(), model() ? &m_drawn.labels() : nullptr, m_theme, m_strips.legend().filter(), heat()};
+}
+
+void GraphView::paintPart(QPainter& painter, const QRect& part) {
+  const PaintStyle style = paintStyle();
+  const QRectF world(view().toWorld(part.topLeft()), QSizeF(part.size()) / zoom());
+  painter.fillRect(part, m_theme.ground);
+  painter.translate(view().offset());
+  painter.scale(zoom(), zoom());
+  ScenePainter(style, *scene(), zoom()).paint(painter, world.adjusted(-1, -1, 1, 1));
+}
+
+void GraphView::paintMarks(QPainter& painter) {
+  const PaintStyle style = paintStyle();
+  MarksPainter(style, m_drawn, zoom(), visibleArea()).paint(painter, m_marks, m_hover, m_selected);
+}
+
+void GraphView::paintEmpty(QPainter& painter) {
+  painter.fillRect(viewport()->rect(), m_theme.ground);
+  painter.setPen(m_theme.textQuiet);
+  const QString text =
+      graph() ? QStringLiteral("Laying out the graph …")
+              : QStringLiteral("The model's graph appears here.\nOpen a model folder, or drop one on the window.");
+  painter.drawText(viewport()->rect(), Qt::AlignCenter, text);
+}
+
+// ---- pictures
+
+QSizeF GraphView::pictureSize() const {
+  if (!scene()) return {};
+  const PaintStyle style = paintStyle();
+  return WholePicture(style, m_drawn, m_strips.legend().content()).size();
+}
+
+void GraphView::paintPicture(QPainter& painter, const QRectF& area, double zoom) {
+  if (!scene()) return;
+  const PaintStyle style = paintStyle();
+  const WholePicture picture(style, m_drawn, m_strips.legend().content());
+  picture.paint(painter, area, zoom, m_marks, m_hover, m_selected);
 }
 
 }  // namespace cleave::views
