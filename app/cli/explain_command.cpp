@@ -272,7 +272,7 @@ struct ExplainCommand {
       if (!regret.isChosen) text += fmt::format("  {}: {}\n", name, regretText(regret));
       list.push_back(
           {{"placement", regret.placement.text()},
-           {"strategy", regret.strategy ? Json(rules::inFiles(*regret.strategy)) : Json(nullptr)},
+           {"strategy", regret.strategy ? Json(rules::toText(*regret.strategy)) : Json(nullptr)},
            {"copied", regret.isCopied},
            {"chosen", regret.isChosen},
            {"extra_fs", regret.extraFs ? jsonOf<Json>(*regret.extraFs) : Json(nullptr)},

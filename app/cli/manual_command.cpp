@@ -2,6 +2,7 @@
 #include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/manual.h"
+#include "cli/manual_formats.h"
 #include "settings/option_types.h"
 
 namespace cleave::cli {
@@ -9,8 +10,10 @@ namespace {
 
 struct ManualCommand {
   std::string format = "markdown", program = "cleave-cli";
+  bool isOfFiles = false;
 
   Result<void> run(const CLI::App& app) const {
+    if (isOfFiles) return writeOutput("-", formatTables());
     const auto programs = programFacts(app);
     if (format == "markdown") return writeOutput("-", manualMarkdown(programs));
     for (const CommandFacts& facts : programs) {
@@ -35,6 +38,7 @@ CLI::App* addManual(CLI::App& app, Chosen& chosen, const std::string& name) {
   command->add_option("--program", state->program, "Program of the man page")
       ->check(CLI::IsMember({"cleave", "cleave-cli", "cleave-rank"}))
       ->capture_default_str();
+  command->add_flag("--formats", state->isOfFiles, "Print the tables of docs/file-formats.md")->group("");  // hidden
   command->callback([state, &app, &chosen] {
     const auto result = state->run(app);
     chosen.exitCode = result ? 0 : report(result.error());

@@ -70,11 +70,11 @@ std::string ranksText(const program::Mesh& mesh) {
 
 std::string verdictLine(const pipeline::RunReport& report, const plan::Plan& plan) {
   std::string done;
-  if (report.training.isAsked()) done = counted(report.training.steps, "training step") + " of ";
+  if (report.spec.training.isAsked()) done = counted(report.spec.training.steps, "training step") + " of ";
   if (const auto& made = report.generation)
     done = counted((made->tokens.length - made->promptLength) * made->tokens.rows, "new token") + " of ";
   const std::string what = fmt::format("{}{} on {} over {}", done, plan.model.architecture, ranksText(report.mesh),
-                                       launch::toText(report.backend));
+                                       launch::toText(report.spec.backend));
   switch (report.verdict) {
     case pipeline::RunVerdict::Passed: return fmt::format("passed: {}\n", what);
     case pipeline::RunVerdict::NotChecked:
@@ -188,7 +188,7 @@ std::string outputLines(const pipeline::RunReport& report) {
   return text +
          fmt::format("{} {} a gradient of rounding size, which AdamW scales up: compared within another {:.3g}\n",
                      counted(undetermined, "element"), undetermined == 1 ? "has" : "have",
-                     2 * report.training.learningRate * static_cast<double>(report.training.steps));
+                     2 * report.spec.training.learningRate * static_cast<double>(report.spec.training.steps));
 }
 
 std::string closingText(const pipeline::RunReport& report, const plan::Plan& plan) {
@@ -224,11 +224,11 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
                         counted(report.mesh.dp * plan.model.batch, "row"));
   }
   if (const std::string sum = pipeline::toText(report.replicaSum, plan, report.mesh); !sum.empty()) text += sum + "\n";
-  const bool isForwardPass = !report.training.isAsked() && !report.generation;
+  const bool isForwardPass = !report.spec.training.isAsked() && !report.generation;
   const std::string notKept = isForwardPass ? plan::notKeptText(plan) : std::string();
   if (!text.empty() && !notKept.empty()) text += notKept + "\n";
   if (report.generation) return text + pipeline::generationText(report) + closingText(report, plan);
-  if (report.training.isAsked()) {
+  if (report.spec.training.isAsked()) {
     text += stepsText(report);
   } else if (!report.outcome.results.empty() && report.outcome.results[0] && report.outcome.results[0]->hasLoss) {
     text += fmt::format("loss {:.6f}\n", report.outcome.results[0]->loss);

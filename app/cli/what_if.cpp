@@ -214,7 +214,7 @@ class BestPlans {
     Json changes = Json::array(), collectives = Json::object();
     for (const plan::LayerChange& layer : diff.layers) {
       changes.push_back(
-          {{"layer", layer.name}, {"strategy", rules::inFiles(layer.after)}, {"best", rules::inFiles(layer.before)}});
+          {{"layer", layer.name}, {"strategy", rules::toText(layer.after)}, {"best", rules::toText(layer.before)}});
     }
     Json redistributions = addRedistributions(listed.solution);
     for (const auto& [kind, traffic] : diff.collectives) {
@@ -358,7 +358,7 @@ Result<int> showPreflight(const PlanSettings& asked, const std::string& json, co
   CLEAVE_TRY(const Posed posed, pose(asked, progress));
   const plan::Preflight report = plan::preflight(*posed.problem);
   std::string text = fmt::format("Known before a search, for {}:\n", counted(posed.spec.ranks, "rank"));
-  Json unknown = Json::array(), indivisible = Json::array(), whole = Json::array();
+  Json unknown = Json::array(), indivisible = Json::array(), replicated = Json::array();
   for (const std::string& clause : plan::passedChecks(report, posed.spec.ranks)) text += fmt::format("  {}\n", clause);
   if (!report.unknownOperators.empty()) text += "  operators without a rule\n";
   for (const auto& op : report.unknownOperators) {
@@ -383,15 +383,18 @@ Result<int> showPreflight(const PlanSettings& asked, const std::string& json, co
         {{"layers", layer.pattern}, {"count", layer.count}, {"bytes", layer.bytes}, {"reason", layer.reason}});
   }
   text += fmt::format("  replicated in every plan: {}\n", bytesText(report.replicatedBytes));
-  for (const auto& weight : report.whole) {
+  for (const auto& weight : report.replicated) {
     text += fmt::format("    {} × {} ({}): {}\n", weight.count, weight.pattern, bytesText(weight.bytes), weight.why);
-    whole.push_back(
+    replicated.push_back(
         {{"parameters", weight.pattern}, {"count", weight.count}, {"bytes", weight.bytes}, {"why", weight.why}});
   }
-  const Json document{{"schema", "cleave.preflight/1"},       {"ranks", posed.spec.ranks},
-                      {"operators_without_rule", unknown},    {"heads", heads},
-                      {"indivisible", indivisible},           {"whole", whole},
-                      {"whole_bytes", report.replicatedBytes}};
+  const Json document{{"schema", "cleave.preflight/1"},
+                      {"ranks", posed.spec.ranks},
+                      {"operators_without_rule", unknown},
+                      {"heads", heads},
+                      {"indivisible", indivisible},
+                      {"replicated", replicated},
+                      {"replicated_bytes", report.replicatedBytes}};
   return answer(text, json, jsonText(document, 1) + "\n");
 }
 

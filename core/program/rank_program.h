@@ -5,7 +5,7 @@
 ///     CLEAVE_TRY(const program::RankProgram program, program::readRankProgram("llama.plan.json"));
 ///     program.graph->nodes; program::shardBytes(program.parameters, rank);
 ///
-/// Its fields in a file of the schema "cleave.plan/1" (the whole layout: plan/file/plan_json.cpp):
+/// Its fields in a file of the schema "cleave.plan/1" (all fields: plan/file/plan_schema.h):
 ///
 ///   schema, model {source, exported, weights}, ranks, seed, checkpointed [module]
 ///   parameters [{name, dtype, stored_dtype, shape, local_shape, placement,

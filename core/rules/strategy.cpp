@@ -13,12 +13,9 @@ constexpr std::array<std::string_view, 12> kStrategyNames = {
 static_assert(kStrategyNames.size() == std::size_t(Strategy::InExpert) + 1 && !kStrategyNames.back().empty(),
               "one name for each strategy, in order");
 
-}  // namespace
-
-std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
-
-std::string_view inFiles(Strategy strategy) {
-  switch (strategy) {  // the file formats have used these names since their first version
+/// Files of version 0.1.0 say "whole" for "replicated".
+std::string_view earlierName(Strategy strategy) {
+  switch (strategy) {
     case Strategy::Replicated: return "whole";
     case Strategy::GatherReplicated: return "gather+whole";
     case Strategy::ReplicatedOnSequence: return "whole-on-sequence";
@@ -26,10 +23,14 @@ std::string_view inFiles(Strategy strategy) {
   }
 }
 
+}  // namespace
+
+std::string_view toText(Strategy strategy) { return kStrategyNames[static_cast<std::size_t>(strategy)]; }
+
 std::optional<Strategy> parseStrategy(std::string_view text) {
   for (std::size_t i = 0; i < kStrategyNames.size(); ++i) {
     const auto strategy = static_cast<Strategy>(i);
-    if (text == toText(strategy) || text == inFiles(strategy)) return strategy;
+    if (text == toText(strategy) || text == earlierName(strategy)) return strategy;
   }
   return std::nullopt;
 }

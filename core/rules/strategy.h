@@ -40,9 +40,8 @@ enum class Strategy : std::uint8_t {
   ByExpert,
   InExpert,
 };
-std::string_view toText(Strategy strategy);   ///< "column+gather", "replicated"
-std::string_view inFiles(Strategy strategy);  ///< the name in plan and trace files: "whole" for "replicated"
-std::optional<Strategy> parseStrategy(std::string_view text);  ///< accepts both names
+std::string_view toText(Strategy strategy);  ///< "column+gather", "replicated"
+std::optional<Strategy> parseStrategy(std::string_view text);  ///< also "whole", the earlier word for "replicated"
 
 /// "column", "row", "vocab", "expert" or "replicated": the name in the reference and in pins.
 std::string_view axisOf(Strategy strategy);

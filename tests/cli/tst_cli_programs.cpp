@@ -126,6 +126,40 @@ class TestCliPrograms : public QObject {
       QVERIFY2(made.out.contains(known), known);
   }
 
+  /// Each table is between two markers: <!-- fields of NAME --> and <!-- end of NAME -->.
+  void tablesOfFileFormatsAreUpToDate() {
+    const Finished made = cli({"manual", "--formats"});
+    QCOMPARE(made.exitCode, 0);
+    QFile file(QStringLiteral(CLEAVE_SOURCE_DIR "/docs/file-formats.md"));
+    QVERIFY(file.open(QIODevice::ReadOnly));
+    QByteArray page = file.readAll();
+    file.close();
+    const QByteArray before = page;
+    static const QRegularExpression marker("<!-- fields of ([^\n]+) -->\n");
+    int tables = 0;
+    for (auto each = marker.globalMatch(QString::fromUtf8(made.out)); each.hasNext(); ++tables) {
+      const QByteArray name = each.next().captured(1).toUtf8(), end = "<!-- end of " + name + " -->\n";
+      const auto tableIn = [&](const QByteArray& text) {
+        const qsizetype begin = text.indexOf("<!-- fields of " + name + " -->\n");
+        const qsizetype stop = begin < 0 ? -1 : text.indexOf(end, begin);
+        return stop < 0 ? QByteArray() : text.mid(begin, stop + end.size() - begin);
+      };
+      const QByteArray old = tableIn(page);
+      QVERIFY2(!old.isEmpty(), "docs/file-formats.md has no table of " + name);
+      page.replace(old, tableIn(made.out));
+    }
+    QVERIFY(tables > 0);
+    QCOMPARE(page.count("<!-- fields of "), tables);
+    if (qEnvironmentVariableIsSet("CLEAVE_UPDATE_CASES")) {
+      QVERIFY(file.open(QIODevice::WriteOnly) && file.write(page) == page.size());
+      return;
+    }
+    QVERIFY2(page == before,
+             "docs/file-formats.md differs from `cleave-cli manual --formats`; CLEAVE_UPDATE_CASES=1 rewrites it");
+    for (const char* known : {"| `model.cache_positions` |", "| `outputs[].farthest.place` |"})
+      QVERIFY2(page.contains(known), known);
+  }
+
   void manPagesAreSound_data() { programs(); }
   void manPagesAreSound() {
     QFETCH(QString, program);

@@ -157,7 +157,7 @@ class TestCliWhatIf : public QObject {
     const QJsonObject answer = json({"preflight", bundled("three-heads"), "--ranks", "2"});
     QCOMPARE(answer["schema"].toString(), QString("cleave.preflight/1"));
     QVERIFY(answer["operators_without_rule"].toArray().isEmpty());
-    QVERIFY(answer["whole_bytes"].toInteger() > 0);
+    QVERIFY(answer["replicated_bytes"].toInteger() > 0);
   }
 };
 

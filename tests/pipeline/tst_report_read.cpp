@@ -1,6 +1,7 @@
 /// Reading reports of runs: fields survive a round trip, and an error for another file is one sentence.
 #include "pipeline/report/report.h"
 #include "pipeline/report/report_read.h"
+#include "pipeline/settings/run_settings.h"
 #include "tests/support/need.h"
 #include "tests/support/plan_fixture.h"
 
@@ -30,8 +31,9 @@ RunReport trainedReport() {
   RunReport report;
   report.verdict = RunVerdict::Passed;
   report.comparedWith = "an unsplit run";
-  report.rtol = report.atol = 1e-4;
-  report.training = {
+  report.spec.backend = launch::Backend::Gloo;
+  report.spec.rtol = report.spec.atol = 1e-4;
+  report.spec.training = {
       .steps = 2, .optimizer = program::Optimizer::Momentum, .learningRate = 0.5, .clipNorm = 1.5, .accumulate = 3};
   report.steps = {{1, 2, 6.5, 4.25, true, 900}, {2, 2, 4.125, 3.5, true, 700}};
   report.outputs = {{.name = "losses", .maxAbs = 1e-7, .maxRel = 2e-7, .ofTolerance = 0.25, .undetermined = 3}};
@@ -69,6 +71,18 @@ std::string saidOf(const std::string& pointer, const Json& value) {
 class TestReportRead : public QObject {
   Q_OBJECT
  private slots:
+  void aReportHasTheArgumentsOfItsRun() {
+    const Json json = Json::parse(written());
+    QCOMPARE(json["mode"], Json("train"));
+    spec::RunSpec asked;
+    const auto arguments = json["arguments"].get<std::vector<std::string>>();
+    QVERIFY(settings::readArguments(pipeline::runSettings(spec::RunMode::Train), arguments, asked));
+    spec::RunSpec ran = trainedReport().spec;
+    ran.training.optimizer = asked.training.optimizer;  // a setting of the plan
+    QVERIFY(asked.training == ran.training);
+    QVERIFY(asked.rtol == ran.rtol && asked.atol == ran.atol && asked.backend == ran.backend);
+  }
+
   void whatWasWrittenComesBack() {
     const RunReport report = trainedReport();
     const PastRun run = test::need(readReport(written(), "run.json"));
@@ -77,11 +91,11 @@ class TestReportRead : public QObject {
     QCOMPARE(run.plan.engine, std::string("reference"));
     QCOMPARE(run.plan.batch, 4);
     QCOMPARE(run.report.verdict, RunVerdict::Passed);
-    QCOMPARE(run.report.training.steps, 2);
-    QCOMPARE(run.report.training.optimizer, program::Optimizer::Momentum);
-    QCOMPARE(run.report.training.learningRate, 0.5);
-    QCOMPARE(run.report.training.clipNorm, std::optional(1.5));
-    QCOMPARE(run.report.training.accumulate, 3);
+    QCOMPARE(run.report.spec.training.steps, 2);
+    QCOMPARE(run.report.spec.training.optimizer, program::Optimizer::Momentum);
+    QCOMPARE(run.report.spec.training.learningRate, 0.5);
+    QCOMPARE(run.report.spec.training.clipNorm, std::optional(1.5));
+    QCOMPARE(run.report.spec.training.accumulate, 3);
     QCOMPARE(run.report.steps[1].loss, 4.125);
     QCOMPARE(run.report.steps[0].gradientNorm, 4.25);
     QCOMPARE(run.loss(), std::optional(4.125));
@@ -196,7 +210,7 @@ class TestReportRead : public QObject {
     for (const char* key : {"time", "memory", "training", "warnings"}) json.erase(key);
     json["plan"].erase("engine");
     const PastRun run = test::need(readReport(json.dump(), "run.json"));
-    QVERIFY(!run.report.training.isAsked());
+    QVERIFY(!run.report.spec.training.isAsked());
     QVERIFY(run.plan.engine.empty());
   }
 

@@ -4,6 +4,7 @@
 #include "pipeline/run/run_shapes.h"
 #include "pipeline/solve/solve.h"
 #include "pipeline/source/open.h"
+#include "tests/support/rows.h"
 
 #include <QTemporaryDir>
 #include <QTest>
@@ -142,12 +143,9 @@ class TestRunShapes : public QObject {
   }
 
   void refusesPaddingThatChangesResults_data() {
-    QTest::addColumn<QString>("model");
-    QTest::addColumn<QString>("why");
-    QTest::newRow("every token sees all others") << "bert-no-mask"
-                                                 << "each token of BertForMaskedLM attends to all tokens";
-    QTest::newRow("both ways") << "gemma3_text-both-ways"
-                               << "attends to all tokens";
+    const test::Rows<QString, QString> row("model", "why");
+    row("every token sees all others", "bert-no-mask", "each token of BertForMaskedLM attends to all tokens");
+    row("both ways", "gemma3_text-both-ways", "attends to all tokens");
   }
   void refusesPaddingThatChangesResults() {
     QFETCH(QString, model);

@@ -85,7 +85,7 @@ class TestPreflight : public QObject {
           return graph::layerShape(*graph, w.first).has_value();
         };
         QCOMPARE(reports({}, ranks, set),
-                 found.indivisible.empty() && std::none_of(found.whole.begin(), found.whole.end(), isOfLayer));
+                 found.indivisible.empty() && std::none_of(found.replicated.begin(), found.replicated.end(), isOfLayer));
       }
     }
   }
@@ -104,17 +104,17 @@ class TestPreflight : public QObject {
 
   void sumsReplicatedWeights() {
     const auto found = preflight(problemOf(test::llamaGraph({.layers = 3}), 2));
-    const ReplicatedWeights* norms = find(found.whole, "model.layers.*.input_layernorm.weight");
+    const ReplicatedWeights* norms = find(found.replicated, "model.layers.*.input_layernorm.weight");
     QVERIFY(norms);
     QCOMPARE(norms->count, std::size_t{3});
     QCOMPARE(norms->bytes, std::int64_t{3 * 64 * 4});
     QCOMPARE(found.replicatedBytes, std::int64_t{(3 * 2 + 1) * 64 * 4});
-    for (const ReplicatedWeights& group : found.whole) QVERIFY(!group.why.empty());
+    for (const ReplicatedWeights& group : found.replicated) QVERIFY(!group.why.empty());
   }
 
   void reportsNothingForOneRank() {
     const auto found = preflight(problemOf(test::llamaGraph(), 1));
-    QVERIFY(found.whole.empty() && found.indivisible.empty() && found.replicatedBytes == 0);
+    QVERIFY(found.replicated.empty() && found.indivisible.empty() && found.replicatedBytes == 0);
   }
 
   void judgesEveryWorldSize() {

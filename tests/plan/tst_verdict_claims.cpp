@@ -162,7 +162,7 @@ class TestVerdictClaims : public QObject {
   /// full.
   static std::string falsePreflight(const Case& c) {
     const Preflight before = preflight(c.problem);
-    for (const ReplicatedWeights& weights : before.whole) {
+    for (const ReplicatedWeights& weights : before.replicated) {
       if (!graph::layerShape(*c.problem.graph, weights.first)) continue;
       if (fastestSplit(c.problem, weights.first))
         return fmt::format("{} should be replicated ({}), but a pin splits it", weights.pattern, weights.why);

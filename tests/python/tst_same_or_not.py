@@ -273,7 +273,7 @@ class TestSameOrNot(unittest.TestCase):
             value["placement"] = "R"
         if how == "strategy":
             layer = choose.choice(plan["layers"])
-            others = [s for s in ("column", "row", "whole", "vocab") if s != layer["strategy"]]
+            others = [s for s in ("column", "row", "replicated", "vocab") if s != layer["strategy"]]
             layer["strategy"] = choose.choice(others)
         if how == "ranks":
             plan["ranks"] = 4

@@ -67,7 +67,7 @@ QString preflightText(const plan::Preflight& preflight, const graph::Graph& grap
   if (!rows.isEmpty())
     html += heading(QStringLiteral("Sizes that do not divide by %1 ranks").arg(ranks), colors) + table(rows);
   rows.clear();
-  for (const plan::ReplicatedWeights& weights : preflight.whole)
+  for (const plan::ReplicatedWeights& weights : preflight.replicated)
     addGroup(rows, nodeNamed(graph, weights.first, toQ(weights.pattern)), weights.count, weights.bytes,
              proseHtml(weights.why, graph), colors);
   if (!rows.isEmpty())

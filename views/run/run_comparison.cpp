@@ -26,7 +26,7 @@ QString microsecondsText(double microseconds) {
 /// The settings of a run: the same names in the same order for every run.
 std::vector<Fact> settingsOf(const PastRun& run) {
   const pipeline::PlanOfReport& plan = run.plan;
-  const program::Training& training = run.report.training;
+  const program::Training& training = run.report.spec.training;
   const bool trains = training.isAsked();
   const auto ifTraining = [trains](const QString& text) { return trains ? text : QString(); };
   QStringList demands;
@@ -36,7 +36,7 @@ std::vector<Fact> settingsOf(const PastRun& run) {
           {QStringLiteral("batch"), plan.batch > 0 ? QString::number(plan.batch) : QString()},
           {QStringLiteral("sequence"), plan.sequence > 0 ? QString::number(plan.sequence) : QString()},
           {QStringLiteral("ranks"), QString::number(plan.ranks)},
-          {QStringLiteral("backend"), toQ(launch::toText(run.report.backend))},
+          {QStringLiteral("backend"), toQ(launch::toText(run.report.spec.backend))},
           {QStringLiteral("engine"), toQ(plan.engine)},
           {QStringLiteral("candidate set"), toQ(plan.menu)},
           {QStringLiteral("sequence parallelism"), toQ(plan.sequenceParallel)},
@@ -150,11 +150,11 @@ QString modelText(const PastRun& run) {
 }
 
 QString planText(const PastRun& run) {
-  QStringList parts{toQ(run.plan.engine), ranksText(run.plan.ranks), toQ(launch::toText(run.report.backend))};
-  if (run.report.training.isAsked())
+  QStringList parts{toQ(run.plan.engine), ranksText(run.plan.ranks), toQ(launch::toText(run.report.spec.backend))};
+  if (run.report.spec.training.isAsked())
     parts << QStringLiteral("trained %1 with %2")
-                 .arg(countedText(static_cast<std::uint64_t>(run.report.training.steps), "step"),
-                      toQ(program::toText(run.report.training.optimizer)));
+                 .arg(countedText(static_cast<std::uint64_t>(run.report.spec.training.steps), "step"),
+                      toQ(program::toText(run.report.spec.training.optimizer)));
   parts.removeAll(QString());
   return parts.join(QStringLiteral(", "));
 }

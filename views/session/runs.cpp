@@ -18,11 +18,11 @@ constexpr int kSampleMs = 200;
 /// The result of a run without a failed rank.
 QString ranText(const pipeline::RunReport& report, int ranks) {
   const QString who = ranksText(ranks);
-  const bool isTraining = report.training.isAsked();
+  const bool isTraining = report.spec.training.isAsked();
   const QString what = toQ(report.comparedWith);
   if (report.verdict == pipeline::RunVerdict::Passed)
     return isTraining ? QStringLiteral("%1 trained %2 and match %3.")
-                            .arg(who, countedText(static_cast<std::uint64_t>(report.training.steps), "step"), what)
+                            .arg(who, countedText(static_cast<std::uint64_t>(report.spec.training.steps), "step"), what)
                       : QStringLiteral("%1 computed the same results as %2.").arg(who, what);
   if (report.verdict == pipeline::RunVerdict::NotChecked)
     return QStringLiteral("%1 finished. Their results were not compared.").arg(who);
@@ -204,7 +204,7 @@ void Runs::take(const Result<pipeline::RunReport>& report) {
   Severity severity = Severity::Failure;
   if (report) {
     m_state->report = std::make_shared<const pipeline::RunReport>(*report);
-    m_state->backend = report->backend;
+    m_state->backend = report->spec.backend;
     const auto& failure = report->outcome.firstFailure;
     if (failure) {
       sentence = QStringLiteral("Rank %1 %2").arg(failure->rank).arg(toQ(failure->what));

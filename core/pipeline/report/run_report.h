@@ -11,6 +11,7 @@
 #include "pipeline/report/replica_sum.h"
 #include "pipeline/report/timeline.h"
 #include "program/mesh.h"
+#include "spec/run/run_spec.h"
 
 #include <cstdint>
 #include <map>
@@ -25,16 +26,15 @@ enum class RunVerdict : std::uint8_t { Failed, Passed, NotChecked };
 
 struct RunReport {
   RunVerdict verdict = RunVerdict::Failed;
-  launch::Backend backend = launch::Backend::Gloo;
+  /// What was asked for. `backend` is the one that ran; if either of `rtol` and `atol` was set, both are.
+  spec::RunSpec spec;
   std::string precision;             ///< mode of float32 products on GPUs: "IEEE float32 (TF32 off)"; empty on CPUs
   std::string comparedWith;          ///< "expected.safetensors" or "an unsplit run"; empty without a comparison
-  std::optional<double> rtol, atol;  ///< the user's tolerance, atol + rtol·|expected|; nullopt: rounding.h decides
   graph::DType coarsest = graph::DType::Float32;  ///< coarsest type in the computation
   int rulerParts = 0;                             ///< number of parts of the ruler's sums; 0: no ruler was needed
   std::vector<OutputDifference> outputs;
   program::Mesh mesh;                          ///< mesh of the ranks
   ReplicaSum replicaSum;                       ///< sums over replicas in a training step; empty for one replica
-  program::Training training;                  ///< requested training
   std::vector<protocol::TrainingStep> steps;   ///< training steps of rank 0
   std::optional<GenerationReport> generation;  ///< nullopt: the run did not generate, or it failed
   launch::RunOutcome outcome;
@@ -45,7 +45,7 @@ struct RunReport {
   std::vector<std::string> notes;
   std::vector<std::string> warnings;  ///< warnings about the plan and its model
   /// The workload without generation, whose figures are in `generation`.
-  Workload workload() const { return {training.isAsked(), mesh.dp}; }
+  Workload workload() const { return {spec.training.isAsked(), mesh.dp}; }
 };
 
 }  // namespace cleave::pipeline

@@ -21,7 +21,7 @@ std::map<std::string, Rounding> roundingsOf(const RunReport& report, const RunRe
   const graph::Graph& graph = *request.plan->graph;
   const std::vector<graph::DType> coarsest = coarsestTypes(graph);
   for (const graph::Output& output : graph.outputs)
-    roundings[output.name].unit = roundingUnit(coarsest[output.value.index()], report.backend, request.mesh().ranks());
+    roundings[output.name].unit = roundingUnit(coarsest[output.value.index()], report.spec.backend, request.mesh().ranks());
   return roundings;
 }
 
@@ -37,10 +37,10 @@ struct Ruler {
 Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files,
                             const fs::path& expected, std::int64_t steps, const Ruler& ruler) {
   const program::Training& training = request.training;
-  Comparison comparison{.rtol = report.rtol,
-                        .atol = report.atol,
+  Comparison comparison{.rtol = report.spec.rtol,
+                        .atol = report.spec.atol,
                         .roundings = roundingsOf(report, request),
-                        .rounding = {.unit = roundingUnit(report.coarsest, report.backend, request.mesh().ranks())},
+                        .rounding = {.unit = roundingUnit(report.coarsest, report.spec.backend, request.mesh().ranks())},
                         .isTraining = training.isAsked(),
                         .isExpectedOfRun = !request.expect,
                         .moves = 2 * training.learningRate * static_cast<double>(steps)};
@@ -49,7 +49,7 @@ Result<void> compareOutputs(RunReport& report, const RunRequest& request, const 
   }
   if (ruler.isMissing) {
     comparison.roundings.clear();
-    comparison.rounding.unit = unitWithoutRuler(report.coarsest, report.backend, request.mesh().ranks());
+    comparison.rounding.unit = unitWithoutRuler(report.coarsest, report.spec.backend, request.mesh().ranks());
   }
   for (const auto& [name, moves] : ruler.moves)
     comparison.roundings.try_emplace(name, comparison.rounding).first->second.moves = moves;
@@ -136,7 +136,7 @@ void noteDeviations(RunReport& report) {
 
 /// Returns true if there is a difference that the ruler may explain.
 bool needsRuler(const RunReport& report) {
-  if (report.rtol || report.atol) return false;
+  if (report.spec.rtol || report.spec.atol) return false;
   bool isOutside = false;
   for (const OutputDifference& output : report.outputs) {
     if (output.notANumber > 0) return false;
@@ -153,7 +153,7 @@ Result<Ruler> readRuler(const std::optional<RulerFiles>& files, const RunReport&
     CLEAVE_TRY(ruler.undecidedFrom, firstDifferences(files->unsplit, files->reordered));
   } else {
     const auto roundings = roundingsOf(report, request);
-    const double coarsest = roundingUnit(report.coarsest, report.backend, request.mesh().ranks());
+    const double coarsest = roundingUnit(report.coarsest, report.spec.backend, request.mesh().ranks());
     const auto unitOf = [&](const std::string& name) {
       const auto own = roundings.find(name);
       return own == roundings.end() ? coarsest : own->second.unit;

@@ -19,7 +19,7 @@ namespace {
 /// Notes why the tolerance is larger than on CPUs.
 void noteSumsOfNccl(RunReport& report, const RunRequest& request) {
   const graph::DType dtype = request.plan->model.dtype;
-  if (!isHalf(dtype) || report.backend != launch::Backend::Nccl || request.mesh().ranks() <= 2) return;
+  if (!isHalf(dtype) || report.spec.backend != launch::Backend::Nccl || request.mesh().ranks() <= 2) return;
   report.notes.push_back(fmt::format("NCCL sums {} in {}, with {} roundings per sum; Gloo sums it in float32.",
                                      graph::toText(dtype), graph::toText(dtype), request.mesh().ranks() - 1));
 }
@@ -64,15 +64,15 @@ Result<launch::BackendChoice> backendFor(const RunRequest& request, const Progre
 
 Result<RunReport> beginReport(const RunRequest& request, const launch::BackendChoice& choice) {
   RunReport report;
-  report.backend = choice.backend;
+  report.spec = request;
+  report.spec.backend = choice.backend;
   report.coarsest = coarsestType(*request.plan->graph);
   if (request.rtol || request.atol) {
-    report.rtol = request.rtol.value_or(0);
-    report.atol = request.atol.value_or(0);
+    report.spec.rtol = request.rtol.value_or(0);
+    report.spec.atol = request.atol.value_or(0);
   }
   report.warnings = request.plan->warnings;
   report.mesh = request.mesh();
-  report.training = request.training;
   const plan::ModelInfo& info = request.plan->model;
   CLEAVE_TRY_VOID(program::checkReplicated(report.mesh, info.source, info.isExported));
   if (!choice.why.empty()) report.notes.push_back(choice.why);

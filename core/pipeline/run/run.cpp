@@ -109,19 +109,19 @@ Result<RunReport> runPlan(const RunRequest& request, const launch::Observer& obs
   CLEAVE_TRY(const launch::BackendChoice choice, backendFor(request, progress));
   CLEAVE_TRY(RunReport report, beginReport(request, choice));
   CLEAVE_TRY(const auto model, openModelIfRead(request, progress));
-  CLEAVE_TRY_VOID(checkRoom(request, report.backend, report));
+  CLEAVE_TRY_VOID(checkRoom(request, report.spec.backend, report));
   CLEAVE_TRY_VOID(checkExpectation(request, report));
   CLEAVE_TRY(const auto folder, TemporaryFolder::make("cleave-run"));
   const RankFiles files = filesIn(folder, request);
   CLEAVE_TRY(auto output, openOutput(request, progress));
   const ModelFiles modelFiles(request);
   Follower follower(request);
-  CLEAVE_TRY(report.outcome, runRanks(request, report.backend, files, follower, observer, progress));
+  CLEAVE_TRY(report.outcome, runRanks(request, report.spec.backend, files, follower, observer, progress));
   report.steps = follower.steps();
   if (!report.outcome.succeeded) return report;
   follower.addTo(report);
   CLEAVE_TRY_VOID(stepsOf(request).collect(request, files, follower, report));
-  UnsplitRuns unsplit(request, report.backend, model, modelFiles, files, folder, progress);
+  UnsplitRuns unsplit(request, report.spec.backend, model, modelFiles, files, folder, progress);
   CLEAVE_TRY_VOID(compareWithExpected(report, request, files, unsplit, progress));
   CLEAVE_TRY_VOID(writeOutput(output, files));  // last: `output` may be a link to a file that the run reads
   report.verdict = verdictOf(report);

@@ -93,7 +93,7 @@ class ShapesRun {
       RunRequest& request = m_requests[shape];
       request.plan = m_request.shapes[shape].plan;
       CLEAVE_TRY(RunReport report, beginReport(request, choice));
-      CLEAVE_TRY_VOID(checkRoom(request, report.backend, report));
+      CLEAVE_TRY_VOID(checkRoom(request, report.spec.backend, report));
       // Later plans must keep the splits of the first, so their warnings would only describe that.
       if (shape > 0) report.warnings.clear();
       report.outcome.results.resize(m_at.size());
@@ -136,7 +136,7 @@ class ShapesRun {
     CLEAVE_TRY(const auto then, writeOthers(folder, "outputs", planOf, rowsOf));
     m_progress.report("run");
     const auto follow = [this](const launch::RankEvent& event) { observe(event); };
-    return launchRanks(*planOf(0), m_reports.front().backend, filesOf(folder, "outputs", 0), m_request.run, follow,
+    return launchRanks(*planOf(0), m_reports.front().spec.backend, filesOf(folder, "outputs", 0), m_request.run, follow,
                        m_progress, then);
   }
 
@@ -199,7 +199,7 @@ class ShapesRun {
     CLEAVE_TRY(const auto plans, plansOnOneRank(unsplitPlan));
     const auto planOf = [&](std::size_t shape) { return plans.at(m_request.shapes[shape].model.get()).get(); };
     CLEAVE_TRY(const auto then, writeOthers(folder, "unsplit", planOf, [](std::size_t) { return spec::Rows(); }));
-    const UnsplitPlace place = unsplitPlace(largest(), m_request.run.workload(), m_reports.front().backend);
+    const UnsplitPlace place = unsplitPlace(largest(), m_request.run.workload(), m_reports.front().spec.backend);
     CLEAVE_TRY_VOID(
         launchUnsplit(*planOf(0), place, filesOf(folder, "unsplit", 0), m_request.run, m_files, m_progress, then));
     int measured = 0;

@@ -1,17 +1,11 @@
 #pragma once
-/// A session of the window in a file: the model, the settings of its solves, and the view. The settings are arguments
-/// of `cleave-cli plan`, so users can read and write such a file.
-///
-///     {"schema": "cleave.session/1", "made_by": "0.1.0",
-///      "model": {"path": "/data/llama", "beside": "../llama"},           or {"hub": "org/name@COMMIT"},
-///                                                                        or {"sample": "one-kv-head"}
-///      "settings": {"arguments": ["--ranks", "4"], "device": {...}},     the device unless it is bundled
-///      "branches": [...], "shown": 0,                                    A, or A and B, in the form of `settings`
-///      "step": 18, "focus": {"value": "linear_17"}, "unfolded": ["model.layers.0"], "colours": "regret",
-///      "breakpoints": [{"event": "conflict", "inside": "model.layers.3"}]}
+/// A session of the window in a file, `cleave.session/1`: the model, the settings of its solves, and the view.
+/// session_schema.h lists its fields, and docs/file-formats.md documents them. The settings are arguments of
+/// `cleave-cli plan`, so users can read and write such a file.
 ///
 /// A foreign file: bounded, and every field is checked. Names of the model's parts are checked when they are applied.
 #include "base/files.h"
+#include "base/schema_rows.h"
 #include "solve/trace/cursor.h"
 #include "spec/input/input_spec.h"
 #include "spec/plan/plan_spec.h"
@@ -48,5 +42,7 @@ std::string toText(const SavedSession& session, const fs::path& file);
 Result<SavedSession> readSession(const fs::path& file);
 /// The same for the text of a file.
 Result<SavedSession> parseSession(std::string_view text, const fs::path& file);
+/// Its fields, for docs/file-formats.md.
+std::vector<schema::Row> sessionRows();
 
 }  // namespace cleave::pipeline

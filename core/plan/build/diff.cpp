@@ -281,8 +281,8 @@ std::string toJson(const PlanDiff& diff) {
   for (const LayerChange& layer : diff.layers) {
     json.beginObject();
     json.key("name").value(layer.name);
-    json.key("before").value(rules::inFiles(layer.before));
-    json.key("after").value(rules::inFiles(layer.after));
+    json.key("before").value(rules::toText(layer.before));
+    json.key("after").value(rules::toText(layer.after));
     json.key("reason_before").value(layer.reasonBefore);
     json.key("reason_after").value(layer.reasonAfter);
     json.endObject();

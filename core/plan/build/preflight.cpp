@@ -240,7 +240,7 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
         return splits(o) && o.input.isSplit();
       })));
   if (!isWhole || !counted.insert(layer.weight.raw()).second) return;
-  ReplicatedWeights& group = groupFor(found.whole, pattern, node);
+  ReplicatedWeights& group = groupFor(found.replicated, pattern, node);
   if (group.count++ == 0) group.why = why.empty() ? "the candidate set has no strategy that splits it" : why;
   group.bytes += bytes;
 }
@@ -249,7 +249,7 @@ void addLayer(const solve::Problem& problem, NodeId node, const graph::LayerShap
 void addOtherParameter(const Graph& graph, NodeId node, Preflight& found) {
   const ValueId value = graph.node(node).results.front();
   const auto& users = graph.value(value).users;
-  ReplicatedWeights& group = groupFor(found.whole, solve::withoutIndices(graph.value(value).name), node);
+  ReplicatedWeights& group = groupFor(found.replicated, solve::withoutIndices(graph.value(value).name), node);
   if (group.count++ == 0) {
     group.why = users.empty() ? "no operator reads it"
                               : fmt::format("its reader `{}` is not a layer, so every rank needs all of it",
@@ -296,7 +296,7 @@ Preflight preflight(const solve::Problem& problem) {
       if (counted.insert(graph.node(n).results.front().raw()).second) addOtherParameter(graph, n, found);
     }
   }
-  for (const ReplicatedWeights& group : found.whole) found.replicatedBytes += group.bytes;
+  for (const ReplicatedWeights& group : found.replicated) found.replicatedBytes += group.bytes;
   return found;
 }
 

@@ -46,7 +46,7 @@ struct Preflight {
   std::vector<UnknownOperator> unknownOperators;
   std::vector<IndivisibleHeads> heads;
   std::vector<IndivisibleLayers> indivisible;
-  std::vector<ReplicatedWeights> whole;
+  std::vector<ReplicatedWeights> replicated;
   std::int64_t replicatedBytes = 0;
   std::size_t unsplitLayers = 0;  ///< layers without a strategy that splits them, or whose sizes do not divide
 };

@@ -169,10 +169,10 @@ void judge(const solve::Problem& problem, const solve::SolveResult& result, cons
 std::string replicatedText(const Preflight& before, std::int64_t overBytes) {
   if (before.replicatedBytes < overBytes / kLeastShareNamed) return {};
   const auto largest =
-      std::max_element(before.whole.begin(), before.whole.end(),
+      std::max_element(before.replicated.begin(), before.replicated.end(),
                        [](const ReplicatedWeights& a, const ReplicatedWeights& b) { return a.bytes < b.bytes; });
-  if (largest == before.whole.end() || largest->bytes == 0) return {};
-  const std::string most = before.whole.size() == 1 ? "" : fmt::format(", {} of them", bytesText(largest->bytes));
+  if (largest == before.replicated.end() || largest->bytes == 0) return {};
+  const std::string most = before.replicated.size() == 1 ? "" : fmt::format(", {} of them", bytesText(largest->bytes));
   return fmt::format("{} of weights are replicated{} `{}` ({}). ", bytesText(before.replicatedBytes),
                      most.empty() ? ":" : most, largest->pattern, largest->why);
 }

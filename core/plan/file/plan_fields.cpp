@@ -1,6 +1,7 @@
 #include "plan/file/plan_fields.h"
 
 #include "base/json.h"
+#include "rules/strategy.h"
 
 #include <nlohmann/json.hpp>
 
@@ -14,6 +15,9 @@ using nlohmann::json;
 using nlohmann::ordered_json;
 
 constexpr std::string_view kNothing = "nothing";
+
+/// A field whose name changed.
+constexpr std::string_view kEarlierName = "whole_parameters", kLaterName = "replicated_parameters";
 
 class Comparison {
  public:
@@ -40,21 +44,33 @@ class Comparison {
 
   void compareObjects(const json& file, const ordered_json& again) {
     for (const auto& [key, value] : again.items()) {
-      const auto found = file.find(key);
+      auto found = file.find(key);
+      if (found == file.end() && key == kLaterName) found = file.find(kEarlierName);
       at(key, [&, &value = value] {
         found == file.end() ? note(std::string(kNothing), describe(json(value))) : compare(*found, value);
       });
     }
+    const auto isKnown = [&again](const std::string& key) {
+      return again.contains(key) || (key == kEarlierName && again.contains(kLaterName));
+    };
     for (const auto& [key, value] : file.items()) {
-      if (!again.contains(key)) at(key, [&, &value = value] { note(describe(value), std::string(kNothing)); });
+      if (!isKnown(key)) at(key, [&, &value = value] { note(describe(value), std::string(kNothing)); });
     }
   }
 
   void compareTexts(std::string_view file, std::string_view again) {
-    if (file == again) return;
+    if (file == again || isSameStrategy(file, again)) return;
     const auto common = static_cast<std::size_t>(
         std::mismatch(file.begin(), file.end(), again.begin(), again.end()).first - file.begin());
     note(fromThere(file, common), fromThere(again, common));
+  }
+
+  /// Earlier versions wrote "whole" for "replicated".
+  bool isSameStrategy(std::string_view file, std::string_view again) const {
+    const auto* key = m_path.empty() ? nullptr : std::get_if<std::string_view>(&m_path.back());
+    if (!key || *key != "strategy") return false;
+    const auto strategy = rules::parseStrategy(file);
+    return strategy && strategy == rules::parseStrategy(again);
   }
 
   /// Messages cut long texts: what differs must be in what is left.

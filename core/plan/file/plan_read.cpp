@@ -1,5 +1,5 @@
-#include "base/json.h"
 #include "base/quantities.h"
+#include "base/schema_reader.h"
 #include "graph/json.h"
 #include "graph/layers.h"
 #include "graph/type_text.h"
@@ -8,11 +8,10 @@
 #include "plan/build/steps.h"
 #include "plan/file/certificate_json.h"
 #include "plan/file/plan_file.h"
+#include "plan/file/plan_schema.h"
 #include "plan/file/replication_json.h"
-#include "plan/file/schema.h"
 #include "plan/file/seal.h"
 #include "program/check.h"
-#include "solve/problem/device_profile.h"
 
 #include <nlohmann/json.hpp>
 
@@ -21,8 +20,6 @@
 namespace cleave::plan {
 namespace {
 
-constexpr std::size_t kMaxTexts = 10'000;  // warnings, demands
-
 class PlanReader {
  public:
   explicit PlanReader(const JsonObject& root) : m_root(root) {}
@@ -30,8 +27,6 @@ class PlanReader {
   Result<Plan> read() && {
     CLEAVE_TRY_VOID(readProgram());
     CLEAVE_TRY_VOID(readHead());
-    CLEAVE_TRY_VOID(readFigures());
-    CLEAVE_TRY_VOID(readCostSettings());
     CLEAVE_TRY_VOID(readGraph());
     CLEAVE_TRY_VOID(readValues());
     CLEAVE_TRY_VOID(readLayers());
@@ -50,6 +45,7 @@ class PlanReader {
   Result<void> readProgram() {
     CLEAVE_TRY(program::RankProgram program, program::rankProgramFromJson(m_root));
     m_plan.model.source = std::move(program.source);
+    m_plan.model.isExported = program.isExported;
     m_plan.model.quantization = std::move(program.quantization);
     m_plan.spec.ranks = program.ranks;
     m_plan.spec.seed = program.seed;
@@ -61,112 +57,24 @@ class PlanReader {
     return {};
   }
 
+  /// The model and all settings.
   Result<void> readHead() {
-    CLEAVE_TRY(m_plan.madeBy, m_root.text("made_by", ""));
-    CLEAVE_TRY(const JsonObject model, m_root.object("model"));
-    CLEAVE_TRY(m_plan.model.architecture, model.text("architecture"));
-    CLEAVE_TRY(m_plan.model.modelType, model.text("model_type"));
-    CLEAVE_TRY(m_plan.model.dtype, model.word("dtype", graph::parseDType));
-    CLEAVE_TRY(m_plan.model.isExported, model.flag("exported", false));
-    const std::int64_t least = m_plan.model.isExported ? 0 : 1;
-    CLEAVE_TRY(m_plan.model.batch, model.integer("batch", {least, program::kMaxSize}));
-    CLEAVE_TRY(m_plan.model.sequence, model.integer("sequence", {least, program::kMaxSize}));
-    CLEAVE_TRY_VOID(readSizes(model));
-    CLEAVE_TRY(m_plan.model.input.weights, model.text("weights", ""));
-    CLEAVE_TRY(m_plan.model.input.mask, model.flag("mask"));
-    CLEAVE_TRY(m_plan.model.input.tokenTypes, model.flag("token_types", false));
-    CLEAVE_TRY(const bool hasLoss, model.flag("loss"));
-    m_plan.model.input.loss = hasLoss || m_plan.model.isExported;
-    CLEAVE_TRY(m_plan.model.input.dropout, model.flag("dropout", false));
-    CLEAVE_TRY(m_plan.model.dropouts, model.text("dropout_probabilities", ""));
-    CLEAVE_TRY(m_plan.model.input.logitsToKeep, model.integer("logits_to_keep", {0, program::kMaxSize}));
-    if (model.has("cache")) {
-      CLEAVE_TRY(m_plan.model.input.cacheUse, model.word("cache", graph::parseCacheUse));
-      CLEAVE_TRY(m_plan.model.input.cachePositions, model.integer("cache_positions", {1, program::kMaxSize}));
-    }
-    CLEAVE_TRY(m_plan.model.hasWeights, model.flag("has_weights"));
+    Asked asked;
+    m_plan.spec.cost.slackPercent = 0;  // files without a slack have the fastest plan
+    schema::Reader v(m_root);
+    headFields(v, m_plan, asked, [](auto&) {});
+    CLEAVE_TRY_VOID(std::move(v).finish());
     if (!m_plan.model.isExported) {
       m_plan.model.setShape(m_plan.model.batch, m_plan.model.sequence);
       m_plan.model.input.dtype = m_plan.model.dtype;
     }
     m_plan.spec.dropout = m_plan.model.input.dropout;
-    graph::Freezing& freezing = m_plan.model.input.freezing;
-    if (model.has("written_buffers")) {
-      CLEAVE_TRY(m_plan.model.writtenBuffers, model.texts("written_buffers", kMaxTexts));
-    }
-    if (model.has("freeze")) {
-      CLEAVE_TRY(freezing.freeze, model.texts("freeze", kMaxTexts));
-    }
-    if (model.has("train_only")) {
-      CLEAVE_TRY(freezing.trainOnly, model.texts("train_only", kMaxTexts));
-    }
-    CLEAVE_TRY(m_plan.spec.engine, m_root.word("engine", solve::parseEngine));
-    CLEAVE_TRY(m_plan.spec.candidateSet, m_root.word("menu", rules::parseCandidateSet));
-    CLEAVE_TRY(m_plan.spec.sequenceParallel, m_root.word("sequence_parallel", rules::parseSequenceParallel));
-    CLEAVE_TRY(m_plan.warnings, m_root.texts("warnings", kMaxTexts));
-    return {};
-  }
-
-  Result<void> readSizes(const JsonObject& model) {
-    if (!model.has("sizes")) return {};
-    CLEAVE_TRY(const JsonObject sizes, model.object("sizes"));
-    for (const auto& [symbol, size] : sizes.json().items()) {
-      CLEAVE_TRY(m_plan.model.input.sizes[symbol], sizes.integer(symbol, {0, program::kMaxSize}));
-    }
-    return {};
-  }
-
-  Result<void> readFigures() {
-    CLEAVE_TRY(const JsonObject timings, m_root.object("timings_ms"));
-    CLEAVE_TRY(m_plan.timings.loadMs, timings.number("load"));
-    CLEAVE_TRY(m_plan.timings.captureMs, timings.number("capture"));
-    CLEAVE_TRY(m_plan.timings.decomposeMs, timings.number("decompose"));
-    CLEAVE_TRY(m_plan.timings.solveMs, timings.number("solve"));
-    CLEAVE_TRY(m_plan.timings.annotateMs, timings.number("annotate"));
-    CLEAVE_TRY(m_plan.timings.replaceMs, timings.number("replace"));
-    CLEAVE_TRY(const JsonObject search, m_root.object("search"));
-    CLEAVE_TRY(m_plan.search.tries, search.count("tries"));
-    CLEAVE_TRY(m_plan.search.conflicts, search.count("conflicts"));
-    CLEAVE_TRY(m_plan.search.backtracks, search.count("backtracks"));
-    CLEAVE_TRY(m_plan.search.events, search.count("events"));
-    CLEAVE_TRY(m_plan.search.visits, search.count("visits"));
-    return {};
-  }
-
-  Result<void> readCostSettings() {
-    solve::CostSettings& settings = m_plan.spec.cost;
-    CLEAVE_TRY(const JsonObject cost, m_root.object("cost"));
-    CLEAVE_TRY(settings.isTraining, cost.flag("training"));
-    CLEAVE_TRY(settings.optimizer, cost.word("optimizer", solve::parseOptimizer));
-    CLEAVE_TRY(settings.checkpointsActivations, cost.flag("checkpoints_activations", false));
-    CLEAVE_TRY(const std::int64_t budget, cost.integer("budget_bytes", {1, program::kMaxSize}));
-    CLEAVE_TRY(m_plan.isProvedOptimal, cost.flag("proved"));
-    if (cost.has("lower_bound_fs")) {
-      CLEAVE_TRY(m_plan.lowerBoundFs, cost.time("lower_bound_fs"));
-    }
-    CLEAVE_TRY_VOID(readSlack(cost));
-    CLEAVE_TRY(const JsonObject device, m_root.object("device"));
-    CLEAVE_TRY(settings.profile, solve::readDeviceProfile(device));
+    m_plan.spec.candidateSet = asked.candidates;
     // A budget is of the user's own where it is another than the device's memory: with that, another device has its
     // own.
-    if (budget != settings.profile.memoryBytes) settings.memoryBudget = budget;
-    CLEAVE_TRY(const auto demands, m_root.texts("demands", kMaxTexts));
-    return spec::addDemands(demands, m_plan.spec);
-  }
-
-  /// Files written before there was a slack lack both: their plans are the fastest.
-  Result<void> readSlack(const JsonObject& cost) {
-    CLEAVE_TRY(const double percent, cost.number("slack_percent", 0.0));
-    if (!(percent >= 0 && percent <= solve::kMostSlackPercent)) {
-      return cost.wrong("slack_percent", fmt::format("a number from 0 to {}", solve::kMostSlackPercent));
-    }
-    m_plan.spec.cost.slackPercent = percent;
-    if (!cost.has("fastest")) return {};
-    CLEAVE_TRY(const JsonObject fastest, cost.object("fastest"));
-    m_plan.fastest = Plan::Fastest();
-    CLEAVE_TRY(m_plan.fastest->femtoseconds, fastest.time("step_fs"));
-    CLEAVE_TRY(m_plan.fastest->bytes, fastest.integer("rank_bytes", kNotNegative));
-    return {};
+    solve::CostSettings& settings = m_plan.spec.cost;
+    if (asked.budgetBytes != settings.profile.memoryBytes) settings.memoryBudget = asked.budgetBytes;
+    return spec::addDemands(asked.demands, m_plan.spec);
   }
 
   /// Again from the solution: what a file claims is not believed.
@@ -259,34 +167,22 @@ class PlanReader {
     return {};
   }
 
-  Result<LayerPlan> readLayer(const JsonObject& fields) {
+  Result<LayerPlan> readLayer(const JsonObject& object) {
     LayerPlan layer;
-    CLEAVE_TRY(layer.name, fields.text("name"));
-    CLEAVE_TRY(layer.kind, fields.word("kind", parseKind));
-    CLEAVE_TRY(layer.strategy, fields.word("strategy", rules::parseStrategy));
-    CLEAVE_TRY(layer.axis, fields.text("axis"));
-    CLEAVE_TRY(layer.gatherOutput, fields.flag("gather_output"));
-    CLEAVE_TRY(layer.inputIsParallel, fields.flag("input_is_parallel"));
-    CLEAVE_TRY(layer.sequenceParallel, fields.flag("sequence_parallel"));
-    CLEAVE_TRY(layer.weight, fields.text("weight", ""));
-    CLEAVE_TRY(layer.replication, readReplication(fields));
-    CLEAVE_TRY(layer.reason, fields.text("reason"));
-    if (fields.has("regret_fs")) {
-      CLEAVE_TRY(layer.regretFs, fields.timeDifference("regret_fs"));
-    }
-    CLEAVE_TRY(layer.isRegretKnown, fields.flag("regret_known", true));  // older files lack it, and the next
-    CLEAVE_TRY(layer.isForcedByBudget, fields.flag("forced_by_budget", false));
-    CLEAVE_TRY(const std::string value, fields.text("value"));
+    std::string value;
+    schema::Reader v(object);
+    fields(v, layer, value);
+    CLEAVE_TRY_VOID(std::move(v).finish());
     const auto found = m_inGraph.find(value);
     if (found != m_inGraph.end()) layer.node = m_plan.graph->value(found->second).producer;
     const auto shape = layer.node.isValid() ? graph::layerShape(*m_plan.graph, layer.node) : std::nullopt;
     if (!shape)
-      return fail(ErrorCode::BadInput, "{}.value {} is the result of no layer.", fields.where(), quotedText(value));
+      return fail(ErrorCode::BadInput, "{}.value {} is the result of no layer.", object.where(), quotedText(value));
     m_solution.strategies[layer.node.index()] =
         layerStrategyOf(m_problem, layer.node, *shape, layer.strategy, m_solution);
     if (!m_solution.strategies[layer.node.index()]) {
       return fail(ErrorCode::BadInput, "{}: {} cannot be {} on {} ranks with the placements in plan.values.",
-                  fields.where(), quotedText(layer.name), rules::toText(layer.strategy), m_plan.spec.ranks);
+                  object.where(), quotedText(layer.name), rules::toText(layer.strategy), m_plan.spec.ranks);
     }
     return layer;
   }
@@ -300,18 +196,18 @@ class PlanReader {
         if (next == list.size())
           return fail(ErrorCode::BadInput, "plan.collectives has {}, but the program performs more.",
                       counted(static_cast<std::int64_t>(next), "entry", "entries"));
-        CLEAVE_TRY(const JsonObject fields, list.object(next));
+        CLEAVE_TRY(const JsonObject object, list.object(next));
         ++next;
-        CLEAVE_TRY(const std::string after, fields.text("after"));
-        CLEAVE_TRY(const std::string kind, fields.text("kind"));
-        CLEAVE_TRY(const std::int64_t bytes, fields.integer("bytes", {0, program::kMaxSize}));
-        CLEAVE_TRY(const std::int64_t at, fields.integer("node", {0, program::kMaxSize}));
-        if (kind != rules::toText(performed.kind) || bytes != performed.bytes || at != node.raw()) {
+        CollectiveEntry entry;
+        schema::Reader v(object);
+        fields(v, entry);
+        CLEAVE_TRY_VOID(std::move(v).finish());
+        if (entry.kind != rules::toText(performed.kind) || entry.bytes != performed.bytes || entry.node != node.raw()) {
           return fail(ErrorCode::BadInput, "{} is {} of {} at node {}, but the program performs {} of {} at node {}.",
-                      fields.where(), quotedText(kind), counted(bytes, "byte"), at, rules::toText(performed.kind),
-                      counted(performed.bytes, "byte"), node.raw());
+                      object.where(), quotedText(entry.kind), counted(entry.bytes, "byte"), entry.node,
+                      rules::toText(performed.kind), counted(performed.bytes, "byte"), node.raw());
         }
-        m_plan.collectives.push_back({after, performed.kind, bytes, node});
+        m_plan.collectives.push_back({entry.after, performed.kind, entry.bytes, node});
       }
     }
     if (next != list.size())

@@ -6,8 +6,7 @@
 ///   12  u32      bytes of one event (16)
 ///   16  u64      bytes of the header, with its padding of spaces to a multiple of 16
 ///   24  u64      number of events
-///   32  header   JSON: engine (older files lack it), graph, problem (ranks, menu, sequence parallelism, demands, cost
-///                with its device; older files lack that), choices, conflicts
+///   32  header   JSON: trace_schema.h lists the fields
 ///   ..  events   in the memory layout of `Event`
 ///   ..  u64      Digest of all bytes above, because a changed bit may give other valid events
 #include "base/digest.h"

@@ -171,14 +171,14 @@ def _is_gathered(plan: Plan, layer: dict[str, Any]) -> bool:
         if name in rows:
             ends.add("row")
         elif name in losses or name not in split:
-            ends.add("whole")
+            ends.add("replicated")
         else:
             reached.update(results)
     if any(value in reached for _, value in plan.json["graph"]["outputs"]):
-        ends.add("whole")
-    if ends == {"row", "whole"}:
+        ends.add("replicated")
+    if ends == {"row", "replicated"}:
         _refuse(layer["name"], "its result is needed both split and gathered")
-    return ends == {"whole"}
+    return ends == {"replicated"}
 
 
 def _sum_gradients_of_parts(model: nn.Module, plan: Plan, ranks: Ranks) -> None:

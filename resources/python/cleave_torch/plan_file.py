@@ -117,8 +117,8 @@ class Plan:
 
 
 def _name_strategy(layer: dict[str, Any]) -> str:
-    """The strategy as the command line prints it. Files have another word for replicated layers."""
-    return str(layer["axis"] if layer["axis"] == "replicated" else layer["strategy"])
+    """The strategy as the command line prints it. Files of version 0.1.0 say "whole" for "replicated"."""
+    return str(layer["strategy"]).replace("whole", "replicated")
 
 
 def count_noun(count: int, noun: str) -> str:

@@ -6,11 +6,13 @@
 #include <QtTest>
 
 #include "tests/support/panel_fixture.h"
+#include "tests/support/patience.h"
 #include "views/panels/preflight_panel.h"
 #include "views/panels/world_sizes.h"
 
 using namespace cleave;
 using namespace cleave::views;
+using cleave::test::kPatience;
 using plan::WorldSizeVerdict;
 
 namespace {
@@ -147,7 +149,7 @@ void TestPreflightPanel::textHasLinksNumbersAndVerdicts() {
       {"aten::cumsum", 3, layer, true, "Its operands must be replicated: `linear_1` is not."});
   preflight.heads.push_back({"model.layers.*.self_attn", 4, layer, {3, 3}, "3 heads do not divide by 2 ranks."});
   preflight.indivisible.push_back({"model.layers.*.up", 4, layer, "3 heads do not divide by 2 ranks", 96 << 20});
-  preflight.whole.push_back({"model.norm.<odd>", 1, layer, 4096, "a norm has no split form"});
+  preflight.replicated.push_back({"model.norm.<odd>", 1, layer, 4096, "a norm has no split form"});
   preflight.replicatedBytes = (96 << 20) + 4096;
   const QString html = preflightText(preflight, *graph, 2, kColors);
   const QString target = QStringLiteral("href=\"%1\"").arg(toLink(layer));
@@ -182,12 +184,12 @@ void TestPreflightPanel::panelFollowsTheSession() {
   auto* strip = panel.findChild<WorldSizeStrip*>();
   QVERIFY(!strip->isVisible());
   session.openSource(QStringLiteral(CLEAVE_TEST_DATA "/models/llama"));
-  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.answers().preflight(), 60'000);
+  QTRY_VERIFY_WITH_TIMEOUT(session.isIdle() && session.answers().preflight(), kPatience);
   QPushButton* all = nullptr;
   for (QPushButton* button : panel.findChildren<QPushButton*>())
     if (button->text() == QStringLiteral("Try all rank counts")) all = button;
   QVERIFY(all);
-  QTRY_VERIFY(all->isVisible());
+  QTRY_VERIFY_WITH_TIMEOUT(all->isVisible(), kPatience);
   all->click();
   QTRY_VERIFY_WITH_TIMEOUT(session.answers().worldSizes() && strip->isVisible(), 120'000);
   QCOMPARE(session.answers().worldSizes()->rows.size(), std::size_t(64));
@@ -199,7 +201,7 @@ void TestPreflightPanel::panelFollowsTheSession() {
   // Other settings would give other verdicts: the panel shows those of the current settings, or nothing.
   session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = 1 << 20; });
   QVERIFY(!session.answers().worldSizes());
-  QTRY_VERIFY(!strip->isVisible());
+  QTRY_VERIFY_WITH_TIMEOUT(!strip->isVisible(), kPatience);
   session.answers().computeWorldSizes();
   session.settings().change([](spec::PlanSpec& spec) { spec.cost.memoryBudget = std::nullopt; });
   QTRY_VERIFY_WITH_TIMEOUT(session.isIdle(), 120'000);

@@ -104,7 +104,7 @@ class TestWindowRun : public QObject {
     window.applyPreset(alone ? MainWindow::Preset::Run : MainWindow::Preset::Inspect);
     window.showRun();
     window.resize(size);
-    QTRY_COMPARE(window.size(), size);
+    QTRY_COMPARE_WITH_TIMEOUT(window.size(), size, kPatience);
     QCOMPARE(verdict(window).word, QStringLiteral("passed"));
     for (const auto page : {RunView::Page::Overview, RunView::Page::Lanes, RunView::Page::Memory, RunView::Page::Log,
                             RunView::Page::History}) {
@@ -223,7 +223,7 @@ class TestWindowRun : public QObject {
     for (LineChart* chart : window.findChildren<LineChart*>())
       if (chart->isVisible() && chart->data().title == QStringLiteral("Loss")) losses = chart;
     QVERIFY(losses);
-    QTRY_VERIFY(!losses->data().lines[0].points.empty());
+    QTRY_VERIFY_WITH_TIMEOUT(!losses->data().lines[0].points.empty(), kPatience);
     QCOMPARE(verdict(window).word, QStringLiteral("running"));
     QTRY_VERIFY2(verdict(window).sentence.contains(QStringLiteral("of 100000, loss ")),
                  qPrintable(verdict(window).sentence));
@@ -234,7 +234,8 @@ class TestWindowRun : public QObject {
     QCOMPARE(verdict(window).word, QStringLiteral("failed"));
     QVERIFY2(verdict(window).sentence.startsWith(QStringLiteral("Rank 1 failed first: it was killed")),
              qPrintable(verdict(window).sentence));
-    QTRY_VERIFY(buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Show the Log of Rank 1")));
+    QTRY_VERIFY_WITH_TIMEOUT(buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Show the Log of Rank 1")),
+                             kPatience);
     buttonNamed(*window.findChild<VerdictStrip*>(), QStringLiteral("Show the Log of Rank 1"))->click();
     QCOMPARE(window.runView().page(), RunView::Page::Log);
     // The run is saved with its verdict.
@@ -247,7 +248,7 @@ class TestWindowRun : public QObject {
     run(window, runOn(2, launch::Backend::Gloo));
     window.runView().showPage(RunView::Page::Lanes);
     auto* lanes = window.findChild<LaneView*>();
-    QTRY_VERIFY(lanes->isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(lanes->isVisible(), kPatience);
     // The first stretch of rank 1 with a node.
     const auto& lane = window.session().runs().state()->report->timeline.lanes[1];
     LaneView::Place place{1, 0};
@@ -258,7 +259,7 @@ class TestWindowRun : public QObject {
     const graph::NodeId node = window.session().selection().focus().node;
     QCOMPARE(node, pipeline::originOf(lane[lanes->chosen()->stretch], *window.session().plans().plan()));
     QTest::keyClick(lanes, Qt::Key_Return);
-    QTRY_VERIFY(window.graphArea().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(window.graphArea().isVisible(), kPatience);
     // The trace equals the command line's.
     const QTemporaryDir folder;
     const QString file = folder.filePath(QStringLiteral("trace.json"));
@@ -330,7 +331,7 @@ class TestWindowRun : public QObject {
     QCOMPARE(window.session().selection().focus().node, first);
     // With any amount of text, the window stays as small as before.
     window.resize(1024, 640);
-    QTRY_COMPARE(window.size(), QSize(1024, 640));
+    QTRY_COMPARE_WITH_TIMEOUT(window.size(), QSize(1024, 640), kPatience);
     QVERIFY(isInSight(*strip, window));
     // The graph is coloured, with a legend.
     const HeatField* heat = window.graphArea().view().heat();
@@ -339,7 +340,7 @@ class TestWindowRun : public QObject {
     const QStringList legend = window.graphArea().findChild<Legend*>()->entryTexts();
     QVERIFY2(legend.join(QLatin1Char('|')).contains(QStringLiteral("not compared")), qPrintable(legend.join('|')));
     buttonNamed(*strip, QStringLiteral("Show It in the Graph"))->click();
-    QTRY_VERIFY(window.graphArea().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(window.graphArea().isVisible(), kPatience);
     // Another plan does not have it.
     openModel(window);
     QVERIFY(!window.session().runs().firstDifference());
@@ -360,14 +361,14 @@ class TestWindowRun : public QObject {
     SessionWindow window;
     openModel(window);
     window.applyPreset(MainWindow::Preset::Run);
-    QTRY_VERIFY(window.runView().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(window.runView().isVisible(), kPatience);
     QVERIFY(window.runView().width() > window.width() - 10);
     QTest::keyClick(&window, Qt::Key_4, Qt::ControlModifier);
-    QTRY_VERIFY(window.graphArea().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(window.graphArea().isVisible(), kPatience);
     QTest::keyClick(&window, Qt::Key_4, Qt::ControlModifier);
-    QTRY_VERIFY(window.runView().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(window.runView().isVisible(), kPatience);
     window.applyPreset(MainWindow::Preset::Inspect);
-    QTRY_VERIFY(window.graphArea().isVisible());
+    QTRY_VERIFY_WITH_TIMEOUT(window.graphArea().isVisible(), kPatience);
   }
 
   /// A run that waits for a capture with dropout trains afterwards, and so does another model.
@@ -401,7 +402,7 @@ class TestWindowRun : public QObject {
     QCOMPARE(runner.run(), 0);
     const auto& runs = window.session().runs().history().runs();
     QCOMPARE(runs.size(), std::size_t(1));
-    const program::Training& training = runs[0]->run.report.training;
+    const program::Training& training = runs[0]->run.report.spec.training;
     QCOMPARE(training.steps, 1);
     QCOMPARE(training.optimizer, program::Optimizer::Sgd);
     QCOMPARE(training.weightDecay, 0.1);

@@ -1,4 +1,4 @@
-#include "plan/file/schema.h"
+#include "plan/file/words.h"
 
 #include <array>
 #include <utility>
