@@ -1,6 +1,7 @@
 // The window and its session. This file only connects them; views/ has the code.
 #include <fmt/format.h>
 
+#include <unistd.h>
 #include <CLI/CLI.hpp>
 #include <QApplication>
 #include <QFileInfo>
@@ -8,6 +9,7 @@
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTimer>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -16,6 +18,7 @@
 #include "about/problem_report.h"
 #include "base/ending_signals.h"
 #include "base/files.h"
+#include "base/output_file.h"
 #include "base/secret.h"
 #include "base/standard_streams.h"
 #include "base/terminal_text.h"
@@ -26,6 +29,7 @@
 #include "views/graph/layout/layout_worker.h"
 #include "views/window/main_window.h"
 #include "views/window/script.h"
+#include "views/window/script_manual.h"
 
 namespace {
 
@@ -121,6 +125,14 @@ int report(int argc, char** argv) {
   return 0;
 }
 
+/// A reader may close the pipe (`| head`): that is not an error to print.
+int printScriptManual() {
+  errno = 0;
+  const auto written = writeTo(STDOUT_FILENO, "to standard output", views::scriptManual());
+  if (written) return 0;
+  return errno == EPIPE ? exitCode(written.error().code) : fail(written.error());
+}
+
 int runScript(views::MainWindow& window, const options::WindowOptions& options) {
   const auto text = readTextFile(options.script, kMaxScriptBytes);
   if (!text) return fail(text.error());
@@ -150,6 +162,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return cli.exit(error) == 0 ? 0 : exitCode(ErrorCode::BadUsage);
   }
+  if (options.printsScriptManual) return printScriptManual();
   if (!options.platform.empty()) setenv("QT_QPA_PLATFORM", options.platform.c_str(), 1);
   if (reports) return report(argc, argv);
   if (!choosePlatform(argc, argv))

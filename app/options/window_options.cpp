@@ -15,6 +15,7 @@ void declareWindow(CLI::App& app, WindowOptions& options) {
   app.add_option("--screenshot", options.screenshots, "Folder for the script's screenshots")
       ->needs("--script")
       ->type_name(option_types::kFolder);
+  app.add_flag("--script-manual", options.printsScriptManual, "Print the commands of scripts, as docs/scripts.md");
   app.add_option("--platform", options.platform, "Qt platform, as QT_QPA_PLATFORM")
       ->type_name(option_types::oneOf({"xcb", "wayland", "offscreen"}));
 }

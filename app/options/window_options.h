@@ -8,6 +8,7 @@ namespace cleave::options {
 
 struct WindowOptions {
   std::string model, script, screenshots, platform;
+  bool printsScriptManual = false;
 };
 /// `options` must outlive the parsing.
 void declareWindow(CLI::App& app, WindowOptions& options);

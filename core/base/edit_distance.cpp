@@ -21,4 +21,16 @@ std::size_t editDistance(std::string_view a, std::string_view b, std::size_t lim
   return row.back();
 }
 
+std::string nearestName(std::string_view text, const std::vector<std::string>& names) {
+  std::string nearest;
+  std::size_t limit = (text.size() + 2) / 3 + 1;
+  for (const std::string& name : names) {
+    const std::size_t distance = editDistance(text, name, limit);
+    if (distance >= limit) continue;
+    limit = distance;
+    nearest = name;
+  }
+  return nearest;
+}
+
 }  // namespace cleave

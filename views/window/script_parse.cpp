@@ -1,88 +1,63 @@
 #include "views/window/script_parse.h"
 
-#include <QRegularExpression>
-#include <algorithm>
-
+#include "base/edit_distance.h"
 #include "views/base/text.h"
-#include "views/window/script_values.h"
+#include "views/window/script_verbs.h"
 
 namespace cleave::views {
 
 namespace {
-enum class Arguments { None, One, Optional, KeyValues };
-struct Syntax {
-  const char* name;
-  Arguments arguments;
-  const char* usage;
-  const char* pattern;  ///< regular expression for an argument; null: any text
-};
-constexpr Syntax kSyntaxes[] = {
-    {"open", Arguments::One, "open PATH", nullptr},
-    {"sample", Arguments::One, "sample NAME", nullptr},
-    {"solve", Arguments::KeyValues,
-     "solve [engine=E] [ranks=N] [sequence_parallel=on|off|auto] [menu=optimum|full|auto] [profile=P] "
-     "[budget=SIZE|none] [slack=PERCENT] "
-     "[train=on|off] [optimizer=O] [checkpoint=on|off] [dropout=on|off] [pin=SPEC]",
-     nullptr},
-    {"colour", Arguments::One, "colour by=axis|regret|time|memory|traffic|error",
-     "^by=(axis|regret|time|memory|traffic|error)$"},
-    {"branch", Arguments::One, "branch A|B|keep|drop", "^(A|B|keep|drop)$"},
-    {"why-not", Arguments::One, "why-not VALUE PLACEMENT|STRATEGY", "^\\S+ \\S.*$"},
-    {"remedy", Arguments::One, "remedy N", "^[1-9]\\d?$"},
-    {"fit", Arguments::One, "fit N", "^[1-9]\\d?$"},
-    {"world-sizes", Arguments::None, "world-sizes", nullptr},
-    {"front", Arguments::None, "front", nullptr},
-    {"step", Arguments::One, "step +1|-1|N", "^[+-]?\\d+$"},
-    {"next-conflict", Arguments::None, "next-conflict", nullptr},
-    {"select", Arguments::One, "select VALUE", nullptr},
-    {"expand", Arguments::One, "expand SCOPE", nullptr},
-    {"pin", Arguments::One, "pin SPEC", "^[^=]+!?=.+$"},
-    {"search", Arguments::Optional, "search TEXT", nullptr},
-    {"run", Arguments::KeyValues,
-     "run [ranks=N] [backend=auto|gloo|nccl] [steps=N] [optimizer=O] [lr=X] [weight_decay=X] [clip=X|none] "
-     "[accumulate=N]",
-     nullptr},
-    {"set-run", Arguments::KeyValues, "set-run, with the arguments of run", nullptr},
-    {"bisect", Arguments::None, "bisect", nullptr},
-    {"view", Arguments::One, "view graph|run", "^(graph|run)$"},
-    {"page", Arguments::One, "page overview|lanes|memory|log|history", "^(overview|lanes|memory|log|history)$"},
-    {"history", Arguments::One, "history N", "^[1-9]\\d{0,2}$"},
-    {"compare", Arguments::One, "compare N M", "^[1-9]\\d{0,2} +[1-9]\\d{0,2}$"},
-    {"forget", Arguments::One, "forget N", "^[1-9]\\d{0,2}$"},
-    {"wait", Arguments::Optional, "wait [MILLISECONDS]", "^\\d{0,6}$"},
-    {"stop", Arguments::None, "stop", nullptr},
-    {"theme", Arguments::One, "theme dark|light", "^(dark|light)$"},
-    {"resize", Arguments::One, "resize WxH", "^[1-9]\\d{1,3}x[1-9]\\d{1,3}$"},
-    {"preset", Arguments::One, "preset inspect|debug|run", "^(inspect|debug|run)$"},
-    {"panel", Arguments::One, "panel NAME", nullptr},
-    {"shot", Arguments::One, "shot NAME [of ACTION [ROW]]", "^[^/\\\\ ]+( of [a-z-]+( [^ ]+)?)?$"},
-    {"picture", Arguments::One, "picture NAME.svg|pdf|png", "^[^/\\\\]+\\.(svg|pdf|png)$"},
-    {"save-session", Arguments::One, "save-session NAME.cleave", "^[^/\\\\]+\\.cleave$"},
-    {"quit", Arguments::None, "quit", nullptr}};
+/// The text before the first space, which `text` then lacks.
+QString cutWord(QString& text) {
+  qsizetype end = 0;
+  while (end < text.size() && !text[end].isSpace()) ++end;
+  const QString word = text.left(end);
+  text = text.mid(end).trimmed();
+  return word;
+}
 
-Result<void> checkKeyValues(const ScriptCommand& command) {
-  pipeline::PlanSettings plan;
-  RunSettings run;
-  for (const KeyValue& pair : keyValues(command.rest)) {
-    if (command.name == QLatin1String("solve") ? readSolveValue(pair, plan) : readRunValue(pair, run)) continue;
-    return fail(ErrorCode::BadUsage, "\"{}={}\" is not an argument of {}", toStd(pair.key), toStd(pair.value),
-                toStd(command.name));
+tl::unexpected<Error> unknownVerb(const std::string& name) {
+  std::vector<std::string> names;
+  for (const ScriptVerb& verb : scriptVerbs()) names.push_back(verb.name);
+  const std::string near = nearestName(name, names);
+  return fail(ErrorCode::BadUsage, "\"{}\" is not a command; {}.", name,
+              near.empty() ? "cleave --script-manual lists the commands" : "the nearest is " + near);
+}
+
+tl::unexpected<Error> surplusText(const ScriptVerb& verb, const QString& text) {
+  return fail(ErrorCode::BadUsage, "\"{}\" is not an argument of {}: write \"{}\".", toStd(text), verb.name,
+              usageOf(verb));
+}
+
+/// The value of the next argument, which `rest` then lacks. Empty: left out.
+Result<QString> cutValue(const ScriptVerb& verb, const ScriptArgument& argument, QString& rest) {
+  if (rest.isEmpty()) {
+    if (!argument.isRequired) return QString();
+    return fail(ErrorCode::BadUsage, "{} has no {}: write \"{}\".", verb.name, argument.name, usageOf(verb));
   }
-  return {};
+  const QString prefix = toQ(argument.prefix);
+  if (!rest.startsWith(prefix)) return surplusText(verb, rest);
+  rest = rest.mid(prefix.size()).trimmed();
+  const QString value = argument.form.hasSpaces ? std::exchange(rest, QString()) : cutWord(rest);
+  if (!argument.form.check) return value;
+  const QStringList texts =
+      argument.isRepeated ? value.split(QLatin1Char(' '), Qt::SkipEmptyParts) : QStringList(value);
+  for (const QString& text : texts)
+    CLEAVE_TRY_VOID(argument.form.check(verb.name + " " + usageOf(argument), toStd(text)));
+  return value;
 }
 
-Result<void> checkCommand(const ScriptCommand& command) {
-  const auto* syntax = std::find_if(std::begin(kSyntaxes), std::end(kSyntaxes),
-                                    [&](const Syntax& f) { return command.name == QLatin1String(f.name); });
-  if (syntax == std::end(kSyntaxes)) return fail(ErrorCode::BadUsage, "\"{}\" is not a command", toStd(command.name));
-  const bool hasRest = !command.rest.isEmpty();
-  if ((syntax->arguments == Arguments::None && hasRest) || (syntax->arguments == Arguments::One && !hasRest))
-    return fail(ErrorCode::BadUsage, "write \"{}\"", syntax->usage);
-  if (syntax->pattern && !QRegularExpression(QString::fromLatin1(syntax->pattern)).match(command.rest).hasMatch())
-    return fail(ErrorCode::BadUsage, "\"{}\" is not valid here; write \"{}\"", toStd(command.rest), syntax->usage);
-  return syntax->arguments == Arguments::KeyValues ? checkKeyValues(command) : Result<void>();
+Result<ScriptCommand> parseLine(int number, QString line) {
+  const std::string name = toStd(cutWord(line));
+  ScriptCommand command{.line = number, .verb = findVerb(name), .rest = line};
+  if (!command.verb) return unknownVerb(name);
+  for (const ScriptArgument& argument : command.verb->arguments) {
+    CLEAVE_TRY(QString value, cutValue(*command.verb, argument, line));
+    command.values.push_back(std::move(value));
+  }
+  if (!line.isEmpty()) return surplusText(*command.verb, line);
+  return command;
 }
-
 }  // namespace
 
 Result<std::vector<ScriptCommand>> parseScript(const QString& text) {
@@ -91,11 +66,9 @@ Result<std::vector<ScriptCommand>> parseScript(const QString& text) {
   for (int i = 0; i < lines.size(); ++i) {
     const QString line = lines[i].trimmed();
     if (line.isEmpty() || line.startsWith(QLatin1Char('#'))) continue;
-    const ScriptCommand command{i + 1, line.section(QLatin1Char(' '), 0, 0),
-                                line.section(QLatin1Char(' '), 1).trimmed()};
-    if (const auto good = checkCommand(command); !good)
-      return fail(ErrorCode::BadUsage, "line {}: {}.", command.line, good.error().message);
-    commands.push_back(command);
+    auto command = parseLine(i + 1, line);
+    if (!command) return fail(ErrorCode::BadUsage, "line {}: {}", i + 1, command.error().message);
+    commands.push_back(std::move(*command));
   }
   return commands;
 }

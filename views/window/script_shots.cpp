@@ -11,7 +11,7 @@
 #include "views/base/save_file.h"
 #include "views/base/text.h"
 #include "views/window/graph_area.h"
-#include "views/window/script.h"
+#include "views/window/script_actions.h"
 
 namespace cleave::views {
 
@@ -56,22 +56,16 @@ QPixmap withDialog(QPixmap window, QWidget& dialog) {
 }
 }  // namespace
 
-Result<void> ScriptRunner::waitUntilDrawn() {
-  return waitUntil([this] { return m_window.graphArea().isSettled() && !m_session.debugger().reads().isBusy(); },
-                   "the drawing");
-}
-
-Result<void> ScriptRunner::shoot(const QString& name) {
+Result<void> ScriptActions::shoot(const QStringList& values) {
   // Running work continues, but pending paints of the window are finished.
-  CLEAVE_TRY_VOID(waitUntilDrawn());
-  CLEAVE_TRY_VOID(pause(kQuietMs));
-  const QStringList words = name.split(QLatin1Char(' '));  // NAME, or NAME of ACTION [ROW]
-  const QString& shot = words.front();
+  CLEAVE_TRY_VOID(m_jobs.pause(kQuietMs));
+  const QString& shot = values[0];
+  const QString& action = values[1];
   CLEAVE_TRY(const QString file,
              outputFile(shot.endsWith(QLatin1String(".png")) ? shot : shot + QStringLiteral(".png")));
   QPixmap drawn = m_window.grab();
-  if (words.size() > 1) {
-    CLEAVE_TRY(drawn, pictureOf(words[2], words.value(3)));
+  if (!action.isEmpty()) {
+    CLEAVE_TRY(drawn, pictureOf(action, values[2]));
   }
   QBuffer picture;
   picture.open(QIODevice::WriteOnly);
@@ -79,7 +73,7 @@ Result<void> ScriptRunner::shoot(const QString& name) {
   return saveFile(file, picture.data());
 }
 
-Result<QPixmap> ScriptRunner::pictureOf(const QString& action, const QString& row) {
+Result<QPixmap> ScriptActions::pictureOf(const QString& action, const QString& row) {
   auto* const entry = m_window.findChild<QAction*>(action);
   if (!entry) return fail(ErrorCode::Negative, "unknown action \"{}\"", toStd(action));
   if (!entry->isEnabled()) return fail(ErrorCode::Negative, "the action \"{}\" is disabled", toStd(action));
@@ -88,7 +82,7 @@ Result<QPixmap> ScriptRunner::pictureOf(const QString& action, const QString& ro
   bool hasRow = row.isEmpty();
   QElapsedTimer shown;
   QTimer look;
-  connect(&look, &QTimer::timeout, this, [&] {
+  QObject::connect(&look, &QTimer::timeout, &look, [&] {
     QWidget* const dialog = shownDialog(m_window);
     if (!dialog || drawn) return;
     if (!shown.isValid()) {
@@ -103,15 +97,14 @@ Result<QPixmap> ScriptRunner::pictureOf(const QString& action, const QString& ro
   entry->trigger();
   if (!drawn && !shownDialog(m_window))
     return fail(ErrorCode::Negative, "the action \"{}\" opens no dialog", toStd(action));
-  CLEAVE_TRY_VOID(waitUntil([&] { return drawn.has_value(); }, "the dialog"));
+  CLEAVE_TRY_VOID(m_jobs.waitUntil([&] { return drawn.has_value(); }, "the dialog"));
   if (!hasRow) return fail(ErrorCode::Negative, "the dialog of \"{}\" has no row \"{}\"", toStd(action), toStd(row));
   return *drawn;
 }
 
 /// Only the canvas, in full, as Export would write it.
-Result<void> ScriptRunner::savePicture(const QString& name) {
-  CLEAVE_TRY_VOID(waitUntilDrawn());
-  CLEAVE_TRY(const QString file, outputFile(name));
+Result<void> ScriptActions::savePicture(const QStringList& values) {
+  CLEAVE_TRY(const QString file, outputFile(values[0]));
   CLEAVE_TRY(const auto picture, m_window.graphArea().exportPicture(QFileInfo(file).suffix().toLower()));
   if (!picture.note.isEmpty()) fmt::print(stderr, "cleave: {}\n", toStd(picture.note));
   return saveFile(file, picture.bytes);
