@@ -5,11 +5,9 @@
 ///     points}},
 ///                     .marks = {{QStringLiteral("predicted"), 4096}}});
 #include <QPointF>
-#include <QWidget>
-#include <optional>
 #include <vector>
 
-#include "views/widgets/plot_axis.h"
+#include "views/widgets/plot_widget.h"
 
 namespace cleave::views {
 
@@ -41,7 +39,7 @@ struct ChartData {
   std::vector<ChartSection> sections;
 };
 
-class LineChart : public QWidget {
+class LineChart : public PlotWidget {
   Q_OBJECT
  public:
   explicit LineChart(QWidget* parent = nullptr);
@@ -53,32 +51,27 @@ class LineChart : public QWidget {
   QSize minimumSizeHint() const override { return {180, 120}; }
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
-  void mouseMoveEvent(QMouseEvent* event) override;
-  void leaveEvent(QEvent* event) override;
+  void paintPlot(QPainter& painter) override;
+  std::optional<PlotAxes> makeAxes(const QRectF& plot) const override;
+  double stripHeight() const override;
+  /// The marks are the values of x that have points. The pointer reads the nearest one.
+  int markCount() const override { return static_cast<int>(m_xs.size()); }
+  int markAt(const QPointF& position) const override;
+  QString description() const override { return readout(); }
 
  private:
-  struct Axes {
-    PlotAxis x, y;
-    QRectF plot;
-    QPointF at(const QPointF& point) const;
-  };
-  std::optional<Axes> axes() const;
+  QPointF positionOf(const QPointF& point) const;  ///< needs axes
   QString text(ChartUnit unit, double value) const;
   QColor colorOf(std::size_t line) const;
   void paintHead(QPainter& painter, const QRectF& head) const;
-  void paintAxes(QPainter& painter, const Axes& axes) const;
-  void paintSections(QPainter& painter, const Axes& axes) const;
-  void paintLine(QPainter& painter, const Axes& axes, std::size_t number) const;
-  void paintMark(QPainter& painter, const Axes& axes, const ChartMark& mark) const;
+  void paintSections(QPainter& painter) const;
+  void paintLine(QPainter& painter, std::size_t number) const;
   /// Returns the name's rectangle. It avoids `taken` if there is room next to it.
-  QRectF paintName(QPainter& painter, const Axes& axes, const ChartMark& mark, std::span<const QRectF> taken) const;
-  QRectF placeForName(const Axes& axes, const ChartMark& mark, QRectF plate, std::span<const QRectF> taken) const;
-  static double heightOf(const Axes& axes, const ChartMark& mark);  ///< y in pixels
-  bool coversLine(const Axes& axes, const QRectF& plate) const;
-  std::optional<double> nearest(const Axes& axes) const;  ///< x of the point nearest to the pointer
+  QRectF paintName(QPainter& painter, const ChartMark& mark, std::span<const QRectF> taken) const;
+  QRectF placeForName(const ChartMark& mark, QRectF plate, std::span<const QRectF> taken) const;
+  bool coversLine(const QRectF& plate) const;
   ChartData m_data;
-  std::optional<QPointF> m_pointer;
+  std::vector<double> m_xs;  ///< ascending
 };
 
 }  // namespace cleave::views

@@ -17,14 +17,27 @@ double niceStep(double raw) {
 }
 }  // namespace
 
+PlotRange PlotRange::within(const PlotRange& all, double least) const {
+  const double kept = std::clamp(length(), std::min(least, all.length()), all.length());
+  const double from = std::clamp(low, all.low, all.high - kept);
+  return {from, from + kept};
+}
+
+PlotRange PlotRange::zoomed(double factor, double pivot, const PlotRange& all, double least) const {
+  // At a limit the pivot still keeps its share, so the length is limited first.
+  const double kept = std::clamp(length() * factor, std::min(least, all.length()), all.length());
+  const double from = pivot - share(pivot) * kept;
+  return PlotRange{from, from + kept}.within(all, least);
+}
+
 PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int most, double leastStep)
     : m_unitSize(unitSize), m_unit(std::move(unit)) {
   const double range = high > low ? high - low : std::max(std::abs(high) * 0.2, unitSize * 0.1);
   const double margin = high > low ? range * kRangeMargin : range / 2;
-  m_low = std::max(low - margin, low >= 0 ? 0.0 : low - margin);
-  m_high = high + margin;
+  m_range.low = std::max(low - margin, low >= 0 ? 0.0 : low - margin);
+  m_range.high = high + margin;
   // A single tick shows a position but no scale.
-  double step = std::max(leastStep, niceStep((m_high - m_low) / unitSize / std::max(1, most)));
+  double step = std::max(leastStep, niceStep((m_range.high - m_range.low) / unitSize / std::max(1, most)));
   for (m_ticks = ticksOf(step * unitSize); m_ticks.size() < 2 && step > leastStep; m_ticks = ticksOf(step * unitSize))
     step = std::max(leastStep, niceStep(step / 2.5));
   m_decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
@@ -32,7 +45,7 @@ PlotAxis::PlotAxis(double low, double high, double unitSize, QString unit, int m
 
 std::vector<double> PlotAxis::ticksOf(double step) const {
   std::vector<double> ticks;
-  for (double tick = std::ceil(m_low / step - 1e-9); tick * step <= m_high * (1 + 1e-12); ++tick)
+  for (double tick = std::ceil(m_range.low / step - 1e-9); tick * step <= m_range.high * (1 + 1e-12); ++tick)
     ticks.push_back(tick * step);
   return ticks;
 }
@@ -55,6 +68,16 @@ PlotAxis PlotAxis::ofBytes(std::int64_t low, std::int64_t high, int most) {
   int unit = 0;
   while (unit < 5 && static_cast<double>(high) >= size * 1024) size *= 1024, ++unit;
   return PlotAxis(static_cast<double>(low), static_cast<double>(high), size, QString::fromLatin1(kUnits[unit]), most);
+}
+
+PlotAxis PlotAxis::named(QString name) const {
+  PlotAxis axis = *this;
+  axis.m_name = std::move(name);
+  return axis;
+}
+
+QString PlotAxis::title() const {
+  return m_name.isEmpty() || m_unit.isEmpty() ? m_name + m_unit : QStringLiteral("%1, %2").arg(m_name, m_unit);
 }
 
 QString PlotAxis::label(double tick) const { return QString::number(tick / m_unitSize, 'f', m_decimals); }
