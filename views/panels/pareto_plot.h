@@ -1,15 +1,14 @@
 #pragma once
-/// Time against memory: every plan that no other plan beats in both, as steps over bytes per rank. The plot is painted
-/// by hand and does not depend on the session.
+/// Time against memory: every plan that no other plan beats in both, as steps over bytes per rank. The plot does not
+/// depend on the session.
 ///
 /// Readable without colour: the front is a line with discs, the current plan a diamond, the budget a dashed line, and
 /// the area beyond the budget is hatched. Arrows, Home and End move between points; Enter or a double click uses one.
-#include <QWidget>
 #include <optional>
 #include <vector>
 
 #include "solve/optimal/optimum.h"
-#include "views/widgets/plot_axis.h"
+#include "views/widgets/plot_widget.h"
 
 namespace cleave::views {
 
@@ -19,7 +18,7 @@ struct ParetoData {
   std::optional<std::int64_t> budgetBytes;
 };
 
-class ParetoPlot : public QWidget {
+class ParetoPlot : public PlotWidget {
   Q_OBJECT
  public:
   explicit ParetoPlot(QWidget* parent = nullptr);
@@ -29,8 +28,8 @@ class ParetoPlot : public QWidget {
   int count() const { return static_cast<int>(m_data.front.points.size()); }
   /// Points from the one with the fewest bytes to the fastest.
   const solve::ParetoPoint& point(int index) const { return m_data.front.points[static_cast<std::size_t>(index)]; }
-  int current() const { return m_current; }  ///< -1: none
-  void setCurrent(int index);
+  int current() const { return currentMark(); }  ///< -1: none
+  void setCurrent(int index) { setCurrentMark(index); }
   QPointF positionOf(const solve::ParetoPoint& point) const;
   int pointAt(const QPointF& position) const;  ///< the nearest one within reach; -1: no point is near
   /// The hovered point, else the current one, in words: "3.42 ms · 1.10 GiB per rank · …".
@@ -42,28 +41,21 @@ class ParetoPlot : public QWidget {
   QSize minimumSizeHint() const override { return {220, 150}; }
 
  signals:
-  void currentChanged(int index);
   void readoutChanged();
   void pointUsed(const cleave::solve::ParetoPoint& point);
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
-  void resizeEvent(QResizeEvent* event) override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void mouseDoubleClickEvent(QMouseEvent* event) override;
-  void mouseMoveEvent(QMouseEvent* event) override;
-  void leaveEvent(QEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
-  void focusInEvent(QFocusEvent* event) override;
-  void focusOutEvent(QFocusEvent* event) override;
+  void paintPlot(QPainter& painter) override;
+  std::optional<PlotAxes> makeAxes(const QRectF& plot) const override;
+  int markCount() const override { return count(); }
+  int markAt(const QPointF& position) const override { return pointAt(position); }
+  QString description() const override { return readout(); }
+  PlotKeys keys(Qt::KeyboardModifiers modifiers) const override;  ///< with Ctrl by tenths
+  void currentMarkChanged() override { emit readoutChanged(); }
+  void hoveredMarkChanged() override { emit readoutChanged(); }
+  bool useMark(int mark) override;
 
  private:
-  void makeAxes();
-  QString timeTitle() const;
-  QRectF plotRect() const;
-  int shownPoint() const { return m_hovered >= 0 ? m_hovered : m_current; }
-  void hover(int index);
-  void paintAxes(QPainter& painter) const;
   void paintAreas(QPainter& painter) const;
   void paintBudget(QPainter& painter) const;
   void paintFront(QPainter& painter) const;
@@ -71,8 +63,6 @@ class ParetoPlot : public QWidget {
   QPolygonF steps() const;  ///< from the left end of the plot to its right end
 
   ParetoData m_data;
-  PlotAxis m_time, m_bytes;
-  int m_current = -1, m_hovered = -1;
 };
 
 }  // namespace cleave::views

@@ -44,6 +44,10 @@ QRectF PlotAxes::strip(const QFont& font) const {
           stripHeight};
 }
 
+double PlotAxes::titleEnd(const QFontMetrics& metrics) const {
+  return kEnd + metrics.horizontalAdvance(y.title() + QStringLiteral("  "));
+}
+
 void PlotAxes::paint(QPainter& painter, const Theme& theme) const {
   const QRectF& plot = frame.rect;
   const double line = painter.fontMetrics().height();

@@ -13,6 +13,7 @@
 
 #include "views/widgets/plot_axis.h"
 
+class QFontMetrics;
 class QPainter;
 
 namespace cleave::views {
@@ -46,6 +47,8 @@ struct PlotAxes {
   static int ticksAcross(const QRectF& plot);                 ///< at most, so that labels do not touch
   static int ticksUp(const QRectF& plot, const QFont& font);  ///< the same for the y axis
   QRectF strip(const QFont& font) const;                      ///< the strip below the labels
+  /// The right end of the y axis's title in the row above the plot, with a gap.
+  double titleEnd(const QFontMetrics& metrics) const;
   void paint(QPainter& painter, const Theme& theme) const;
 
  private:
