@@ -1,11 +1,7 @@
 #include "views/panels/world_sizes.h"
 
-#include <QHelpEvent>
-#include <QKeyEvent>
-#include <QMouseEvent>
 #include <QPainter>
 #include <QResizeEvent>
-#include <QToolTip>
 #include <algorithm>
 
 #include "views/base/text.h"
@@ -84,24 +80,20 @@ QString worldSizeReason(const plan::WorldSize& size) {
   return isTold ? text : text + QStringLiteral(".\n") + prose(size.why);
 }
 
-WorldSizeStrip::WorldSizeStrip(QWidget* parent) : QWidget(parent) {
+WorldSizeStrip::WorldSizeStrip(QWidget* parent) : PlotWidget(QStringLiteral("Numbers of ranks"), parent, 0) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
   QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Fixed);
   policy.setHeightForWidth(true);
   setSizePolicy(policy);
-  setAccessibleName(QStringLiteral("Numbers of ranks"));
 }
 
 void WorldSizeStrip::setSizes(std::vector<plan::WorldSize> sizes, int count) {
   m_sizes = std::move(sizes);
   m_count = std::max(1, count);
-  m_current = std::min(m_current, m_count);
-  m_hovered = 0;
-  setAccessibleDescription(detail());
-  updateGeometry();
+  dataChanged(std::min(current(), m_count) - 1);
+  setFixedHeight(heightForWidth(width()));
   emit detailChanged();
-  update();
 }
 
 void WorldSizeStrip::setChosen(int ranks) {
@@ -112,22 +104,7 @@ void WorldSizeStrip::setChosen(int ranks) {
   update();
 }
 
-void WorldSizeStrip::setCurrent(int ranks) {
-  ranks = std::clamp(ranks, 1, m_count);
-  if (ranks == m_current) return;
-  m_current = ranks;
-  setAccessibleDescription(detail());
-  emit detailChanged();
-  update();
-}
-
-void WorldSizeStrip::hover(int ranks) {
-  if (ranks == m_hovered) return;
-  m_hovered = ranks;
-  setCursor(ranks ? Qt::PointingHandCursor : Qt::ArrowCursor);
-  emit detailChanged();
-  update();
-}
+void WorldSizeStrip::setCurrent(int ranks) { setCurrentMark(std::clamp(ranks, 1, m_count) - 1); }
 
 const plan::WorldSize* WorldSizeStrip::sizeOf(int ranks) const {
   const auto found =
@@ -162,7 +139,7 @@ int WorldSizeStrip::columns(int width) const {
 int WorldSizeStrip::heightForWidth(int width) const {
   const int perRow = columns(width);
   const int rows = (m_count + perRow - 1) / perRow;
-  return rows * (cellSize().height() + kGap) + fontMetrics().height() + 6;
+  return rows * (cellSize().height() + kGap) + kGap + legend().heightFor(width);
 }
 
 void WorldSizeStrip::resizeEvent(QResizeEvent* event) {
@@ -189,11 +166,10 @@ int WorldSizeStrip::ranksAt(const QPoint& position) const {
   return 0;
 }
 
-void WorldSizeStrip::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  painter.setRenderHint(QPainter::Antialiasing);
+void WorldSizeStrip::paintPlot(QPainter& painter) {
   for (int ranks = 1; ranks <= m_count; ++ranks) paintCell(painter, ranks);
-  paintLegend(painter);
+  const int top = cellOf(m_count).bottom() + kGap;
+  legend().paint(painter, QRect(0, top, width(), height() - top), theme().textQuiet);
 }
 
 void WorldSizeStrip::paintCell(QPainter& painter, int ranks) const {
@@ -214,15 +190,14 @@ void WorldSizeStrip::paintCell(QPainter& painter, int ranks) const {
     painter.setPen(QPen(theme.text, 2));
     painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 3, 3);
   }
-  if ((hasFocus() && ranks == m_current) || ranks == m_hovered) {
+  if ((hasFocus() && ranks == current()) || ranks == hoveredMark() + 1) {
     painter.setBrush(Qt::NoBrush);
-    painter.setPen(QPen(theme.accent, 2, ranks == m_hovered ? Qt::SolidLine : Qt::DotLine));
+    painter.setPen(QPen(theme.accent, 2, ranks == hoveredMark() + 1 ? Qt::SolidLine : Qt::DotLine));
     painter.drawRoundedRect(box.adjusted(2, 2, -2, -2), 2, 2);
   }
 }
 
-void WorldSizeStrip::paintLegend(QPainter& painter) const {
-  const Theme theme = Theme::of(palette());
+PlotLegend WorldSizeStrip::legend() const {
   static const std::pair<WorldSizeVerdict, const char*> kNames[] = {{WorldSizeVerdict::Works, "works"},
                                                                     {WorldSizeVerdict::Partly, "in part"},
                                                                     {WorldSizeVerdict::Nothing, "nothing splits"},
@@ -230,75 +205,23 @@ void WorldSizeStrip::paintLegend(QPainter& painter) const {
                                                                     {WorldSizeVerdict::NotAskedFor, "needs a setting"},
                                                                     {WorldSizeVerdict::NoSolution, "no solution"},
                                                                     {WorldSizeVerdict::OverBudget, "over the budget"}};
-  QFont small = font();
-  small.setPointSizeF(small.pointSizeF() * 0.88);
-  painter.setFont(small);
-  const int height = painter.fontMetrics().height(), top = this->height() - height - 2;
-  int x = 2;
-  const auto name = [&](const QString& text) {
-    painter.setPen(theme.textQuiet);
-    const int width = painter.fontMetrics().horizontalAdvance(text) + 12;
-    painter.drawText(QRect(x + 14, top, width, height), Qt::AlignLeft | Qt::AlignVCenter, text);
-    x += width + 14;
-  };
+  PlotLegend legend(smallFont(font()));
   for (const auto& [verdict, text] : kNames) {
     // The usual verdicts are always shown, the others only if they occur.
     const bool isUsual = verdict == WorldSizeVerdict::Works || verdict == WorldSizeVerdict::Partly;
     const auto isIt = [verdict = verdict](const auto& size) { return size.verdict == verdict; };
     if (!isUsual && std::none_of(m_sizes.begin(), m_sizes.end(), isIt)) continue;
-    paintSign(painter, QPointF(x + 6, top + height / 2.0), verdict, theme.text);
-    name(QString::fromUtf8(text));
+    legend.add(QString::fromUtf8(text), [verdict = verdict, ink = theme().text](QPainter& painter, const QRectF& rect) {
+      paintSign(painter, rect.center(), verdict, ink);
+    });
   }
+  return legend;
 }
 
-void WorldSizeStrip::mousePressEvent(QMouseEvent* event) {
-  const int ranks = ranksAt(event->position().toPoint());
-  if (ranks == 0 || event->button() != Qt::LeftButton) return;
-  setCurrent(ranks);
-  emit chosen(ranks);
-}
+void WorldSizeStrip::markClicked(int mark, bool) { emit chosen(mark + 1); }
 
-void WorldSizeStrip::mouseMoveEvent(QMouseEvent* event) { hover(ranksAt(event->position().toPoint())); }
-
-void WorldSizeStrip::leaveEvent(QEvent*) { hover(0); }
-
-void WorldSizeStrip::keyPressEvent(QKeyEvent* event) {
-  const int perRow = columns(width());
-  hover(0);
-  switch (event->key()) {
-    case Qt::Key_Right: setCurrent(m_current + 1); break;
-    case Qt::Key_Left: setCurrent(m_current - 1); break;
-    case Qt::Key_Down: setCurrent(m_current + perRow <= m_count ? m_current + perRow : m_current); break;
-    case Qt::Key_Up: setCurrent(m_current > perRow ? m_current - perRow : m_current); break;
-    case Qt::Key_Home: setCurrent(1); break;
-    case Qt::Key_End: setCurrent(m_count); break;
-    case Qt::Key_Return:
-    case Qt::Key_Enter:
-    case Qt::Key_Space: emit chosen(m_current); break;
-    default: QWidget::keyPressEvent(event);
-  }
-}
-
-void WorldSizeStrip::focusInEvent(QFocusEvent* event) {
-  QWidget::focusInEvent(event);
-  update();
-}
-
-void WorldSizeStrip::focusOutEvent(QFocusEvent* event) {
-  QWidget::focusOutEvent(event);
-  update();
-}
-
-bool WorldSizeStrip::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
-  const int ranks = ranksAt(help->pos());
-  if (ranks == 0) {
-    QToolTip::hideText();
-    event->ignore();
-  } else {
-    QToolTip::showText(help->globalPos(), reason(ranks), this, cellOf(ranks));
-  }
+bool WorldSizeStrip::useMark(int mark) {
+  emit chosen(mark + 1);
   return true;
 }
 

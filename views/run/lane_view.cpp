@@ -112,37 +112,36 @@ int LaneView::laneHeight() const {
   return ranks() == 0 ? kLeastLane : std::clamp((viewport()->height() - axisHeight()) / ranks(), kLeastLane, kMostLane);
 }
 
-double LaneView::xOf(double nanoseconds) const {
-  return gutter() + (nanoseconds - m_from) / (m_to - m_from) * (viewport()->width() - gutter());
+PlotFrame LaneView::frame() const {
+  return {QRectF(gutter(), axisHeight(), viewport()->width() - gutter(), viewport()->height()), m_shown, {}};
 }
-double LaneView::timeAt(double x) const {
-  return m_from + (x - gutter()) / std::max(1, viewport()->width() - gutter()) * (m_to - m_from);
+double LaneView::xOf(double nanoseconds) const { return frame().toX(nanoseconds); }
+double LaneView::timeAt(double x) const { return frame().fromX(x); }
+
+PlotRange LaneView::whole() const {
+  return {0, m_timeline ? static_cast<double>(std::max<std::int64_t>(1, m_timeline->totalNs)) : 1};
 }
 
-void LaneView::setVisible(double from, double to) {
-  const double all = m_timeline ? static_cast<double>(std::max<std::int64_t>(1, m_timeline->totalNs)) : 1;
-  const double length = std::clamp(to - from, std::min(kLeastVisibleNs, all), all);
-  m_from = std::clamp(from, 0.0, all - length);
-  m_to = m_from + length;
+void LaneView::setVisible(const PlotRange& range) {
+  m_shown = range.within(whole(), kLeastVisibleNs);
   updateScrollBars();
   viewport()->update();
 }
 
-void LaneView::showAll() { setVisible(0, HUGE_VAL); }
+void LaneView::showAll() { setVisible(whole()); }
 
 void LaneView::zoomBy(double factor, double atShare) {
-  const double at = m_from + atShare * (m_to - m_from), length = (m_to - m_from) / factor;
-  setVisible(at - atShare * length, at + (1 - atShare) * length);
+  setVisible(m_shown.zoomed(1 / factor, m_shown.at(atShare), whole(), kLeastVisibleNs));
 }
 
 void LaneView::updateScrollBars() {
-  const double all = m_timeline ? static_cast<double>(std::max<std::int64_t>(1, m_timeline->totalNs)) : 1;
+  const double all = whole().high;
   const QSignalBlocker a(horizontalScrollBar()), b(verticalScrollBar());
-  const int page = static_cast<int>((m_to - m_from) / all * kScrollSteps);
+  const int page = static_cast<int>(m_shown.length() / all * kScrollSteps);
   horizontalScrollBar()->setRange(0, kScrollSteps - page);
   horizontalScrollBar()->setPageStep(std::max(1, page));
   horizontalScrollBar()->setSingleStep(std::max(1, page / 10));
-  horizontalScrollBar()->setValue(static_cast<int>(m_from / all * kScrollSteps));
+  horizontalScrollBar()->setValue(static_cast<int>(m_shown.low / all * kScrollSteps));
   const int room = viewport()->height() - axisHeight();
   verticalScrollBar()->setRange(0, std::max(0, ranks() * laneHeight() - room));
   verticalScrollBar()->setPageStep(std::max(1, room));
@@ -151,9 +150,9 @@ void LaneView::updateScrollBars() {
 
 void LaneView::scrollTo(int position) {
   if (!m_timeline) return;
-  const double length = m_to - m_from;
-  m_from = static_cast<double>(position) / kScrollSteps * static_cast<double>(m_timeline->totalNs);
-  m_to = m_from + length;
+  const double length = m_shown.length();
+  m_shown.low = static_cast<double>(position) / kScrollSteps * static_cast<double>(m_timeline->totalNs);
+  m_shown.high = m_shown.low + length;
   viewport()->update();
 }
 
@@ -207,9 +206,9 @@ void LaneView::emitChosen(bool isActivated) {
 void LaneView::reveal(const Place& place) {
   const Stretch& stretch = at(place);
   const auto begin = static_cast<double>(stretch.beginNs), end = static_cast<double>(stretch.endNs);
-  if (begin < m_from || end > m_to) {
-    const double length = std::max(m_to - m_from, end - begin), middle = (begin + end) / 2;
-    setVisible(middle - length / 2, middle + length / 2);
+  if (!m_shown.holds(begin) || !m_shown.holds(end)) {
+    const double length = std::max(m_shown.length(), end - begin), middle = (begin + end) / 2;
+    setVisible({middle - length / 2, middle + length / 2});
   }
   const int top = place.rank * laneHeight();
   QScrollBar* bar = verticalScrollBar();
@@ -256,12 +255,12 @@ void LaneView::keyPressEvent(QKeyEvent* event) {
 void LaneView::wheelEvent(QWheelEvent* event) {
   const QPoint delta = event->angleDelta();
   if (event->modifiers() & Qt::ShiftModifier || delta.x() != 0) {
-    const double by = (delta.x() != 0 ? delta.x() : delta.y()) / 120.0 * 0.1 * (m_to - m_from);
-    setVisible(m_from - by, m_to - by);
+    const double by = (delta.x() != 0 ? delta.x() : delta.y()) / 120.0 * 0.1 * m_shown.length();
+    setVisible({m_shown.low - by, m_shown.high - by});
   } else if (event->modifiers() & Qt::ControlModifier) {
     verticalScrollBar()->setValue(verticalScrollBar()->value() - delta.y() / 120 * laneHeight() * 2);
   } else if (delta.y() != 0) {
-    const double share = (event->position().x() - gutter()) / std::max(1, viewport()->width() - gutter());
+    const double share = m_shown.share(timeAt(event->position().x()));
     zoomBy(std::pow(kZoomOfWheel, delta.y() / 120.0), std::clamp(share, 0.0, 1.0));
   }
   event->accept();
@@ -270,7 +269,7 @@ void LaneView::wheelEvent(QWheelEvent* event) {
 void LaneView::mousePressEvent(QMouseEvent* event) {
   if (event->button() != Qt::LeftButton) return;
   m_pressed = event->pos();
-  m_pressedFrom = m_from;
+  m_pressedFrom = m_shown.low;
   m_isDragged = false;
 }
 
@@ -280,9 +279,8 @@ void LaneView::mouseMoveEvent(QMouseEvent* event) {
   m_isDragged = m_isDragged || std::abs(by) >= kDragDistance;
   if (!m_isDragged) return;
   viewport()->setCursor(Qt::ClosedHandCursor);
-  const double length = m_to - m_from;
-  const double from = m_pressedFrom - by * length / std::max(1, viewport()->width() - gutter());
-  setVisible(from, from + length);
+  const double from = m_pressedFrom - by * m_shown.length() / std::max(1.0, frame().rect.width());
+  setVisible({from, from + m_shown.length()});
 }
 
 void LaneView::mouseReleaseEvent(QMouseEvent* event) {
@@ -367,17 +365,16 @@ void LaneView::paintAxis(QPainter& painter) const {
   painter.drawLine(head.bottomLeft(), head.bottomRight());
   const int most = std::max(2, (viewport()->width() - gutter()) / 90);
   const PlotAxis axis =
-      PlotAxis::ofTime(Femtoseconds::ofSeconds(m_from / 1e9), Femtoseconds::ofSeconds(m_to / 1e9), most);
+      PlotAxis::ofTime(Femtoseconds::ofSeconds(m_shown.low / 1e9), Femtoseconds::ofSeconds(m_shown.high / 1e9), most);
   for (const double tick : axis.ticks()) {
     const double x = xOf(tick / kFsPerNs);
     if (x < gutter() || x > viewport()->width()) continue;
     painter.setPen(theme.borderStrong);
     painter.drawLine(QPointF(x, head.bottom() - 4), QPointF(x, head.bottom()));
     const QString text = axis.label(tick) + QLatin1Char(' ') + axis.unit();
-    const int width = painter.fontMetrics().horizontalAdvance(text);
-    const double left = std::clamp(x - width / 2.0, double(gutter()), double(viewport()->width() - width - 2));
+    const QSizeF size(painter.fontMetrics().horizontalAdvance(text) + 2, head.height() - 4);
     painter.setPen(theme.textQuiet);
-    painter.drawText(QRectF(left, 0, width + 2, head.height() - 4), Qt::AlignVCenter, text);
+    painter.drawText(placeLabel(x, size, 0, gutter(), viewport()->width()), Qt::AlignVCenter, text);
   }
 }
 
@@ -395,12 +392,12 @@ void LaneView::paintLane(QPainter& painter, int rank) const {
                      QStringLiteral("%1 %").arg(100 * sum.compute / sum.total));
   painter.fillRect(row, theme.groundRaised);
   const Lane& all = lane(rank);
-  auto stretch = std::lower_bound(all.begin(), all.end(), m_from,
+  auto stretch = std::lower_bound(all.begin(), all.end(), m_shown.low,
                                   [](const Stretch& s, double time) { return static_cast<double>(s.endNs) < time; });
   painter.save();
   painter.setClipRect(row);
   double painted = row.left() - 1;  // stretches that end in an already painted pixel are invisible
-  for (; stretch != all.end() && static_cast<double>(stretch->beginNs) <= m_to; ++stretch) {
+  for (; stretch != all.end() && static_cast<double>(stretch->beginNs) <= m_shown.high; ++stretch) {
     const double left = std::max(xOf(static_cast<double>(stretch->beginNs)), row.left());
     const double right = std::min(std::max(xOf(static_cast<double>(stretch->endNs)), left + 0.7), row.right() + 1);
     if (right <= painted + 0.5) continue;
@@ -450,37 +447,22 @@ void LaneLegend::setTimeline(const pipeline::Timeline* timeline) {
   update();
 }
 
-std::vector<QRect> LaneLegend::places(int width) const {
-  const int line = fontMetrics().height() + 6;
-  std::vector<QRect> places;
-  int x = 0, y = 0;
-  for (const LaneKind kind : m_kinds) {
-    const int needed = fontMetrics().horizontalAdvance(kindName(kind)) + 38;
-    if (x > 0 && x + needed > width) x = 0, y += line;
-    places.emplace_back(x, y, needed, line);
-    x += needed;
-  }
-  return places;
+PlotLegend LaneLegend::legend() const {
+  PlotLegend legend(font());
+  for (const LaneKind kind : m_kinds)
+    legend.add(kindName(kind), [kind, theme = Theme::of(palette())](QPainter& painter, const QRectF& rect) {
+      fillKind(painter, rect, theme, kind);
+      painter.setPen(theme.borderStrong);
+      painter.drawRect(rect);
+    });
+  return legend;
 }
 
-int LaneLegend::heightForWidth(int width) const {
-  const auto all = places(width);
-  return all.empty() ? 0 : all.back().bottom() + 1;
-}
+int LaneLegend::heightForWidth(int width) const { return legend().heightFor(width); }
 
 void LaneLegend::paintEvent(QPaintEvent*) {
   QPainter painter(this);
-  const Theme theme = Theme::of(palette());
-  const auto all = places(width());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    const QRect swatch(all[i].left(), all[i].center().y() - 6, 16, 12);
-    fillKind(painter, swatch, theme, m_kinds[i]);
-    painter.setPen(theme.borderStrong);
-    painter.setBrush(Qt::NoBrush);
-    painter.drawRect(swatch);
-    painter.setPen(theme.text);
-    painter.drawText(all[i].adjusted(22, 0, 0, 0), Qt::AlignVCenter, kindName(m_kinds[i]));
-  }
+  legend().paint(painter, rect(), Theme::of(palette()).text);
 }
 
 }  // namespace cleave::views

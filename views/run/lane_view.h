@@ -7,7 +7,8 @@
 #include <optional>
 
 #include "pipeline/report/timeline.h"
-#include "views/widgets/plot_axis.h"
+#include "views/widgets/plot_frame.h"
+#include "views/widgets/plot_legend.h"
 
 namespace cleave::views {
 
@@ -40,8 +41,8 @@ class LaneView : public QAbstractScrollArea {
   void zoomBy(double factor, double atShare = 0.5);  ///< `atShare`: fixed point, as a fraction of the visible width
   void showAll();
   /// Visible nanoseconds; for tests.
-  double visibleFrom() const { return m_from; }
-  double visibleTo() const { return m_to; }
+  double visibleFrom() const { return m_shown.low; }
+  double visibleTo() const { return m_shown.high; }
   QSize sizeHint() const override { return {600, 260}; }
 
  signals:
@@ -73,7 +74,9 @@ class LaneView : public QAbstractScrollArea {
   int laneHeight() const;
   double xOf(double nanoseconds) const;
   double timeAt(double x) const;
-  void setVisible(double from, double to);
+  PlotFrame frame() const;                  ///< of the lanes, in the viewport and in nanoseconds
+  PlotRange whole() const;                  ///< the whole step
+  void setVisible(const PlotRange& range);  ///< as far as possible
   void updateScrollBars();
   void scrollTo(int position);  ///< of the horizontal bar
   void walk(int ranks, int stretches);
@@ -87,7 +90,7 @@ class LaneView : public QAbstractScrollArea {
   std::vector<solve::StepCost> m_costs;  ///< by node of the ATen graph
   graph::NodeId m_focus;
   std::optional<Place> m_chosen;
-  double m_from = 0, m_to = 1;
+  PlotRange m_shown;  ///< in nanoseconds
   int m_gutter = 0;
   std::optional<QPoint> m_pressed;
   double m_pressedFrom = 0;
@@ -108,8 +111,7 @@ class LaneLegend : public QWidget {
   void paintEvent(QPaintEvent* event) override;
 
  private:
-  /// Positions of the kinds, in as many rows as they need.
-  std::vector<QRect> places(int width) const;
+  PlotLegend legend() const;
   std::vector<LaneKind> m_kinds;
 };
 

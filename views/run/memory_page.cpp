@@ -1,14 +1,10 @@
 #include "views/run/memory_page.h"
 
-#include <QHelpEvent>
-#include <QKeyEvent>
 #include <QLabel>
-#include <QMouseEvent>
 #include <QPainter>
 #include <QScrollBar>
 #include <QSplitter>
 #include <QStackedLayout>
-#include <QToolTip>
 #include <QVBoxLayout>
 #include <algorithm>
 
@@ -25,7 +21,7 @@ using pipeline::MemoryComparison;
 using pipeline::MemoryLine;
 
 namespace {
-constexpr int kSide = 8, kBar = 9;
+constexpr int kBar = 9;
 
 /// The parts of the program's memory, which the prediction covers, in the order of the bars. The process's context and
 /// communication buffers are not included.
@@ -64,13 +60,17 @@ QString tailText(const MemoryComparison& memory) {
 }
 }  // namespace
 
-MemoryBars::MemoryBars(QWidget* parent) : QWidget(parent) {
-  setAccessibleName(QStringLiteral("Memory by category"));
+MemoryBars::MemoryBars(QWidget* parent) : PlotWidget(QStringLiteral("Memory by category"), parent, 0) {
   setFocusPolicy(Qt::StrongFocus);
   setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
 }
 
+int MemoryBars::chosen() const {
+  return currentMark() < markCount() ? m_ranks[static_cast<std::size_t>(currentMark())].first : 0;
+}
+
 void MemoryBars::setMemory(const std::map<int, MemoryComparison>& byRank) {
+  const int before = chosen();
   m_ranks.assign(byRank.begin(), byRank.end());
   m_most = 1;
   for (const auto& [rank, memory] : m_ranks) {
@@ -83,24 +83,20 @@ void MemoryBars::setMemory(const std::map<int, MemoryComparison>& byRank) {
     }
     m_most = std::max({m_most, measured, predicted});
   }
-  if (std::none_of(m_ranks.begin(), m_ranks.end(), [this](const auto& entry) { return entry.first == m_chosen; }))
-    m_chosen = m_ranks.empty() ? 0 : m_ranks.front().first;
+  const auto same =
+      std::find_if(m_ranks.begin(), m_ranks.end(), [before](const auto& entry) { return entry.first == before; });
+  dataChanged(same == m_ranks.end() ? 0 : static_cast<int>(same - m_ranks.begin()));
   updateGeometry();
-  update();
   emit chosenChanged();
 }
 
 int MemoryBars::rowHeight() const { return std::max(fontMetrics().height() + 4, 2 * kBar + 10); }
 int MemoryBars::nameWidth() const { return fontMetrics().horizontalAdvance(QStringLiteral("rank 00")) + 10; }
-int MemoryBars::legendHeight() const {
-  // As many rows as the names need.
-  int rows = 1, x = kSide;
-  for (const protocol::MemoryKind kind : kKinds) {
-    const int width = fontMetrics().horizontalAdvance(toQ(protocol::toText(kind))) + 30;
-    if (x + width > this->width() && x > kSide) x = kSide, ++rows;
-    x += width;
-  }
-  return rows * (fontMetrics().height() + 4) + 4;
+PlotLegend MemoryBars::legend() const {
+  PlotLegend legend(font());
+  for (const protocol::MemoryKind kind : kKinds)
+    legend.add(toQ(protocol::toText(kind)), PlotLegend::swatch(memoryColor(theme(), protocol::toText(kind))));
+  return legend;
 }
 int MemoryBars::tailWidth() const {
   int width = fontMetrics().horizontalAdvance(QStringLiteral("000 MiB +00 %"));
@@ -117,52 +113,38 @@ QSize MemoryBars::sizeHint() const {
   return {420, legendHeight() + static_cast<int>(m_ranks.size()) * rowHeight() + 4};
 }
 
+QRect MemoryBars::rowOf(int mark) const { return {0, legendHeight() + mark * rowHeight(), width(), rowHeight()}; }
+
+int MemoryBars::markAt(const QPointF& position) const {
+  const int y = position.toPoint().y() - legendHeight(), row = y / rowHeight();
+  return y >= 0 && row < markCount() ? row : -1;
+}
+
 int MemoryBars::rankAt(const QPoint& position) const {
-  const int row = (position.y() - legendHeight()) / rowHeight();
-  const bool isThere = position.y() >= legendHeight() && row < static_cast<int>(m_ranks.size());
-  return isThere ? m_ranks[static_cast<std::size_t>(row)].first : -1;
+  const int mark = markAt(position);
+  return mark < 0 ? -1 : m_ranks[static_cast<std::size_t>(mark)].first;
 }
 
-void MemoryBars::choose(int row) {
-  if (row < 0 || row >= static_cast<int>(m_ranks.size())) return;
-  m_chosen = m_ranks[static_cast<std::size_t>(row)].first;
-  update();
-  emit chosenChanged();
+void MemoryBars::resizeEvent(QResizeEvent* event) {
+  PlotWidget::resizeEvent(event);
+  updateGeometry();  // the legend may need more rows
 }
 
-void MemoryBars::mousePressEvent(QMouseEvent* event) {
-  if (event->position().y() >= legendHeight()) choose((event->pos().y() - legendHeight()) / rowHeight());
-}
-
-void MemoryBars::keyPressEvent(QKeyEvent* event) {
-  const auto now =
-      std::find_if(m_ranks.begin(), m_ranks.end(), [this](const auto& entry) { return entry.first == m_chosen; });
-  const int row = static_cast<int>(now - m_ranks.begin());
-  switch (event->key()) {
-    case Qt::Key_Up: return choose(row - 1);
-    case Qt::Key_Down: return choose(row + 1);
-    case Qt::Key_Home: return choose(0);
-    case Qt::Key_End: return choose(static_cast<int>(m_ranks.size()) - 1);
-    default: QWidget::keyPressEvent(event);
-  }
-}
-
-void MemoryBars::paintEvent(QPaintEvent*) {
-  QPainter painter(this);
-  const Theme theme = Theme::of(palette());
-  paintLegend(painter);
+void MemoryBars::paintPlot(QPainter& painter) {
+  const Theme theme = this->theme();
+  legend().paint(painter, QRect(kSide, 2, width() - 2 * kSide, legendHeight()), theme.textQuiet);
   const int name = nameWidth(), tail = tailWidth();
-  for (std::size_t i = 0; i < m_ranks.size(); ++i) {
-    const auto& [rank, memory] = m_ranks[i];
-    const QRect row(0, legendHeight() + static_cast<int>(i) * rowHeight(), width(), rowHeight());
-    if (rank == m_chosen) {
+  for (int mark = 0; mark < markCount(); ++mark) {
+    const auto& [rank, memory] = m_ranks[static_cast<std::size_t>(mark)];
+    const QRect row = rowOf(mark);
+    if (mark == currentMark()) {
       painter.fillRect(row, blend(theme.groundRaised, theme.accent, 0.14));
       painter.fillRect(QRect(0, row.top(), 3, row.height()), theme.accent);
     }
     painter.setPen(theme.text);
     painter.drawText(row.adjusted(kSide, 0, 0, 0), Qt::AlignVCenter, QStringLiteral("rank %1").arg(rank));
     painter.drawText(row.adjusted(0, 0, -kSide, 0), Qt::AlignVCenter | Qt::AlignRight, tailText(memory));
-    const QRectF bars(kSide + name, row.top() + (row.height() - 2 * kBar - 2) / 2.0,
+    const QRectF bars(kSide + name, row.top() + (row.height() - 2 * kBar - 2) / 2,
                       std::max(10, width() - 2 * kSide - name - tail), kBar);
     paintBar(painter, bars, memory, true);
     paintBar(painter, bars.translated(0, kBar + 2), memory, false);
@@ -172,51 +154,25 @@ void MemoryBars::paintEvent(QPaintEvent*) {
 /// The upper, lighter bar is the prediction; the lower, solid one is the measurement.
 void MemoryBars::paintBar(QPainter& painter, const QRectF& bar, const MemoryComparison& memory,
                           bool isPrediction) const {
-  const Theme theme = Theme::of(palette());
-  painter.fillRect(bar, theme.groundSunken);
-  double x = bar.left();
+  const Theme theme = this->theme();
+  std::vector<PlotPart> parts;
   for (const protocol::MemoryKind kind : kKinds) {
     const MemoryLine* line = lineOf(memory, protocol::toText(kind));
     const std::int64_t bytes = !line ? 0 : isPrediction ? line->predicted.value_or(0) : line->measured;
-    const double width = static_cast<double>(bytes) / static_cast<double>(m_most) * bar.width();
-    const QRectF part(x, bar.top(), width, bar.height());
     const QColor color = memoryColor(theme, protocol::toText(kind));
-    painter.fillRect(part, isPrediction ? blend(theme.ground, color, 0.45) : color);
-    x += width;
+    parts.push_back({static_cast<double>(bytes), isPrediction ? blend(theme.ground, color, 0.45) : color});
   }
+  paintStack(painter, theme, bar, static_cast<double>(m_most), parts);
 }
 
-void MemoryBars::paintLegend(QPainter& painter) const {
-  const Theme theme = Theme::of(palette());
-  const int line = fontMetrics().height() + 4;
-  int x = kSide, y = 2;
-  for (const protocol::MemoryKind kind : kKinds) {
-    const QString name = toQ(protocol::toText(kind));
-    const int width = fontMetrics().horizontalAdvance(name) + 30;
-    if (x + width > this->width() && x > kSide) x = kSide, y += line;
-    painter.fillRect(QRect(x, y + line / 2 - 6, 11, 11), memoryColor(theme, protocol::toText(kind)));
-    painter.setPen(theme.textQuiet);
-    painter.drawText(QRect(x + 16, y, width, line), Qt::AlignVCenter, name);
-    x += width;
-  }
-}
-
-bool MemoryBars::event(QEvent* event) {
-  if (event->type() == QEvent::Resize) updateGeometry();
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
-  const int rank = rankAt(help->pos());
-  if (rank < 0) return QWidget::event(event);
+PlotTip MemoryBars::tipOf(int mark) const {
+  const auto& [rank, memory] = m_ranks[static_cast<std::size_t>(mark)];
   QStringList lines{QStringLiteral("rank %1: measured, predicted").arg(rank)};
-  for (const auto& [number, memory] : m_ranks) {
-    if (number != rank) continue;
-    for (const MemoryLine& line : memory.lines)
-      lines << QStringLiteral("%1: %2, %3")
-                   .arg(toQ(line.name), bytesText(line.measured),
-                        line.predicted ? bytesText(*line.predicted) : QStringLiteral("–"));
-  }
-  QToolTip::showText(help->globalPos(), lines.join(QLatin1Char('\n')), this);
-  return true;
+  for (const MemoryLine& line : memory.lines)
+    lines << QStringLiteral("%1: %2, %3")
+                 .arg(toQ(line.name), bytesText(line.measured),
+                      line.predicted ? bytesText(*line.predicted) : QStringLiteral("–"));
+  return {lines.join(QLatin1Char('\n')), rowOf(mark)};
 }
 
 MemoryPage::MemoryPage(const Runs& runs, Selection& selection, QWidget* parent)

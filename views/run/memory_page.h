@@ -2,10 +2,11 @@
 /// The page of memory: each rank's memory by category in the recorded step, with the prediction; the numbers of one
 /// rank; and the nodes with the largest deviations.
 #include <QScrollArea>
-#include <QWidget>
 
 #include "views/session/runs.h"
 #include "views/session/selection.h"
+#include "views/widgets/plot_legend.h"
+#include "views/widgets/plot_widget.h"
 
 class QLabel;
 class QSplitter;
@@ -16,12 +17,12 @@ namespace cleave::views {
 class LinkText;
 
 /// Two bars per rank, predicted and measured, with their parts in sequence. A click or the arrow keys select a rank.
-class MemoryBars : public QWidget {
+class MemoryBars : public PlotWidget {
   Q_OBJECT
  public:
   explicit MemoryBars(QWidget* parent = nullptr);
   void setMemory(const std::map<int, pipeline::MemoryComparison>& byRank);
-  int chosen() const { return m_chosen; }    ///< a rank
+  int chosen() const;                        ///< a rank
   int rankAt(const QPoint& position) const;  ///< -1: none
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override;
@@ -30,23 +31,27 @@ class MemoryBars : public QWidget {
   void chosenChanged();
 
  protected:
-  void paintEvent(QPaintEvent* event) override;
-  void mousePressEvent(QMouseEvent* event) override;
-  void keyPressEvent(QKeyEvent* event) override;
-  bool event(QEvent* event) override;
+  void paintPlot(QPainter& painter) override;
+  bool hasGround() const override { return false; }
+  int markCount() const override { return static_cast<int>(m_ranks.size()); }
+  int markAt(const QPointF& position) const override;
+  PlotTip tipOf(int mark) const override;
+  PlotKeys keys(Qt::KeyboardModifiers) const override { return {.along = 0, .across = 1}; }
+  void currentMarkChanged() override { emit chosenChanged(); }
+  void resizeEvent(QResizeEvent* event) override;
 
  private:
-  void choose(int row);
   int rowHeight() const;
-  int legendHeight() const;
+  QRect rowOf(int mark) const;
+  int legendHeight() const { return legend().heightFor(width() - 2 * kSide) + 4; }
   int nameWidth() const;
   int tailWidth() const;
-  void paintLegend(QPainter& painter) const;
+  PlotLegend legend() const;
   void paintBar(QPainter& painter, const QRectF& bar, const pipeline::MemoryComparison& memory,
                 bool isPrediction) const;
+  static constexpr int kSide = 8;
   std::vector<std::pair<int, pipeline::MemoryComparison>> m_ranks;
   std::int64_t m_most = 1;
-  int m_chosen = 0;
 };
 
 class MemoryPage : public QWidget {

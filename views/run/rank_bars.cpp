@@ -1,13 +1,10 @@
 #include "views/run/rank_bars.h"
 
-#include <QHelpEvent>
-#include <QMouseEvent>
 #include <QPainter>
-#include <QPainterPath>
-#include <QToolTip>
+#include <QPolygonF>
 
 #include "views/base/text.h"
-#include "views/base/theme.h"
+#include "views/widgets/plot_legend.h"
 
 namespace cleave::views {
 
@@ -50,8 +47,7 @@ std::int64_t roundedUp(std::int64_t bytes) {
 }
 }  // namespace
 
-RankBars::RankBars(QWidget* parent) : QWidget(parent) {
-  setAccessibleName(QStringLiteral("Memory of the ranks"));
+RankBars::RankBars(QWidget* parent) : PlotWidget(QStringLiteral("Memory of the ranks"), parent, 0) {
   setFocusPolicy(Qt::StrongFocus);
   QSizePolicy policy(QSizePolicy::Expanding, QSizePolicy::Preferred);
   policy.setHeightForWidth(true);
@@ -77,34 +73,17 @@ void RankBars::setRanks(std::vector<RankView> ranks, std::int64_t predictedBytes
   for (const RankView& rank : m_ranks)
     for (const MemoryPoint& point : rank.history) m_sparkTop = std::max(m_sparkTop, point.process);
   if (heightForWidth(width()) != height) updateGeometry();
-  m_chosen = std::clamp(m_chosen, 0, std::max(0, static_cast<int>(m_ranks.size()) - 1));
-  describeChosen();
-  update();
+  dataChanged(std::clamp(chosen(), 0, std::max(0, markCount() - 1)));
 }
 
-void RankBars::choose(int rank) {
-  if (rank < 0 || rank >= static_cast<int>(m_ranks.size())) return;
-  m_chosen = rank;
-  describeChosen();
-  update();
-  emit rankChosen(rank);
+/// Home and End belong to the window: they go to the ends of the search.
+PlotKeys RankBars::keys(Qt::KeyboardModifiers) const {
+  return {.across = columns(width()), .first = Qt::Key_PageUp, .last = Qt::Key_PageDown};
 }
 
-/// The text for screen readers: the tooltip of the selected rank.
-void RankBars::describeChosen() {
-  if (!m_ranks.empty()) setAccessibleDescription(textOf(m_ranks[static_cast<std::size_t>(m_chosen)]));
-}
-
-void RankBars::keyPressEvent(QKeyEvent* event) {
-  switch (event->key()) {
-    case Qt::Key_Up: return choose(m_chosen - columns(width()));
-    case Qt::Key_Down: return choose(m_chosen + columns(width()));
-    case Qt::Key_Left: return choose(m_chosen - 1);
-    case Qt::Key_Right: return choose(m_chosen + 1);
-    case Qt::Key_PageUp: return choose(0);
-    case Qt::Key_PageDown: return choose(static_cast<int>(m_ranks.size()) - 1);
-    default: QWidget::keyPressEvent(event);
-  }
+/// A click on the current rank shows it again.
+void RankBars::markClicked(int mark, bool wasCurrent) {
+  if (wasCurrent) emit rankChosen(mark);
 }
 
 bool RankBars::isInFull() const { return m_ranks.size() <= kMostInFull; }
@@ -131,55 +110,40 @@ int RankBars::rankAt(const QPoint& pos) const {
   return -1;
 }
 
-void RankBars::paintEvent(QPaintEvent*) {
+void RankBars::paintPlot(QPainter& painter) {
   if (m_ranks.empty()) return;
-  QPainter painter(this);
-  painter.setRenderHint(QPainter::Antialiasing);
-  paintLegend(painter, QRect(0, 0, width(), legendHeight()));
+  paintLegend(painter, QRect(kMargin, 2, width() - kMargin, legendHeight() - 2));
   for (std::size_t i = 0; i < m_ranks.size(); ++i) {
     const QRect cell = cellOf(i);
-    if (static_cast<int>(i) == m_chosen && (hasFocus() || !isInFull())) {
-      painter.setPen(QPen(palette().highlight(), 1));
-      painter.setBrush(Qt::NoBrush);
-      painter.drawRect(cell.adjusted(1, 1, -2, -2));
-    }
+    if (static_cast<int>(i) == chosen() && (hasFocus() || !isInFull()))
+      paintFocus(painter, cell.adjusted(1, 1, -1, -1));
     isInFull() ? paintRank(painter, cell, m_ranks[i]) : paintShort(painter, cell, m_ranks[i]);
   }
 }
 
+/// One row. The last entries are left out if there is no room.
 void RankBars::paintLegend(QPainter& painter, const QRect& row) const {
-  const Theme theme = Theme::of(palette());
-  QFont small = font();
-  small.setPointSizeF(small.pointSizeF() * 0.88);
-  painter.setFont(small);
-  int x = kMargin;
+  const Theme theme = this->theme();
+  PlotLegend legend(smallFont(font()));
   for (int part = 0; part < (m_showsProcess ? kOfProcess : kOfProgram); ++part) {
     const auto hasSome = [&](const RankView& rank) { return rank.memory.*kParts[part].bytes > 0; };
-    if (std::none_of(m_ranks.begin(), m_ranks.end(), hasSome)) continue;
-    const QString name = QString::fromUtf8(kParts[part].name);
-    const int width = painter.fontMetrics().horizontalAdvance(name) + 26;
-    if (x + width > row.width()) break;
-    painter.fillRect(QRect(x, row.center().y() - 4, 9, 9), partColor(theme, part));
-    painter.setPen(theme.textQuiet);
-    painter.drawText(QRect(x + 13, row.top(), width, row.height()), Qt::AlignLeft | Qt::AlignVCenter, name);
-    x += width;
+    if (std::any_of(m_ranks.begin(), m_ranks.end(), hasSome))
+      legend.add(QString::fromUtf8(kParts[part].name), PlotLegend::swatch(partColor(theme, part)));
   }
   const auto mark = [&](const QString& name, const QPen& pen) {
-    const int width = painter.fontMetrics().horizontalAdvance(name) + 26;
-    if (x + width > row.width()) return;
-    painter.setPen(pen);
-    painter.drawLine(x + 4, row.center().y() - 6, x + 4, row.center().y() + 6);
-    painter.setPen(theme.textQuiet);
-    painter.drawText(QRect(x + 13, row.top(), width, row.height()), Qt::AlignLeft | Qt::AlignVCenter, name);
-    x += width;
+    legend.add(name, [pen](QPainter& p, const QRectF& rect) {
+      p.setPen(pen);
+      p.drawLine(QPointF(rect.center().x(), rect.top()), QPointF(rect.center().x(), rect.bottom()));
+    });
   };
   if (m_predicted > 0) mark(QStringLiteral("predicted"), QPen(theme.text, 1.5, Qt::DashLine));
   mark(QStringLiteral("peak"), QPen(theme.conflict, 1.5));
+  legend.paint(painter, row, theme.textQuiet);
   painter.setFont(font());
 }
 
 void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& rank) const {
-  const Theme theme = Theme::of(palette());
+  const Theme theme = this->theme();
   const RankMemory& memory = rank.memory;
   const bool hasFailed = rank.phase == protocol::Phase::Failed;
   const bool hasSpark = row.width() > 420;
@@ -219,7 +183,7 @@ void RankBars::paintRank(QPainter& painter, const QRect& row, const RankView& ra
 
 /// One line: the rank, its state unless it ended normally, and its program's peak memory.
 void RankBars::paintShort(QPainter& painter, const QRect& cell, const RankView& rank) const {
-  const Theme theme = Theme::of(palette());
+  const Theme theme = this->theme();
   const QFontMetrics metrics = painter.fontMetrics();
   const QRect line(cell.left() + kMargin, cell.top() + 4, cell.width() - 2 * kMargin, metrics.height());
   const QString name = QStringLiteral("rank %1").arg(rank.rank);
@@ -239,65 +203,49 @@ void RankBars::paintShort(QPainter& painter, const QRect& cell, const RankView& 
 
 void RankBars::paintPrediction(QPainter& painter, const QRect& bar) const {
   if (m_predicted <= 0) return;
-  painter.setPen(QPen(Theme::of(palette()).text, 1.5, Qt::DashLine));
-  const double x = xOf(bar, m_predicted);
+  painter.setPen(QPen(theme().text, 1.5, Qt::DashLine));
+  const double x = frameOf(bar).toX(static_cast<double>(m_predicted));
   painter.drawLine(QPointF(x, bar.top() - 3), QPointF(x, bar.bottom()));
-}
-
-double RankBars::xOf(const QRect& bar, std::int64_t bytes) const {
-  return bar.left() + static_cast<double>(bytes) / static_cast<double>(m_scale) * bar.width();
 }
 
 /// The first `parts` categories in sequence, with a line at their peak.
 void RankBars::paintBar(QPainter& painter, const QRect& bar, const RankMemory& memory, int parts,
                         std::int64_t peak) const {
-  const Theme theme = Theme::of(palette());
-  painter.fillRect(bar, theme.groundSunken);
-  std::int64_t at = 0;
-  for (int part = 0; part < parts; ++part) {
-    const std::int64_t bytes = memory.*kParts[part].bytes;
-    painter.fillRect(QRectF(xOf(bar, at), bar.top(), xOf(bar, at + bytes) - xOf(bar, at), bar.height()),
-                     partColor(theme, part));
-    at += bytes;
-  }
+  const Theme theme = this->theme();
+  std::vector<PlotPart> shown;
+  for (int part = 0; part < parts; ++part)
+    shown.push_back({static_cast<double>(memory.*kParts[part].bytes), partColor(theme, part)});
+  paintStack(painter, theme, bar, static_cast<double>(m_scale), shown);
   painter.setPen(QPen(theme.border, 1));
   painter.setBrush(Qt::NoBrush);
   painter.drawRect(bar);
   if (peak <= 0) return;
   painter.setPen(QPen(theme.conflict, 1.5));
-  painter.drawLine(QPointF(xOf(bar, peak), bar.top()), QPointF(xOf(bar, peak), bar.bottom()));
+  const double x = frameOf(bar).toX(static_cast<double>(peak));
+  painter.drawLine(QPointF(x, bar.top()), QPointF(x, bar.bottom()));
 }
 
 void RankBars::paintSpark(QPainter& painter, const QRect& rect, const RankView& rank) const {
-  const Theme theme = Theme::of(palette());
+  const Theme theme = this->theme();
   painter.setPen(QPen(theme.border, 1));
   painter.drawLine(rect.bottomLeft(), rect.bottomRight());
   if (rank.history.size() < 2) return;
-  QPainterPath path;
+  const PlotFrame frame{QRectF(rect.topLeft() + QPoint(0, 1), rect.bottomRight()),
+                        {1.0 - kSparkSamples, 0},
+                        {0, static_cast<double>(m_sparkTop)}};
+  QPolygonF line;
   for (std::size_t i = 0; i < rank.history.size(); ++i) {
-    const double age = static_cast<double>(rank.history.size() - 1 - i) / (kSparkSamples - 1);
-    const QPointF point(rect.right() - age * rect.width(),
-                        rect.bottom() - static_cast<double>(rank.history[i].process) / static_cast<double>(m_sparkTop) *
-                                            (rect.height() - 2));
-    if (i == 0)
-      path.moveTo(point);
-    else
-      path.lineTo(point);
+    const double age = static_cast<double>(rank.history.size() - 1 - i);
+    line << frame.at(-age, static_cast<double>(rank.history[i].process));
   }
   painter.setPen(QPen(theme.accent, 1.2));
   painter.setBrush(Qt::NoBrush);
-  painter.drawPath(path);
+  painter.drawPolyline(line);
 }
 
-void RankBars::mousePressEvent(QMouseEvent* event) { choose(rankAt(event->position().toPoint())); }
-
-bool RankBars::event(QEvent* event) {
-  if (event->type() != QEvent::ToolTip) return QWidget::event(event);
-  const auto* help = static_cast<QHelpEvent*>(event);
-  const int row = rankAt(help->pos());
-  if (row < 0) return QWidget::event(event);
-  QToolTip::showText(help->globalPos(), textOf(m_ranks[static_cast<std::size_t>(row)]), this);
-  return true;
+PlotTip RankBars::tipOf(int mark) const {
+  const auto rank = static_cast<std::size_t>(mark);
+  return {textOf(m_ranks[rank]), cellOf(rank)};
 }
 
 QString RankBars::textOf(const RankView& rank) const {

@@ -13,7 +13,8 @@ namespace {
 constexpr double kLeastPlot = 20;  ///< width and height below which there is no room for axes
 }  // namespace
 
-PlotWidget::PlotWidget(const QString& accessibleName, QWidget* parent) : QWidget(parent) {
+PlotWidget::PlotWidget(const QString& accessibleName, QWidget* parent, int current)
+    : QWidget(parent), m_current(current) {
   setAccessibleName(accessibleName);
 }
 

@@ -42,7 +42,8 @@ class PlotWidget : public QWidget {
   void setCurrentMark(int mark);
 
  protected:
-  PlotWidget(const QString& accessibleName, QWidget* parent);
+  /// `current`: the first current mark.
+  PlotWidget(const QString& accessibleName, QWidget* parent, int current = -1);
 
   // ---- what is shown
   virtual void paintPlot(QPainter& painter) = 0;
@@ -91,7 +92,7 @@ class PlotWidget : public QWidget {
   void setHoveredMark(int mark);
   void leavePointer();
   std::optional<int> markByKey(const QKeyEvent& event) const;
-  int m_current = -1, m_hovered = -1;
+  int m_current, m_hovered = -1;
   std::optional<QPointF> m_pointer;
   mutable std::optional<PlotAxes> m_axes;
   mutable QSize m_axesSize;  ///< the size that `m_axes` are for; invalid: make them again
