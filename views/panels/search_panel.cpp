@@ -9,7 +9,7 @@ SearchPanel::SearchPanel(Debugger& debugger, const Plans& plans, const Selection
       m_debugger(debugger),
       m_selection(selection),
       m_model(new EventLogModel(this)),
-      m_timeline(new Timeline(debugger, plans)),
+      m_timeline(new SearchTimeline(debugger, plans)),
       m_log(new EventLogView(*m_model)) {
   m_log->setFrameShape(QFrame::NoFrame);
   auto* layout = new QVBoxLayout(this);

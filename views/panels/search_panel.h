@@ -3,7 +3,7 @@
 #include <QWidget>
 
 #include "views/panels/event_log.h"
-#include "views/panels/timeline.h"
+#include "views/panels/search_timeline.h"
 #include "views/session/selection.h"
 
 namespace cleave::views {
@@ -17,7 +17,7 @@ class SearchPanel : public QWidget {
   Debugger& m_debugger;
   const Selection& m_selection;
   EventLogModel* m_model;
-  Timeline* m_timeline;
+  SearchTimeline* m_timeline;
   EventLogView* m_log;
 };
 

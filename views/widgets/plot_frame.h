@@ -55,7 +55,7 @@ struct PlotAxes {
   void paintTicks(QPainter& painter, const Theme& theme) const;
 };
 
-/// Where a label of this width is: centred at `centre`, but within `left` and `right`.
+/// The rectangle of a label, centred at `centre` but within `left` and `right`.
 QRectF placeLabel(double centre, const QSizeF& size, double top, double left, double right);
 
 /// A part of a stacked bar.

@@ -14,7 +14,7 @@
 #include "views/panels/event_log.h"
 #include "views/panels/modules_model.h"
 #include "views/panels/nodes_model.h"
-#include "views/panels/timeline.h"
+#include "views/panels/search_timeline.h"
 
 using namespace cleave;
 using namespace cleave::views;
@@ -202,7 +202,7 @@ class TestWindowFollow : public QObject {
       QVERIFY2(showsFocus(window), QTest::toString(key));
       QCOMPARE(view.zoom(), 1.5);  // chosen by the user
     }
-    auto* timeline = window.findChild<Timeline*>();
+    auto* timeline = window.findChild<SearchTimeline*>();
     for (const double share : {0.05, 0.9, 0.3, 0.6}) {
       const auto step = static_cast<StepId>(share * static_cast<double>(window.session().debugger().stepCount()));
       window.raiseDock(QStringLiteral("Search"));
@@ -225,7 +225,7 @@ class TestWindowFollow : public QObject {
     Debugger& debugger = window.session().debugger();
     const auto trace = debugger.trace();
     window.raiseDock(QStringLiteral("Search"));
-    auto* timeline = window.findChild<Timeline*>();
+    auto* timeline = window.findChild<SearchTimeline*>();
     if (trace->size() * 8 > static_cast<StepId>(timeline->width())) QFAIL("there is no room for each event");
     const Theme theme = Theme::of(window.palette());
     std::vector<solve::Event> events(trace->size());

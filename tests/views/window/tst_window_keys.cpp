@@ -10,7 +10,7 @@
 
 #include "tests/support/rows.h"
 #include "tests/views/window/window_fixture.h"
-#include "views/panels/timeline.h"
+#include "views/panels/search_timeline.h"
 #include "views/run/rank_bars.h"
 #include "views/run/run_view.h"
 #include "views/widgets/tables.h"
@@ -271,7 +271,7 @@ class TestWindowKeys : public QObject {
     SessionWindow window;
     openModel(window);
     window.raiseDock(QStringLiteral("Search"));
-    auto* timeline = window.findChild<Timeline*>();
+    auto* timeline = window.findChild<SearchTimeline*>();
     QVERIFY(timeline->focusPolicy() & Qt::TabFocus);
     Session& session = window.session();
     const StepId count = session.debugger().stepCount();

@@ -1,15 +1,12 @@
-#include "views/panels/timeline.h"
+#include "views/panels/search_timeline.h"
 
-#include <QHelpEvent>
 #include <QMouseEvent>
 #include <QPainter>
 #include <QPainterPath>
-#include <QToolTip>
 #include <QWheelEvent>
 #include <cmath>
 
 #include "views/base/text.h"
-#include "views/base/theme.h"
 
 namespace cleave::views {
 
@@ -23,24 +20,23 @@ constexpr StepId kFewestEvents = 16;
 constexpr double kZoom = 0.8;
 }  // namespace
 
-Timeline::Timeline(Debugger& debugger, const Plans& plans, QWidget* parent)
-    : QWidget(parent), m_debugger(debugger), m_plans(plans) {
+SearchTimeline::SearchTimeline(Debugger& debugger, const Plans& plans, QWidget* parent)
+    : PlotWidget(QStringLiteral("Timeline of the search"), parent), m_debugger(debugger), m_plans(plans) {
   setMouseTracking(true);
   setFocusPolicy(Qt::StrongFocus);
-  setAccessibleName(QStringLiteral("Timeline of the search"));
   m_requestTimer.setSingleShot(true);
   m_requestTimer.setInterval(kRequestDelayMs);
-  connect(&m_requestTimer, &QTimer::timeout, this, &Timeline::requestBuckets);
-  connect(&debugger, &Debugger::traceChanged, this, &Timeline::traceChanged);
+  connect(&m_requestTimer, &QTimer::timeout, this, &SearchTimeline::requestBuckets);
+  connect(&debugger, &Debugger::traceChanged, this, &SearchTimeline::traceChanged);
   connect(&debugger, &Debugger::traceGrew, this, [this] {
     if (m_showsAll) showRange(0, m_debugger.stepCount());
   });
-  connect(&plans, &Plans::planChanged, this, &Timeline::repaintSearch);
-  connect(&debugger, &Debugger::stepChanged, this, &Timeline::showStep);
+  connect(&plans, &Plans::planChanged, this, &SearchTimeline::repaintSearch);
+  connect(&debugger, &Debugger::stepChanged, this, &SearchTimeline::showStep);
 }
 
 /// The step number, which a screen reader reads for the strip and which is always drawn.
-void Timeline::showStep() {
+void SearchTimeline::showStep() {
   const StepId step = m_debugger.wantedStep(), length = m_last - m_first;
   if (!m_showsAll && (step < m_first || step > m_last)) {
     const StepId most = m_debugger.stepCount() - std::min(length, m_debugger.stepCount());
@@ -51,34 +47,34 @@ void Timeline::showStep() {
   update();
 }
 
-void Timeline::showAll() {
+void SearchTimeline::showAll() {
   m_showsAll = true;
   showRange(0, m_debugger.stepCount());
 }
 
-void Timeline::traceChanged() {
+void SearchTimeline::traceChanged() {
   m_buckets.clear();
   showAll();
 }
 
-void Timeline::showRange(StepId first, StepId last) {
+void SearchTimeline::showRange(StepId first, StepId last) {
   m_first = first;
   m_last = std::max(last, first + 1);
   if (!m_requestTimer.isActive()) m_requestTimer.start();
   repaintSearch();
 }
 
-void Timeline::repaintSearch() {
+void SearchTimeline::repaintSearch() {
   m_picture = {};
   update();
 }
 
-void Timeline::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
+void SearchTimeline::changeEvent(QEvent* event) {
+  PlotWidget::changeEvent(event);
   if (event->type() == QEvent::PaletteChange || event->type() == QEvent::FontChange) repaintSearch();
 }
 
-void Timeline::requestBuckets() {
+void SearchTimeline::requestBuckets() {
   const auto trace = m_debugger.trace();
   if (!trace || trace->size() == 0) return;
   const auto count = static_cast<std::size_t>(std::max(16, plotRect().width() / kPixelsPerBucket));
@@ -97,79 +93,70 @@ void Timeline::requestBuckets() {
                           });
 }
 
-QRect Timeline::plotRect() const { return rect().adjusted(kMargin, 4, -kMargin, -kScaleRow); }
+QRect SearchTimeline::plotRect() const { return rect().adjusted(kMargin, 4, -kMargin, -kScaleRow); }
 
-StepId Timeline::stepAt(int x) const {
-  const QRect plot = plotRect();
-  const double share = std::clamp((x - plot.left()) / double(std::max(1, plot.width())), 0.0, 1.0);
-  return m_first + static_cast<StepId>(std::llround(share * static_cast<double>(m_last - m_first)));
+PlotFrame SearchTimeline::frame() const {
+  return {plotRect(), {static_cast<double>(m_first), static_cast<double>(m_last)}, {}};
 }
 
-int Timeline::xOf(StepId step) const {
-  const QRect plot = plotRect();
-  const double share = (static_cast<double>(step) - static_cast<double>(m_first)) /
-                       static_cast<double>(std::max<StepId>(1, m_last - m_first));
-  return plot.left() + static_cast<int>(share * plot.width());
+StepId SearchTimeline::stepAt(int x) const {
+  const PlotFrame frame = this->frame();
+  return static_cast<StepId>(std::llround(std::clamp(frame.fromX(x), frame.x.low, frame.x.high)));
 }
 
-void Timeline::paintEvent(QPaintEvent*) {
+int SearchTimeline::xOf(StepId step) const { return static_cast<int>(frame().toX(static_cast<double>(step))); }
+
+QString SearchTimeline::emptyText() const {
+  if (m_debugger.trace() && m_debugger.stepCount() > 0) return {};
+  return m_plans.plan() ? QStringLiteral("This plan was opened without its search. Solve to record a search.")
+                        : QStringLiteral("Solve a model to see its search here. Drag to move through the steps.");
+}
+
+void SearchTimeline::paintEvent(QPaintEvent* event) {
+  PlotWidget::paintEvent(event);
+  if (!hasFocus()) return;
+  QPainter painter(this);
+  paintFocus(painter, rect());
+}
+
+void SearchTimeline::paintPlot(QPainter& painter) {
   const double ratio = devicePixelRatioF();
   if (m_picture.size() != size() * ratio) {
     m_picture = QPixmap(size() * ratio);
     m_picture.setDevicePixelRatio(ratio);
     paintSearch();
   }
-  QPainter painter(this);
-  painter.setRenderHint(QPainter::Antialiasing);
   painter.drawPixmap(0, 0, m_picture);
-  if (m_debugger.trace() && m_debugger.stepCount() > 0) paintStep(painter);
-  if (!hasFocus()) return;
-  painter.setPen(QPen(palette().highlight(), 1));
-  painter.setBrush(Qt::NoBrush);
-  painter.drawRect(rect().adjusted(0, 0, -1, -1));
+  paintStep(painter);
 }
 
 /// Everything except the step. It does not change while the user steps.
-void Timeline::paintSearch() {
+void SearchTimeline::paintSearch() {
   QPainter painter(&m_picture);
   painter.setRenderHint(QPainter::Antialiasing);
   painter.setFont(font());
-  const Theme theme = Theme::of(palette());
+  const Theme theme = this->theme();
   const QRect plot = plotRect();
   painter.fillRect(rect(), theme.ground);
-  if (!m_debugger.trace() || m_debugger.stepCount() == 0) {
-    painter.setPen(theme.textQuiet);
-    const QString text = m_plans.plan()
-                             ? QStringLiteral("This plan was opened without its search. Solve to record a search.")
-                             : QStringLiteral("Solve a model to see its search here. Drag to move through the steps.");
-    painter.drawText(rect(), Qt::AlignCenter | Qt::TextWordWrap, text);
-    return;
-  }
   painter.setPen(theme.border);
   painter.drawLine(plot.left(), plot.bottom() + 1, plot.right(), plot.bottom() + 1);
   paintDepth(painter, plot.adjusted(0, 2 * kMarkRow, 0, 0));
   paintMarks(painter, plot);
-  painter.setFont(smallFont());
+  painter.setFont(smallFont(font()));
   painter.setPen(theme.textQuiet);
   painter.drawText(scaleRect(), Qt::AlignLeft | Qt::AlignVCenter, countText(m_first));
   painter.drawText(scaleRect(), Qt::AlignRight | Qt::AlignVCenter, countText(m_last));
 }
 
-QFont Timeline::smallFont() const {
-  QFont small = font();
-  small.setPointSizeF(small.pointSizeF() * 0.88);
-  return small;
-}
-
-QRect Timeline::scaleRect() const {
+QRect SearchTimeline::scaleRect() const {
   const QRect plot = plotRect();
   return {plot.left(), plot.bottom() + 2, plot.width(), kScaleRow - 2};
 }
 
-void Timeline::paintStep(QPainter& painter) const {
-  const Theme theme = Theme::of(palette());
+void SearchTimeline::paintStep(QPainter& painter) const {
+  const Theme theme = this->theme();
   const QRect plot = plotRect(), scale = scaleRect();
-  painter.setFont(smallFont());
+  painter.setFont(smallFont(font()));
   const StepId step = m_debugger.wantedStep();
   if (step < m_first || step > m_last) return;
   const int x = xOf(step);
@@ -185,21 +172,21 @@ void Timeline::paintStep(QPainter& painter) const {
   painter.drawText(tag, Qt::AlignCenter, label);
 }
 
-void Timeline::paintDepth(QPainter& painter, const QRect& plot) const {
+void SearchTimeline::paintDepth(QPainter& painter, const QRect& plot) const {
   if (m_buckets.empty() || plot.height() < 4) return;
-  const Theme theme = Theme::of(palette());
+  const Theme theme = this->theme();
   std::uint32_t deepest = 1;
   for (const auto& bucket : m_buckets) deepest = std::max(deepest, bucket.maxDepth);
-  const auto yOf = [&](std::uint32_t depth) { return plot.bottom() - plot.height() * (depth / double(deepest)); };
+  const PlotFrame depths{plot, frame().x, {0, static_cast<double>(deepest)}};
+  const auto yOf = [&](std::uint32_t depth) { return depths.toY(depth) - 1; };
   const auto xAt = [&](std::size_t i) {
     const double share = static_cast<double>(i) / static_cast<double>(m_buckets.size());
     // The first event is step 1. Step 0 is before it.
-    const double step =
-        static_cast<double>(m_bucketFirst) + 1 + share * static_cast<double>(m_bucketLast - m_bucketFirst);
-    return plot.left() + (step - static_cast<double>(m_first)) / static_cast<double>(m_last - m_first) * plot.width();
+    return depths.toX(static_cast<double>(m_bucketFirst) + 1 +
+                      share * static_cast<double>(m_bucketLast - m_bucketFirst));
   };
   QPainterPath top, low;
-  const double left = xOf(m_bucketFirst);
+  const double left = depths.toX(static_cast<double>(m_bucketFirst));
   top.moveTo(left, yOf(m_buckets.front().minDepth));
   low.moveTo(left, yOf(m_buckets.front().minDepth));
   for (std::size_t i = 0; i < m_buckets.size(); ++i) {
@@ -225,8 +212,8 @@ void Timeline::paintDepth(QPainter& painter, const QRect& plot) const {
   painter.restore();
 }
 
-void Timeline::paintMarks(QPainter& painter, const QRect& plot) const {
-  const Theme theme = Theme::of(palette());
+void SearchTimeline::paintMarks(QPainter& painter, const QRect& plot) const {
+  const Theme theme = this->theme();
   painter.save();
   painter.setClipRect(rect());
   const double bucketEvents =
@@ -259,26 +246,26 @@ void Timeline::paintMarks(QPainter& painter, const QRect& plot) const {
   painter.restore();
 }
 
-void Timeline::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
+void SearchTimeline::resizeEvent(QResizeEvent* event) {
+  PlotWidget::resizeEvent(event);
   m_requestTimer.start();
 }
 
-void Timeline::mousePressEvent(QMouseEvent* event) {
+void SearchTimeline::mousePressEvent(QMouseEvent* event) {
   if (event->button() == Qt::LeftButton && m_debugger.trace())
     m_debugger.seek(stepAt(static_cast<int>(event->position().x())));
 }
 
-void Timeline::mouseMoveEvent(QMouseEvent* event) {
+void SearchTimeline::mouseMoveEvent(QMouseEvent* event) {
   if ((event->buttons() & Qt::LeftButton) && m_debugger.trace()) {
     m_debugger.seek(stepAt(static_cast<int>(event->position().x())));
     update();
   }
 }
 
-void Timeline::mouseDoubleClickEvent(QMouseEvent*) { showAll(); }
+void SearchTimeline::mouseDoubleClickEvent(QMouseEvent*) { showAll(); }
 
-void Timeline::keyPressEvent(QKeyEvent* event) {
+void SearchTimeline::keyPressEvent(QKeyEvent* event) {
   const auto tenth = static_cast<std::int64_t>(std::max<StepId>(1, (m_last - m_first) / 10));
   switch (event->key()) {
     case Qt::Key_Left: return m_debugger.stepBy(-1);
@@ -289,46 +276,37 @@ void Timeline::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_Equal: return zoomAbout(m_debugger.wantedStep(), kZoom);
     case Qt::Key_Minus: return zoomAbout(m_debugger.wantedStep(), 1 / kZoom);
     case Qt::Key_0: return showAll();
-    default: QWidget::keyPressEvent(event);
+    default: PlotWidget::keyPressEvent(event);
   }
 }
 
-void Timeline::wheelEvent(QWheelEvent* event) {
+void SearchTimeline::wheelEvent(QWheelEvent* event) {
   if (event->angleDelta().y() == 0) return;
   zoomAbout(stepAt(static_cast<int>(event->position().x())), std::pow(kZoom, event->angleDelta().y() / 120.0));
   event->accept();
 }
 
 /// `factor` below 1 zooms in. The pivot keeps its position.
-void Timeline::zoomAbout(StepId step, double factor) {
+void SearchTimeline::zoomAbout(StepId step, double factor) {
   const StepId total = m_debugger.stepCount();
   if (total == 0) return;
-  const auto pivot = static_cast<double>(step);
-  const double length = std::clamp(static_cast<double>(m_last - m_first) * factor,
-                                   static_cast<double>(std::min(kFewestEvents, total)), static_cast<double>(total));
-  const double share = (pivot - static_cast<double>(m_first)) / static_cast<double>(m_last - m_first);
-  const double first = std::clamp(pivot - share * length, 0.0, static_cast<double>(total) - length);
-  m_showsAll = length >= static_cast<double>(total);
-  showRange(static_cast<StepId>(first), static_cast<StepId>(first + length));
+  const PlotRange all{0, static_cast<double>(total)};
+  const PlotRange shown = frame().x.zoomed(factor, static_cast<double>(step), all, kFewestEvents);
+  m_showsAll = shown.length() >= all.length();
+  showRange(static_cast<StepId>(shown.low), static_cast<StepId>(shown.high));
 }
 
-bool Timeline::event(QEvent* event) {
-  if (event->type() == QEvent::ToolTip && !m_buckets.empty()) {
-    const auto* help = static_cast<QHelpEvent*>(event);
-    const StepId step = stepAt(help->pos().x());
-    const auto range = static_cast<double>(std::max<StepId>(1, m_bucketLast - m_bucketFirst));
-    const auto before = static_cast<double>(step > m_bucketFirst ? step - 1 - m_bucketFirst : 0);
-    const auto at = static_cast<std::size_t>(before / range * static_cast<double>(m_buckets.size()));
-    const auto& bucket = m_buckets[std::min(at, m_buckets.size() - 1)];
-    QToolTip::showText(
-        help->globalPos(),
-        QStringLiteral("step %1 · here: %2, %3, %4, up to %5 assigned")
-            .arg(countText(step), countedText(bucket.tries, "try", "tries"), countedText(bucket.conflicts, "conflict"),
-                 countedText(bucket.backtracks, "backtrack"), countedText(bucket.maxDepth, "node")),
-        this);
-    return true;
-  }
-  return QWidget::event(event);
+PlotTip SearchTimeline::tipAt(const QPointF& position) const {
+  if (m_buckets.empty()) return {};
+  const StepId step = stepAt(static_cast<int>(position.x()));
+  const auto range = static_cast<double>(std::max<StepId>(1, m_bucketLast - m_bucketFirst));
+  const auto before = static_cast<double>(step > m_bucketFirst ? step - 1 - m_bucketFirst : 0);
+  const auto at = static_cast<std::size_t>(before / range * static_cast<double>(m_buckets.size()));
+  const auto& bucket = m_buckets[std::min(at, m_buckets.size() - 1)];
+  return {QStringLiteral("step %1 · here: %2, %3, %4, up to %5 assigned")
+              .arg(countText(step), countedText(bucket.tries, "try", "tries"),
+                   countedText(bucket.conflicts, "conflict"), countedText(bucket.backtracks, "backtrack"),
+                   countedText(bucket.maxDepth, "node"))};
 }
 
 }  // namespace cleave::views

@@ -6,17 +6,17 @@
 /// The reads worker computes the buckets, again for each new range, width or trace.
 #include <QPixmap>
 #include <QTimer>
-#include <QWidget>
 #include <vector>
 
 #include "views/session/plans.h"
+#include "views/widgets/plot_widget.h"
 
 namespace cleave::views {
 
-class Timeline : public QWidget {
+class SearchTimeline : public PlotWidget {
   Q_OBJECT
  public:
-  Timeline(Debugger& debugger, const Plans& plans, QWidget* parent = nullptr);
+  SearchTimeline(Debugger& debugger, const Plans& plans, QWidget* parent = nullptr);
   QSize sizeHint() const override { return {600, 92}; }
   QSize minimumSizeHint() const override { return {160, 56}; }
   StepId stepAt(int x) const;
@@ -31,7 +31,9 @@ class Timeline : public QWidget {
   void mouseDoubleClickEvent(QMouseEvent* event) override;
   void wheelEvent(QWheelEvent* event) override;
   void keyPressEvent(QKeyEvent* event) override;
-  bool event(QEvent* event) override;
+  void paintPlot(QPainter& painter) override;
+  QString emptyText() const override;
+  PlotTip tipAt(const QPointF& position) const override;
 
  private:
   void traceChanged();
@@ -42,7 +44,7 @@ class Timeline : public QWidget {
   void zoomAbout(StepId pivot, double factor);
   QRect plotRect() const;
   QRect scaleRect() const;
-  QFont smallFont() const;
+  PlotFrame frame() const;  ///< steps across; shares of the height upwards
   void repaintSearch();
   void paintSearch();
   void paintStep(QPainter& painter) const;
@@ -52,7 +54,7 @@ class Timeline : public QWidget {
   Debugger& m_debugger;
   const Plans& m_plans;
   std::vector<solve::TimelineBucket> m_buckets;
-  StepId m_first = 0, m_last = 0;              ///< range shown, in events
+  StepId m_first = 0, m_last = 1;              ///< range shown, in events
   StepId m_bucketFirst = 0, m_bucketLast = 0;  ///< range the buckets are for
   bool m_showsAll = true;
   QPixmap m_picture;  ///< everything except the step; painted again at another size
