@@ -8,6 +8,7 @@
 
 #include "views/base/text.h"
 #include "views/panels/breakpoints_model.h"
+#include "views/widgets/panel_parts.h"
 #include "views/widgets/tables.h"
 
 namespace cleave::views {
@@ -29,11 +30,7 @@ BreakpointsPanel::BreakpointsPanel(const OpenedModel& opened, Debugger& debugger
   bar->addWidget(m_input, 1);
   bar->addWidget(add);
   bar->addWidget(remove);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  layout->addWidget(table, 1);
-  layout->addLayout(bar);
+  makeColumn(this, {table}, table)->addLayout(bar);
   connect(add, &QPushButton::clicked, this, &BreakpointsPanel::add);
   connect(m_input, &QLineEdit::returnPressed, this, &BreakpointsPanel::add);
   connect(remove, &QPushButton::clicked, this, [this, table] {

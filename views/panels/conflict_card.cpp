@@ -41,12 +41,7 @@ ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& de
   buttons->addWidget(previous);
   buttons->addWidget(next);
   buttons->addWidget(copyButton);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  layout->addWidget(m_text, 1);
-  layout->addWidget(m_offers);
-  layout->addLayout(buttons);
+  makeColumn(this, {m_text, m_offers}, m_text)->addLayout(buttons);
   connect(m_text, &LinkText::followed, &selection, &Selection::follow);
   connect(m_offers, &OfferList::followed, &selection, &Selection::follow);
   connect(copyButton, &QPushButton::clicked, this, &ConflictCard::copy);

@@ -9,6 +9,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
+#include "views/base/fonts.h"
 #include "views/base/text.h"
 #include "views/panels/answer_offers.h"
 #include "views/widgets/flow_layout.h"
@@ -41,15 +42,50 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
       m_breakpoint(new QPushButton(QStringLiteral("Breakpoint"))),
       m_next(new QPushButton(QStringLiteral("Next change"))),
       m_whyNot(new QPushButton(QStringLiteral("Why not"))) {
-  QFont font = m_title->font();
-  font.setWeight(QFont::DemiBold);
-  m_title->setFont(font);
+  m_title->setFont(strongFont(m_title->font()));
   m_title->setContentsMargins(8, 6, 8, 2);
   m_title->setTextInteractionFlags(Qt::TextSelectableByMouse);
   m_title->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_text->setEmptyText(QStringLiteral(
       "Click an operator or a module in the graph to see its choice, the alternatives, and why they were rejected."));
   m_text->setAccessibleName(QStringLiteral("Decision"));
+  connect(m_text, &LinkText::followed, this, [this](const Target& target) {
+    if (const auto* question = std::get_if<WhyNotTarget>(&target))
+      ask(*question);
+    else
+      m_selection.follow(target);
+  });
+  makeAnswer();
+  makeColumn(this, {m_title, m_text, m_answer}, m_text)->addLayout(makeButtons());
+  followSession();
+  refresh();
+}
+
+/// The question with a button that closes it, and the answer below.
+void DecisionPanel::makeAnswer() {
+  auto* close = new QToolButton;
+  close->setText(QStringLiteral("✕"));
+  close->setAutoRaise(true);
+  close->setToolTip(QStringLiteral("Close the answer"));
+  close->setAccessibleName(close->toolTip());
+  m_question->setFont(strongFont(m_question->font()));
+  m_question->setWordWrap(true);
+  m_question->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  auto* question = new QHBoxLayout;
+  question->setContentsMargins(8, 4, 4, 0);
+  question->addWidget(m_question, 1);
+  question->addWidget(close, 0, Qt::AlignTop);
+  QVBoxLayout* answer = makeColumn(m_answer, {makeRule()});
+  answer->addLayout(question);
+  answer->addWidget(m_offers);
+  connect(m_offers, &OfferList::followed, &m_selection, &Selection::follow);
+  connect(close, &QToolButton::clicked, this, [this] {
+    m_closedReply = m_answers.whyNot();
+    refreshAnswer();
+  });
+}
+
+QLayout* DecisionPanel::makeButtons() {
   m_pin->setToolTip(QStringLiteral("Pin a strategy for this layer and solve again"));
   m_forbid->setToolTip(QStringLiteral("Forbid a strategy for this layer and solve again"));
   m_whyNot->setToolTip(QStringLiteral("Ask why another placement was not chosen, and what it would cost"));
@@ -57,60 +93,20 @@ DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plan
   m_breakpoint->setCheckable(true);
   m_breakpoint->setToolTip(QStringLiteral("Stop whenever the search changes this node (F9)"));
   m_next->setToolTip(QStringLiteral("Go to the next step that changes this node (Ctrl+F10)"));
-
-  auto* close = new QToolButton;
-  close->setText(QStringLiteral("✕"));
-  close->setAutoRaise(true);
-  close->setToolTip(QStringLiteral("Close the answer"));
-  close->setAccessibleName(close->toolTip());
-  m_question->setFont(font);
-  m_question->setWordWrap(true);
-  m_question->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  auto* question = new QHBoxLayout;
-  question->setContentsMargins(8, 4, 4, 0);
-  question->addWidget(m_question, 1);
-  question->addWidget(close, 0, Qt::AlignTop);
-  auto* answer = new QVBoxLayout(m_answer);
-  answer->setContentsMargins(0, 0, 0, 0);
-  answer->setSpacing(0);
-  answer->addWidget(makeRule());
-  answer->addLayout(question);
-  answer->addWidget(m_offers);
-
   auto* buttons = new FlowLayout;
-  buttons->addWidget(m_whyNot);
-  buttons->addWidget(m_pin);
-  buttons->addWidget(m_forbid);
-  buttons->addWidget(m_breakpoint);
-  buttons->addWidget(m_next);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  layout->addWidget(m_title);
-  layout->addWidget(m_text, 1);
-  layout->addWidget(m_answer);
-  layout->addLayout(buttons);
-
+  for (QPushButton* button : {m_whyNot, m_pin, m_forbid, m_breakpoint, m_next}) buttons->addWidget(button);
   connect(m_breakpoint, &QPushButton::clicked, this, [this] { m_debugger.toggleBreakpoint(m_selection.focus().node); });
   connect(m_next, &QPushButton::clicked, this, [this] { m_debugger.toNextChange(m_selection.focus().node); });
-  connect(m_text, &LinkText::followed, this, [this](const Target& target) {
-    if (const auto* question = std::get_if<WhyNotTarget>(&target))
-      ask(*question);
-    else
-      m_selection.follow(target);
-  });
-  connect(m_offers, &OfferList::followed, &selection, &Selection::follow);
-  connect(close, &QToolButton::clicked, this, [this] {
-    m_closedReply = m_answers.whyNot();
-    refreshAnswer();
-  });
+  return buttons;
+}
+
+void DecisionPanel::followSession() {
   m_refresh = new RefreshTimer(this, [this] { refresh(); });
-  m_refresh->follow(debugger, {&Debugger::stepChanged, &Debugger::decisionChanged, &Debugger::domainsChanged,
-                               &Debugger::breakpointsChanged});
-  m_refresh->follow(answers, {&Answers::analysisChanged, &Answers::whyNotChanged});
-  m_refresh->follow(selection, {&Selection::focusChanged}).follow(plans, {&Plans::planChanged});
-  m_refresh->follow(settings, {&Settings::demandsChanged}).follow(opened, {&OpenedModel::changed});
-  refresh();
+  m_refresh->follow(m_debugger, {&Debugger::stepChanged, &Debugger::decisionChanged, &Debugger::domainsChanged,
+                                 &Debugger::breakpointsChanged});
+  m_refresh->follow(m_answers, {&Answers::analysisChanged, &Answers::whyNotChanged});
+  m_refresh->follow(m_selection, {&Selection::focusChanged}).follow(m_plans, {&Plans::planChanged});
+  m_refresh->follow(m_settings, {&Settings::demandsChanged}).follow(m_opened, {&OpenedModel::changed});
 }
 
 void DecisionPanel::refresh() {

@@ -25,6 +25,9 @@ class DecisionPanel : public QWidget {
   void changeEvent(QEvent* event) override;
 
  private:
+  void makeAnswer();
+  QLayout* makeButtons();
+  void followSession();
   void refresh();
   void refreshAnswer();
   void fillMenu(QPushButton* button, const std::vector<PinOffer>& offers);

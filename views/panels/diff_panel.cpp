@@ -136,45 +136,17 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
       m_model(new DiffModel(this)),
       m_table(new TablePanel(m_model, QStringLiteral("Filter changes"),
                              QStringLiteral("Both plans place all layers and values alike."))) {
-  for (QPushButton* button : {m_showA, m_showB}) {
-    button->setCheckable(true);
-    button->setAutoExclusive(true);
-    button->setMaximumWidth(fontMetrics().averageCharWidth() * kLetterWidth);
-  }
   m_labels->setWordWrap(true);
   m_labels->setMinimumWidth(1);
   m_labels->setTextFormat(Qt::RichText);
   m_labels->setContentsMargins(8, 0, 8, 2);
-  m_keep->setToolTip(QStringLiteral("Use B as the plan and discard A"));
-  m_back->setToolTip(QStringLiteral("Discard B and its change, and show A again"));
-  m_figures->setAccessibleName(QStringLiteral("Figures of both plans"));
-  m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
-  const std::pair<int, int> widths[] = {
-      {DiffModel::Name, 120}, {DiffModel::Count, 58}, {DiffModel::Before, 66}, {DiffModel::After, 66}};
-  for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
-  auto* head = new FlowLayout;
-  head->addWidget(m_showA);
-  head->addWidget(m_showB);
-  head->addWidget(m_keep);
-  head->addWidget(m_back);
-  m_body->setSpacing(0);
-  m_body->addWidget(m_figures, 2);
-  m_body->addWidget(m_table, 3);
-  auto* full = new QVBoxLayout(m_full);
-  full->setContentsMargins(0, 0, 0, 0);
-  full->setSpacing(0);
-  full->addLayout(head);
+  makeBody();
+  QVBoxLayout* full = makeColumn(m_full, {});
+  full->addLayout(makeHead());
   full->addWidget(m_labels);
   full->addLayout(m_body, 1);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(m_empty);
-  layout->addWidget(m_full);
+  makeColumn(this, {m_empty, m_full});
 
-  connect(m_showA, &QPushButton::clicked, this, [this] { m_plans.showBranch(0); });
-  connect(m_showB, &QPushButton::clicked, this, [this] { m_plans.showBranch(1); });
-  connect(m_keep, &QPushButton::clicked, &plans, &Plans::keepBranch);
-  connect(m_back, &QPushButton::clicked, &plans, &Plans::dropBranch);
   connect(m_empty, &EmptyState::acted, &settings, &Settings::solve);
   connect(m_figures, &LinkText::followed, &selection, &Selection::follow);
   connect(m_table, &TablePanel::targetChosen, &selection, &Selection::follow);
@@ -182,6 +154,35 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
   timer->follow(plans, {&Plans::branchesChanged, &Plans::planChanged}).follow(opened, {&OpenedModel::changed});
   timer->follow(settings, {&Settings::changed, &Settings::demandsChanged}).follow(jobs, {&Jobs::activityChanged});
   refresh();
+}
+
+/// The buttons that show, keep and drop a plan.
+QLayout* DiffPanel::makeHead() {
+  for (QPushButton* button : {m_showA, m_showB}) {
+    button->setCheckable(true);
+    button->setAutoExclusive(true);
+    button->setMaximumWidth(fontMetrics().averageCharWidth() * kLetterWidth);
+  }
+  m_keep->setToolTip(QStringLiteral("Use B as the plan and discard A"));
+  m_back->setToolTip(QStringLiteral("Discard B and its change, and show A again"));
+  auto* head = new FlowLayout;
+  for (QPushButton* button : {m_showA, m_showB, m_keep, m_back}) head->addWidget(button);
+  connect(m_showA, &QPushButton::clicked, this, [this] { m_plans.showBranch(0); });
+  connect(m_showB, &QPushButton::clicked, this, [this] { m_plans.showBranch(1); });
+  connect(m_keep, &QPushButton::clicked, &m_plans, &Plans::keepBranch);
+  connect(m_back, &QPushButton::clicked, &m_plans, &Plans::dropBranch);
+  return head;
+}
+
+void DiffPanel::makeBody() {
+  m_figures->setAccessibleName(QStringLiteral("Figures of both plans"));
+  m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
+  const std::pair<int, int> widths[] = {
+      {DiffModel::Name, 120}, {DiffModel::Count, 58}, {DiffModel::Before, 66}, {DiffModel::After, 66}};
+  for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
+  m_body->setSpacing(0);
+  m_body->addWidget(m_figures, 2);
+  m_body->addWidget(m_table, 3);
 }
 
 void DiffPanel::refresh() {

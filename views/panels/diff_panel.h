@@ -32,6 +32,8 @@ class DiffPanel : public QWidget {
   void changeEvent(QEvent* event) override;
 
  private:
+  QLayout* makeHead();
+  void makeBody();
   void refresh();
   void refreshHead();
   void refreshDiff();

@@ -48,10 +48,7 @@ ParetoPanel::ParetoPanel(const OpenedModel& opened, Settings& settings, Plans& p
   full->addWidget(m_plot, 1);
   full->addWidget(m_summary);
   full->addLayout(buttons);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(m_empty);
-  layout->addWidget(m_full);
+  makeColumn(this, {m_empty, m_full});
 
   connect(m_plot, &ParetoPlot::readoutChanged, this, [this] {
     m_readout->setText(m_plot->readout());

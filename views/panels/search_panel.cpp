@@ -1,6 +1,6 @@
 #include "views/panels/search_panel.h"
 
-#include <QVBoxLayout>
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
@@ -12,15 +12,11 @@ SearchPanel::SearchPanel(Debugger& debugger, const Plans& plans, const Selection
       m_timeline(new SearchTimeline(debugger, plans)),
       m_log(new EventLogView(*m_model)) {
   m_log->setFrameShape(QFrame::NoFrame);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
   // In a low window both shrink before the graph does.
   m_timeline->setMinimumHeight(m_timeline->sizeHint().height() / 2);
   m_timeline->setMaximumHeight(m_timeline->sizeHint().height());
   m_log->setMinimumHeight(2 * fontMetrics().height());
-  layout->addWidget(m_timeline);
-  layout->addWidget(m_log, 1);
+  makeColumn(this, {m_timeline, m_log}, m_log);
   connect(&debugger, &Debugger::traceChanged, this, [this] {
     const bool hasTrace = m_debugger.trace() != nullptr;
     m_model->setTrace(m_debugger.trace());

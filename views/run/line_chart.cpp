@@ -126,10 +126,8 @@ void LineChart::paintPlot(QPainter& painter) {
 /// The title, and at the right the names of the lines, or the readout at the pointer.
 void LineChart::paintHead(QPainter& painter, const QRectF& head) const {
   const Theme theme = Theme::of(palette());
-  QFont strong = painter.font();
-  const QFont plain = strong;
-  strong.setWeight(QFont::DemiBold);
-  painter.setFont(strong);
+  const QFont plain = painter.font();
+  painter.setFont(strongFont(plain));
   painter.setPen(theme.text);
   painter.drawText(head, Qt::AlignLeft | Qt::AlignVCenter, m_data.title);
   double left = head.left() + painter.fontMetrics().horizontalAdvance(m_data.title) + 16;

@@ -18,6 +18,7 @@
 #include "views/run/run_export.h"
 #include "views/run/run_setup.h"
 #include "views/run/run_verdict.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
@@ -50,6 +51,14 @@ RunView::RunView(const OpenedModel& opened, const Settings& settings, const Plan
   m_export->setToolTip(QStringLiteral("The report as JSON, or the memory samples as CSV"));
   m_elsewhere->setToolTip(QStringLiteral("The commands that run the plan on several machines"));
   m_setup->more().setToolTipsVisible(true);
+  makePages();
+  setFocusProxy(m_pages);
+  makeColumn(this, {m_verdict, m_setup, m_pages}, m_pages);
+  makeConnections();
+  refreshAll();
+}
+
+void RunView::makePages() {
   m_pages->setDocumentMode(true);
   // The window may stay small: pages that need more room scroll, or are cut off at the bottom.
   for (QWidget* page : std::initializer_list<QWidget*>{m_overview, m_lanes, m_memory, m_log, m_history})
@@ -59,33 +68,27 @@ RunView::RunView(const OpenedModel& opened, const Settings& settings, const Plan
   m_pages->addTab(m_memory, QStringLiteral("Memory"));
   m_pages->addTab(m_log, QStringLiteral("Log"));
   m_pages->addTab(m_history, QStringLiteral("History"));
-  setFocusProxy(m_pages);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  layout->addWidget(m_verdict);
-  layout->addWidget(m_setup);
-  layout->addWidget(m_pages, 1);
+}
 
+void RunView::makeConnections() {
   connect(m_setup, &RunSetup::startWanted, this, [this] { run(m_runs.settings().ranks); });
-  connect(m_compare, &QAction::triggered, &runs, &Runs::findFirstDifference);
+  connect(m_compare, &QAction::triggered, &m_runs, &Runs::findFirstDifference);
   connect(m_export, &QAction::triggered, this, &RunView::exportRun);
   connect(m_elsewhere, &QAction::triggered, this, &RunView::showCluster);
   connect(m_overview, &OverviewPage::startAnywayChanged, this, &RunView::refreshSetup);
   connect(m_overview, &OverviewPage::rankChosen, m_log, &LogPage::showRank);
   connect(m_lanes, &LanesPage::graphWanted, this, &RunView::graphWanted);
   connect(m_memory, &MemoryPage::graphWanted, this, &RunView::graphWanted);
-  connect(&runs, &Runs::settingsChanged, this, &RunView::refreshSetup);
-  connect(&jobs, &Jobs::activityChanged, this, &RunView::refreshSetup);
-  connect(&opened, &OpenedModel::changed, this, &RunView::refreshSetup);
+  connect(&m_runs, &Runs::settingsChanged, this, &RunView::refreshSetup);
+  connect(&m_jobs, &Jobs::activityChanged, this, &RunView::refreshSetup);
+  connect(&m_opened, &OpenedModel::changed, this, &RunView::refreshSetup);
   for (const auto signal : {&Settings::demandsChanged, &Settings::changed})
-    connect(&settings, signal, this, &RunView::refreshSetup);
-  connect(&runs, &Runs::sampled, this, &RunView::refreshRun);
-  connect(&runs, &Runs::firstDifferenceChanged, this, &RunView::refreshRun);
+    connect(&m_settings, signal, this, &RunView::refreshSetup);
+  connect(&m_runs, &Runs::sampled, this, &RunView::refreshRun);
+  connect(&m_runs, &Runs::firstDifferenceChanged, this, &RunView::refreshRun);
   // A run belongs to its plan. Another plan clears its results.
-  connect(&runs, &Runs::changed, this, &RunView::refreshAll);
-  connect(&plans, &Plans::planChanged, this, &RunView::refreshAll);
-  refreshAll();
+  connect(&m_runs, &Runs::changed, this, &RunView::refreshAll);
+  connect(&m_plans, &Plans::planChanged, this, &RunView::refreshAll);
 }
 
 void RunView::refreshAll() {

@@ -51,6 +51,8 @@ class RunView : public QWidget {
   void changeEvent(QEvent* event) override;
 
  private:
+  void makePages();
+  void makeConnections();
   void refreshAll();
   void refreshSetup();
   void refreshRun();

@@ -3,6 +3,7 @@
 #include <QApplication>
 #include <QPainter>
 
+#include "views/base/fonts.h"
 #include "views/base/text.h"
 #include "views/graph/scene/split_bar.h"
 
@@ -25,10 +26,7 @@ void paintBar(QPainter& painter, const QRect& rect, const SplitTally& tally, con
 int paintChip(QPainter& painter, const QRect& rect, const MaybePlacement& placement, int ranks, const Theme& theme) {
   painter.save();
   painter.setRenderHint(QPainter::Antialiasing);
-  QFont font = painter.font();
-  font.setWeight(QFont::DemiBold);
-  font.setPointSizeF(font.pointSizeF() * 0.88);
-  painter.setFont(font);
+  painter.setFont(smallFont(strongFont(painter.font())));
   const QString text = chipText(placement);
   const int width = std::max(24, painter.fontMetrics().horizontalAdvance(text) + 10);
   const QRectF chip(rect.left(), rect.center().y() - kChipHeight / 2.0 + 0.5, width, kChipHeight);

@@ -91,6 +91,14 @@ void onLink(QLabel& label, std::function<void(const Target&)> follow) {
   });
 }
 
+QVBoxLayout* makeColumn(QWidget* page, std::initializer_list<QWidget*> widgets, QWidget* stretched) {
+  auto* layout = new QVBoxLayout(page);
+  layout->setContentsMargins(0, 0, 0, 0);
+  layout->setSpacing(0);
+  for (QWidget* widget : widgets) layout->addWidget(widget, widget == stretched ? 1 : 0);
+  return layout;
+}
+
 QWidget* makeRule() {
   auto* rule = new QFrame;
   rule->setFrameShape(QFrame::HLine);

@@ -112,6 +112,8 @@ class RefreshTimer : public QTimer {
   }
   void startOnce();
 };
+/// Lays the widgets out below each other, without margins and gaps. `stretched` gets the remaining height.
+QVBoxLayout* makeColumn(QWidget* page, std::initializer_list<QWidget*> widgets, QWidget* stretched = nullptr);
 /// A thin line between parts of a panel.
 QWidget* makeRule();
 /// Calls `follow` with the target of a link that is clicked.

@@ -9,16 +9,9 @@
 namespace cleave::views {
 
 namespace {
-constexpr double kSmall = 0.88;  ///< size of labels, relative to the font of the window
 constexpr double kSide = 12, kGapAboveLabels = 5, kTick = 4, kEnd = 4;
 constexpr int kPixelsPerLabel = 76;  ///< of the x axis, at least
 }  // namespace
-
-QFont smallFont(const QFont& font) {
-  QFont small = font;
-  small.setPointSizeF(small.pointSizeF() * kSmall);
-  return small;
-}
 
 double PlotFrame::fromX(double pixel) const { return x.at((pixel - rect.left()) / std::max(1.0, rect.width())); }
 double PlotFrame::fromY(double pixel) const { return y.at((rect.bottom() - pixel) / std::max(1.0, rect.height())); }

@@ -6,11 +6,11 @@
 ///     axes.paint(painter, Theme::of(palette()));
 ///     painter.drawEllipse(axes.frame.at(bytes, femtoseconds), 3, 3);
 #include <QColor>
-#include <QFont>
 #include <QPointF>
 #include <QRectF>
 #include <span>
 
+#include "views/base/fonts.h"
 #include "views/widgets/plot_axis.h"
 
 class QFontMetrics;
@@ -19,9 +19,6 @@ class QPainter;
 namespace cleave::views {
 
 struct Theme;
-
-/// The font of labels and legends.
-QFont smallFont(const QFont& font);
 
 /// The rectangle of a plot in pixels, and the ranges that it spans: x to the right, y upwards.
 struct PlotFrame {

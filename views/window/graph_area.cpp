@@ -106,46 +106,51 @@ GraphArea::GraphArea(Session& session, QWidget* parent)
   m_breadcrumb->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
   m_breadcrumb->setMinimumWidth(fontMetrics().averageCharWidth() * kLeastPathLetters);
   setFocusProxy(m_view);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
   auto* top = new QHBoxLayout;
   top->setContentsMargins(0, 0, 0, 0);
   top->addWidget(m_breadcrumb, 1);
   m_breadcrumb->installEventFilter(this);
   top->addWidget(new BranchBar(session.plans()));
+  QVBoxLayout* layout = makeColumn(this, {});
   layout->addLayout(top);
   layout->addWidget(new PlanStrip(session.opened(), session.plans(), session.jobs(), session.selection()));
   layout->addWidget(m_view, 1);
-
   onLink(*m_breadcrumb, [this](const Target& target) { m_session.selection().follow(target); });
-  connect(&session.opened(), &OpenedModel::changed, this, &GraphArea::showModel);
-  connect(&session.settings(), &Settings::changed, this, &GraphArea::updateBreadcrumb);
-  connect(&session.splits(), &Splits::changed, this, &GraphArea::showSplits);
-  connect(&session.debugger(), &Debugger::stepChanged, this, &GraphArea::showStep);
-  connect(&session.selection(), &Selection::focusChanged, this, &GraphArea::showFocus);
-  connect(&session.selection(), &Selection::revealRequested, this, &GraphArea::reveal);
-  connect(&session.selection(), &Selection::followRequested, this,
+  followSession();
+  followView();
+}
+
+void GraphArea::followSession() {
+  connect(&m_session.opened(), &OpenedModel::changed, this, &GraphArea::showModel);
+  connect(&m_session.settings(), &Settings::changed, this, &GraphArea::updateBreadcrumb);
+  connect(&m_session.splits(), &Splits::changed, this, &GraphArea::showSplits);
+  connect(&m_session.debugger(), &Debugger::stepChanged, this, &GraphArea::showStep);
+  connect(&m_session.selection(), &Selection::focusChanged, this, &GraphArea::showFocus);
+  connect(&m_session.selection(), &Selection::revealRequested, this, &GraphArea::reveal);
+  connect(&m_session.selection(), &Selection::followRequested, this,
           [this] { m_view->follow(m_session.selection().focus().node); });
-  connect(&session.plans(), &Plans::planChanged, this, &GraphArea::showPlan);
-  connect(&session.answers(), &Answers::heatChanged, this, &GraphArea::showHeat);
-  connect(&session.plans(), &Plans::planChanged, this, [this] {
+  connect(&m_session.plans(), &Plans::planChanged, this, &GraphArea::showPlan);
+  connect(&m_session.answers(), &Answers::heatChanged, this, &GraphArea::showHeat);
+  connect(&m_session.plans(), &Plans::planChanged, this, [this] {
     if (m_colorBy == ColorBy::Error) showErrors();
   });
-  connect(&session.plans(), &Plans::branchesChanged, this, &GraphArea::showChanges);
-  connect(&session.runs(), &Runs::firstDifferenceChanged, this, [this] {
+  connect(&m_session.plans(), &Plans::branchesChanged, this, &GraphArea::showChanges);
+  connect(&m_session.runs(), &Runs::firstDifferenceChanged, this, [this] {
     const FirstDifference* difference = m_session.runs().firstDifference();
     if (difference && difference->found) return setColorBy(ColorBy::Error);
     if (m_colorBy == ColorBy::Error) showHeat();
   });
-  connect(&session.debugger(), &Debugger::breakpointsChanged, this, [this] {
+  connect(&m_session.debugger(), &Debugger::breakpointsChanged, this, [this] {
     std::vector<NodeId> nodes;
     for (const solve::Breakpoint& breakpoint : m_session.debugger().breakpoints())
       if (breakpoint.enabled && breakpoint.node.isValid()) nodes.push_back(breakpoint.node);
     m_view->setBreakpoints(std::move(nodes));
   });
-  connect(&session.selection(), &Selection::hitsChanged, this,
+  connect(&m_session.selection(), &Selection::hitsChanged, this,
           [this] { m_view->setSearchHits(m_session.selection().hits()); });
+}
+
+void GraphArea::followView() {
   connect(m_view, &GraphView::nodeClicked, this,
           [this](NodeId node) { byUser([&] { m_session.selection().focusNode(node); }); });
   connect(m_view, &GraphView::scopeClicked, this,
@@ -155,7 +160,7 @@ GraphArea::GraphArea(Session& session, QWidget* parent)
     byUser([&] { m_session.selection().focusNode(node); });
     emit decisionWanted();
   });
-  connect(m_view, &GraphView::message, &session.notices(), &Notices::logged);
+  connect(m_view, &GraphView::message, &m_session.notices(), &Notices::logged);
   connect(m_view, &GraphView::contextMenuRequested, this, &GraphArea::showContextMenu);
 }
 

@@ -45,6 +45,8 @@ class GraphArea : public QWidget {
   bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
+  void followSession();
+  void followView();
   void showModel();
   void showSplits(const std::vector<NodeId>& changed);
   void showStep();

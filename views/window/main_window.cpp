@@ -31,6 +31,7 @@
 #include "views/run/run_view.h"
 #include "views/widgets/focus_ring.h"
 #include "views/widgets/key_priority.h"
+#include "views/widgets/panel_parts.h"
 #include "views/window/graph_area.h"
 #include "views/window/message_bar.h"
 #include "views/window/solve_settings.h"
@@ -74,6 +75,38 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
   setCorner(Qt::BottomRightCorner, Qt::RightDockWidgetArea);
   resize(1280, 800);
 
+  makeCentre();
+  new KeyPriority(*this);
+  connect(new FocusRing(*this), &FocusRing::tabbedTo, this, [this](QWidget* widget) {
+    for (const auto& [name, dock] : m_docks)
+      if (dock->isAncestorOf(widget) && dock->visibleRegion().isEmpty()) dock->raise();
+  });
+  connect(qApp, &QApplication::focusChanged, this, [this](const QWidget* old) { keepFocusInView(old); });
+  makeDocks();
+  makeMenus();
+  makeToolBar();
+  makeStatusBar();
+  updateIcons();
+  m_start->setSamples(m_samples);
+  updateRecent();
+  followStartPage();
+  connectMessages();
+  followJobs();
+  followSession();
+
+  for (const auto& [name, widget] : m_docks) widget->hide();
+  m_toolBar->hide();
+  if (m_remembers) {
+    restoreGeometry(QSettings().value(kGeometryKey).toByteArray());
+    loadSolveSettings(m_session.settings());
+  }
+  updateActions();
+  updateSettings();
+  updateStep();
+  updateTitle();
+}
+
+void MainWindow::makeCentre() {
   m_start = new StartPage;
   m_graph = new GraphArea(m_session);
   connect(m_graph, &GraphArea::decisionWanted, this, [this] { raiseDock(QStringLiteral("Decision")); });
@@ -92,35 +125,20 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
   m_stack->addWidget(m_start);
   m_stack->addWidget(m_views);
   auto* central = new QWidget;
-  auto* layout = new QVBoxLayout(central);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
-  layout->addWidget(m_stack, 1);
-  layout->addWidget(m_message);
+  makeColumn(central, {m_stack, m_message}, m_stack);
   setCentralWidget(central);
+}
 
-  new KeyPriority(*this);
-  connect(new FocusRing(*this), &FocusRing::tabbedTo, this, [this](QWidget* widget) {
-    for (const auto& [name, dock] : m_docks)
-      if (dock->isAncestorOf(widget) && dock->visibleRegion().isEmpty()) dock->raise();
-  });
-  connect(qApp, &QApplication::focusChanged, this, [this](const QWidget* old) { keepFocusInView(old); });
-  makeDocks();
-  makeMenus();
-  makeToolBar();
-  makeStatusBar();
-  updateIcons();
-  m_start->setSamples(m_samples);
-  updateRecent();
-
+void MainWindow::followStartPage() {
   connect(m_start, &StartPage::openRequested, this, &MainWindow::openDialog);
   connect(m_start, &StartPage::hubRequested, this, &MainWindow::openHubDialog);
   connect(m_start, &StartPage::recentChosen, this, &MainWindow::openPath);
   connect(m_start, &StartPage::sampleChosen, this,
           [this](int index) { m_session.openSample((*m_samples)[static_cast<std::size_t>(index)]); });
-  connectMessages();
-  connect(&m_session.opened(), &OpenedModel::changed, this, &MainWindow::showModel);
-  connect(&m_session, &Session::sessionRestored, this, &MainWindow::applySession);
+}
+
+/// Progress, and the end of work.
+void MainWindow::followJobs() {
   connect(&m_session.jobs(), &Jobs::activityChanged, this, &MainWindow::applyBusy);
   connect(&m_session.jobs(), &Jobs::downloading, this, &MainWindow::showDownload);
   connect(&m_session.jobs(), &Jobs::progressed, this, &MainWindow::updateProgress);
@@ -140,6 +158,11 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
     if (m_session.files().drawing().isEmpty() && m_session.isIdle()) m_status->clear();
     applyBusy();
   });
+}
+
+void MainWindow::followSession() {
+  connect(&m_session.opened(), &OpenedModel::changed, this, &MainWindow::showModel);
+  connect(&m_session, &Session::sessionRestored, this, &MainWindow::applySession);
   connect(&m_session.plans(), &Plans::branchesChanged, this, &MainWindow::updateBranchActions);
   for (const auto signal : {&Debugger::stepChanged, &Debugger::traceChanged, &Debugger::traceGrew})
     connect(&m_session.debugger(), signal, this, &MainWindow::updateStep);
@@ -169,17 +192,6 @@ MainWindow::MainWindow(Session& session, bool remembers, QWidget* parent)
     const std::size_t hits = m_session.selection().hits().size();
     m_hits->setText(m_search->text().isEmpty() ? QString() : countedText(hits, "hit"));
   });
-
-  for (const auto& [name, widget] : m_docks) widget->hide();
-  m_toolBar->hide();
-  if (m_remembers) {
-    restoreGeometry(QSettings().value(kGeometryKey).toByteArray());
-    loadSolveSettings(m_session.settings());
-  }
-  updateActions();
-  updateSettings();
-  updateStep();
-  updateTitle();
 }
 
 MainWindow::~MainWindow() {

@@ -60,6 +60,10 @@ class MainWindow : public QMainWindow {
 
  private:
   // main_window.cpp
+  void makeCentre();
+  void followStartPage();
+  void followJobs();
+  void followSession();
   void showModel();
   void showView(QWidget& view);
   void focusShownView();

@@ -11,8 +11,10 @@
 #include <QVBoxLayout>
 
 #include "pipeline/source/hub_model.h"
+#include "views/base/fonts.h"
 #include "views/base/text.h"
 #include "views/base/theme.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
@@ -22,8 +24,7 @@ constexpr int kColumnWidth = 960;
 
 QLabel* heading(const QString& text) {
   auto* label = new QLabel(text);
-  QFont font = label->font();
-  font.setWeight(QFont::DemiBold);
+  QFont font = strongFont(label->font());
   font.setPointSizeF(font.pointSizeF() * 1.1);
   label->setFont(font);
   return label;
@@ -48,11 +49,7 @@ CardButton::CardButton(const QString& title, const QString& sentence, QWidget* p
   setSizePolicy(policy);
 }
 
-QFont CardButton::titleFont() const {
-  QFont bold = font();
-  bold.setWeight(QFont::DemiBold);
-  return bold;
-}
+QFont CardButton::titleFont() const { return strongFont(font()); }
 
 QSize CardButton::sizeHint() const { return {320, heightForWidth(320)}; }
 
@@ -90,10 +87,33 @@ void CardButton::paintEvent(QPaintEvent*) {
 }
 
 StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayout), m_samples(new QVBoxLayout) {
+  auto* columns = new QHBoxLayout;
+  columns->setSpacing(48);
+  columns->addLayout(makeOpening(), 2);
+  columns->addLayout(makeSamples(), 3);
+  auto* content = new QWidget;
+  content->setMaximumWidth(kColumnWidth);
+  content->setLayout(columns);
+  auto* centred = new QWidget;
+  auto* centring = new QHBoxLayout(centred);
+  centring->setContentsMargins(24, 40, 24, 24);
+  centring->addStretch(1);
+  centring->addWidget(content, 100);
+  centring->addStretch(1);
+  auto* scroll = new QScrollArea;
+  scroll->setWidget(centred);
+  scroll->setWidgetResizable(true);
+  scroll->setFrameShape(QFrame::NoFrame);
+  makeColumn(this, {scroll});
+  scroll->viewport()->setBackgroundRole(QPalette::Base);
+  centred->setBackgroundRole(QPalette::Base);
+  setRecent({});
+}
+
+QLayout* StartPage::makeOpening() {
   auto* title = new QLabel(QStringLiteral("Cleave"));
-  QFont big = title->font();
+  QFont big = strongFont(title->font());
   big.setPointSizeF(big.pointSizeF() * 2.2);
-  big.setWeight(QFont::DemiBold);
   title->setFont(big);
   auto* what = new QLabel(
       QStringLiteral("See how a Transformer splits across GPUs, why, and whether the split model computes the same."));
@@ -125,36 +145,17 @@ StartPage::StartPage(QWidget* parent) : QWidget(parent), m_recent(new QVBoxLayou
   m_recent->setSpacing(2);
   left->addLayout(m_recent);
   left->addStretch(1);
+  return left;
+}
+
+QLayout* StartPage::makeSamples() {
   auto* right = new QVBoxLayout;
   right->setSpacing(8);
   right->addWidget(heading(QStringLiteral("Samples")));
   m_samples->setSpacing(8);
   right->addLayout(m_samples);
   right->addStretch(1);
-
-  auto* columns = new QHBoxLayout;
-  columns->setSpacing(48);
-  columns->addLayout(left, 2);
-  columns->addLayout(right, 3);
-  auto* content = new QWidget;
-  content->setMaximumWidth(kColumnWidth);
-  content->setLayout(columns);
-  auto* centred = new QWidget;
-  auto* centring = new QHBoxLayout(centred);
-  centring->setContentsMargins(24, 40, 24, 24);
-  centring->addStretch(1);
-  centring->addWidget(content, 100);
-  centring->addStretch(1);
-  auto* scroll = new QScrollArea;
-  scroll->setWidget(centred);
-  scroll->setWidgetResizable(true);
-  scroll->setFrameShape(QFrame::NoFrame);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->addWidget(scroll);
-  scroll->viewport()->setBackgroundRole(QPalette::Base);
-  centred->setBackgroundRole(QPalette::Base);
-  setRecent({});
+  return right;
 }
 
 void StartPage::setRecent(const QStringList& paths) {

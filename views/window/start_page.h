@@ -5,6 +5,7 @@
 
 #include "pipeline/session/samples.h"
 
+class QLayout;
 class QVBoxLayout;
 
 namespace cleave::views {
@@ -41,6 +42,8 @@ class StartPage : public QWidget {
   void sampleChosen(int index);
 
  private:
+  QLayout* makeOpening();  ///< what the program does, and the ways to open a model
+  QLayout* makeSamples();
   QVBoxLayout* m_recent;
   QVBoxLayout* m_samples;
 };
