@@ -47,9 +47,12 @@ ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& de
   connect(copyButton, &QPushButton::clicked, this, &ConflictCard::copy);
   connect(previous, &QPushButton::clicked, &debugger, &Debugger::previousConflict);
   connect(next, &QPushButton::clicked, &debugger, &Debugger::nextConflict);
-  m_refresh = new RefreshTimer(this, [this] { refresh(); });
-  m_refresh->follow(debugger, {&Debugger::stepChanged, &Debugger::traceChanged}).follow(plans, {&Plans::planChanged});
-  m_refresh->follow(answers, {&Answers::remediesChanged}).follow(opened, {&OpenedModel::changed});
+  m_offers->limitTo(*this, kOffersShare);
+  auto* timer = new RefreshTimer(this, [this] { refresh(); });
+  timer->followPalette()
+      .follow(debugger, {&Debugger::stepChanged, &Debugger::traceChanged})
+      .follow(plans, {&Plans::planChanged});
+  timer->follow(answers, {&Answers::remediesChanged}).follow(opened, {&OpenedModel::changed});
   const auto enable = [=, &debugger] {
     for (QPushButton* button : {copyButton, previous, next}) button->setEnabled(debugger.trace() != nullptr);
   };
@@ -105,16 +108,6 @@ void ConflictCard::copy() const {
   const QString offers = m_offers->plainText();
   QApplication::clipboard()->setText(m_text->toPlainText() +
                                      (offers.isEmpty() ? QString() : QStringLiteral("\n\n") + offers));
-}
-
-void ConflictCard::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  m_offers->setMaximumHeight(height() * kOffersShare / 100);
-}
-
-void ConflictCard::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) m_refresh->start();
 }
 
 }  // namespace cleave::views

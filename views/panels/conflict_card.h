@@ -11,17 +11,12 @@ namespace cleave::views {
 
 class LinkText;
 class OfferList;
-class RefreshTimer;
 
 class ConflictCard : public QWidget {
   Q_OBJECT
  public:
   ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& debugger, Selection& selection, Answers& answers,
                QWidget* parent = nullptr);
-
- protected:
-  void resizeEvent(QResizeEvent* event) override;
-  void changeEvent(QEvent* event) override;
 
  private:
   void refresh();
@@ -33,7 +28,6 @@ class ConflictCard : public QWidget {
   Answers& m_answers;
   LinkText* m_text;
   OfferList* m_offers;
-  RefreshTimer* m_refresh;
 };
 
 }  // namespace cleave::views

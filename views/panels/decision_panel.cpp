@@ -75,6 +75,7 @@ void DecisionPanel::makeAnswer() {
   question->setContentsMargins(8, 4, 4, 0);
   question->addWidget(m_question, 1);
   question->addWidget(close, 0, Qt::AlignTop);
+  m_offers->limitTo(*this, kOffersShare);
   QVBoxLayout* answer = makeColumn(m_answer, {makeRule()});
   answer->addLayout(question);
   answer->addWidget(m_offers);
@@ -101,12 +102,12 @@ QLayout* DecisionPanel::makeButtons() {
 }
 
 void DecisionPanel::followSession() {
-  m_refresh = new RefreshTimer(this, [this] { refresh(); });
-  m_refresh->follow(m_debugger, {&Debugger::stepChanged, &Debugger::decisionChanged, &Debugger::domainsChanged,
-                                 &Debugger::breakpointsChanged});
-  m_refresh->follow(m_answers, {&Answers::analysisChanged, &Answers::whyNotChanged});
-  m_refresh->follow(m_selection, {&Selection::focusChanged}).follow(m_plans, {&Plans::planChanged});
-  m_refresh->follow(m_settings, {&Settings::demandsChanged}).follow(m_opened, {&OpenedModel::changed});
+  auto* timer = new RefreshTimer(this, [this] { refresh(); });
+  timer->followPalette().follow(m_debugger, {&Debugger::stepChanged, &Debugger::decisionChanged,
+                                             &Debugger::domainsChanged, &Debugger::breakpointsChanged});
+  timer->follow(m_answers, {&Answers::analysisChanged, &Answers::whyNotChanged});
+  timer->follow(m_selection, {&Selection::focusChanged}).follow(m_plans, {&Plans::planChanged});
+  timer->follow(m_settings, {&Settings::demandsChanged}).follow(m_opened, {&OpenedModel::changed});
 }
 
 void DecisionPanel::refresh() {
@@ -172,16 +173,6 @@ void DecisionPanel::fillMenu(QPushButton* button, const std::vector<PinOffer>& o
         m_notices.say(toQ(added.error().message), Severity::Failure);
     });
   }
-}
-
-void DecisionPanel::resizeEvent(QResizeEvent* event) {
-  QWidget::resizeEvent(event);
-  m_offers->setMaximumHeight(height() * kOffersShare / 100);
-}
-
-void DecisionPanel::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) m_refresh->start();
 }
 
 }  // namespace cleave::views

@@ -12,17 +12,12 @@ namespace cleave::views {
 
 class LinkText;
 class OfferList;
-class RefreshTimer;
 
 class DecisionPanel : public QWidget {
   Q_OBJECT
  public:
   DecisionPanel(const OpenedModel& opened, Settings& settings, Plans& plans, Debugger& debugger, Selection& selection,
                 Answers& answers, Notices& notices, QWidget* parent = nullptr);
-
- protected:
-  void resizeEvent(QResizeEvent* event) override;
-  void changeEvent(QEvent* event) override;
 
  private:
   void makeAnswer();
@@ -50,7 +45,6 @@ class DecisionPanel : public QWidget {
   QPushButton* m_breakpoint;
   QPushButton* m_next;
   QPushButton* m_whyNot;
-  RefreshTimer* m_refresh;  ///< merges several signals into one refresh
   Focus m_shownFocus;
   std::shared_ptr<const WhyNotReply> m_closedReply;  ///< answer that the user closed
 };

@@ -151,7 +151,9 @@ DiffPanel::DiffPanel(const OpenedModel& opened, Settings& settings, Plans& plans
   connect(m_figures, &LinkText::followed, &selection, &Selection::follow);
   connect(m_table, &TablePanel::targetChosen, &selection, &Selection::follow);
   auto* timer = new RefreshTimer(this, [this] { refresh(); });
-  timer->follow(plans, {&Plans::branchesChanged, &Plans::planChanged}).follow(opened, {&OpenedModel::changed});
+  timer->followPalette()
+      .follow(plans, {&Plans::branchesChanged, &Plans::planChanged})
+      .follow(opened, {&OpenedModel::changed});
   timer->follow(settings, {&Settings::changed, &Settings::demandsChanged}).follow(jobs, {&Jobs::activityChanged});
   refresh();
 }
@@ -177,9 +179,8 @@ QLayout* DiffPanel::makeHead() {
 void DiffPanel::makeBody() {
   m_figures->setAccessibleName(QStringLiteral("Figures of both plans"));
   m_figures->setMaximumWidth(QWIDGETSIZE_MAX);
-  const std::pair<int, int> widths[] = {
-      {DiffModel::Name, 120}, {DiffModel::Count, 58}, {DiffModel::Before, 66}, {DiffModel::After, 66}};
-  for (const auto& [column, width] : widths) m_table->table()->setColumnWidth(column, width);
+  m_table->setColumnWidths(
+      {{DiffModel::Name, 120}, {DiffModel::Count, 58}, {DiffModel::Before, 66}, {DiffModel::After, 66}});
   m_body->setSpacing(0);
   m_body->addWidget(m_figures, 2);
   m_body->addWidget(m_table, 3);
@@ -248,11 +249,6 @@ void DiffPanel::resizeEvent(QResizeEvent* event) {
   const bool isWide = width() >= kWideEnough;
   m_body->setDirection(isWide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
   m_figures->setMaximumWidth(isWide ? kFiguresWidth : QWIDGETSIZE_MAX);
-}
-
-void DiffPanel::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) refresh();
 }
 
 }  // namespace cleave::views

@@ -29,7 +29,6 @@ class DiffPanel : public QWidget {
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
-  void changeEvent(QEvent* event) override;
 
  private:
   QLayout* makeHead();

@@ -24,11 +24,14 @@ LayersPanel::LayersPanel(LayersModel* model, const OpenedModel& opened, const Pl
       m_model(model) {
   proxy()->sourceModel()->setParent(this);
   model->setParent(this);
-  const std::pair<int, int> widths[] = {{LayersModel::Name, 235},          {LayersModel::Kind, 78},
-                                        {LayersModel::StrategyColumn, 80}, {LayersModel::Gather, 56},
-                                        {LayersModel::InputParallel, 56},  {LayersModel::SequenceParallelColumn, 32},
-                                        {LayersModel::Weight, 74},         {LayersModel::Local, 80}};
-  for (const auto& [column, width] : widths) table()->setColumnWidth(column, width);
+  setColumnWidths({{LayersModel::Name, 235},
+                   {LayersModel::Kind, 78},
+                   {LayersModel::StrategyColumn, 80},
+                   {LayersModel::Gather, 56},
+                   {LayersModel::InputParallel, 56},
+                   {LayersModel::SequenceParallelColumn, 32},
+                   {LayersModel::Weight, 74},
+                   {LayersModel::Local, 80}});
   connect(&jobs, &Jobs::activityChanged, this, [this, &jobs] {
     if (jobs.activity() == Activity::Solving)
       setEmptyText(QStringLiteral("The search is running. The plan's layers appear here when it ends."));

@@ -22,7 +22,7 @@ ModulesPanel::ModulesPanel(const OpenedModel& opened, const Plans& plans, const 
       m_marks(new ChangeMarks(opened, plans, m_model, this)),
       m_proxy(new WordFilterModel(this)),
       m_tree(new QTreeView),
-      m_filter(new QLineEdit) {
+      m_filter(makeFilterBox(QStringLiteral("Filter modules"))) {
   m_proxy->setRecursiveFilteringEnabled(true);
   m_proxy->setSourceModel(m_marks);
   makeLayout();
@@ -55,9 +55,6 @@ void ModulesPanel::makeLayout() {
   header.setSectionResizeMode(ModulesModel::Operators, QHeaderView::Fixed);
   header.resizeSection(ModulesModel::Split, 58);
   header.resizeSection(ModulesModel::Operators, 42);
-  m_filter->setPlaceholderText(QStringLiteral("Filter modules"));
-  m_filter->setAccessibleName(m_filter->placeholderText());
-  m_filter->setClearButtonEnabled(true);
   auto* layout = new QVBoxLayout(this);
   layout->setContentsMargins(0, 4, 0, 0);
   layout->setSpacing(4);

@@ -18,12 +18,11 @@ NodesPanel::NodesPanel(NodesModel* model, const OpenedModel& opened, const Plans
                  QStringLiteral("Every operator of the graph as a row. Open a model to fill it."), parent) {
   proxy()->sourceModel()->setParent(this);
   model->setParent(this);
-  const std::pair<int, int> widths[] = {{NodesModel::Name, 170},
-                                        {NodesModel::Operator, 130},
-                                        {NodesModel::Module, 260},
-                                        {NodesModel::Shape, 150},
-                                        {NodesModel::PlacementColumn, 80}};
-  for (const auto& [column, width] : widths) table()->setColumnWidth(column, width);
+  setColumnWidths({{NodesModel::Name, 170},
+                   {NodesModel::Operator, 130},
+                   {NodesModel::Module, 260},
+                   {NodesModel::Shape, 150},
+                   {NodesModel::PlacementColumn, 80}});
   connect(&opened, &OpenedModel::changed, model, [model, &splits] { model->setSplits(splits.counts()); });
   followSplits(*this, splits, [model](std::span<const NodeId> nodes) { model->reportChanges(nodes); });
   followFocusedRow(*this, selection);

@@ -132,7 +132,7 @@ PreflightPanel::PreflightPanel(const OpenedModel& opened, Settings& settings, An
   connect(&answers, &Answers::progressed, m_empty,
           [this](const QString&, qint64 done, qint64 total) { m_empty->setProgress(done, total); });
   auto* timer = new RefreshTimer(this, [this] { refresh(); });
-  timer->follow(answers, {&Answers::preflightChanged}).follow(settings, {&Settings::changed});
+  timer->followPalette().follow(answers, {&Answers::preflightChanged}).follow(settings, {&Settings::changed});
   timer->follow(opened, {&OpenedModel::changed});
   refresh();
 }
@@ -166,11 +166,6 @@ void PreflightPanel::resizeEvent(QResizeEvent* event) {
   const bool isWide = width() >= kWideEnough;
   m_layout->setDirection(isWide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
   m_layout->setStretchFactor(m_scroll, isWide ? 0 : 2);  // when stacked, the tiles are taller
-}
-
-void PreflightPanel::changeEvent(QEvent* event) {
-  QWidget::changeEvent(event);
-  if (event->type() == QEvent::PaletteChange) refresh();
 }
 
 }  // namespace cleave::views

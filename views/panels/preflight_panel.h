@@ -29,7 +29,6 @@ class PreflightPanel : public QWidget {
 
  protected:
   void resizeEvent(QResizeEvent* event) override;
-  void changeEvent(QEvent* event) override;
 
  private:
   void refresh();

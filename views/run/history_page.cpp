@@ -71,19 +71,13 @@ HistoryPage::HistoryPage(RunHistory& history, QWidget* parent)
       m_text(new LinkText),
       m_details(new QWidget) {
   m_table->setModel(m_model);
-  m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  styleTable(*m_table);
   m_table->setSelectionMode(QAbstractItemView::ExtendedSelection);
-  m_table->setShowGrid(false);
-  m_table->setWordWrap(false);
-  m_table->setTabKeyNavigation(false);
-  m_table->verticalHeader()->hide();
-  m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
   m_table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   m_table->horizontalHeader()->setSectionResizeMode(HistoryModel::Plan, QHeaderView::Stretch);
   m_table->setAccessibleName(QStringLiteral("Saved runs"));
   m_trouble->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   m_forget->setToolTip(QStringLiteral("Delete the selected runs and their files (Delete)"));
-  m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   auto* below = new QHBoxLayout;
   below->addWidget(m_trouble, 1);
   below->addStretch();

@@ -47,16 +47,9 @@ QTableWidget* makeOperatorTable() {
   auto* table = new QTableWidget(0, 5);
   table->setHorizontalHeaderLabels({QStringLiteral("Longest"), QStringLiteral("Operator"), QStringLiteral("Module"),
                                     QStringLiteral("Measured"), QStringLiteral("Predicted")});
-  table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  styleTable(*table);
   table->horizontalHeader()->setSectionResizeMode(QHeaderView::ResizeToContents);
   table->horizontalHeader()->setSectionResizeMode(2, QHeaderView::Stretch);
-  table->verticalHeader()->hide();
-  table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 6);
-  table->setShowGrid(false);
-  table->setWordWrap(false);
-  table->setTabKeyNavigation(false);
-  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table->setSelectionBehavior(QAbstractItemView::SelectRows);
   table->setSelectionMode(QAbstractItemView::SingleSelection);
   table->setAccessibleName(QStringLiteral("Slowest operators"));
   return table;

@@ -16,6 +16,15 @@ const QString kAnalysisTag = QStringLiteral("analysis"), kWhyNotTag = QStringLit
               kWorldSizesTag = QStringLiteral("world-sizes"), kFrontTag = QStringLiteral("front"),
               kHeatTag = QStringLiteral("heat");
 
+/// The value of a result, or the sentence that says why there is none.
+template <class Value, class Kept>
+void keep(Result<Value> result, Kept& value, QString& failure) {
+  if (result)
+    value = std::move(*result);
+  else
+    failure = toQ(result.error().message);
+}
+
 const QString& tagOf(AnswerKind kind) {
   switch (kind) {
     case AnswerKind::Analysis: return kAnalysisTag;
@@ -185,10 +194,7 @@ void Answers::postWhyNot(WhyNotReply question) {
                                                  : solve::whyNot(about.problem(), about.solution(), engine,
                                                                  question.value, *question.placement, progress);
                  auto reply = std::make_shared<WhyNotReply>(question);
-                 if (answer)
-                   reply->answer = std::move(*answer);
-                 else
-                   reply->failure = toQ(answer.error().message);
+                 keep(std::move(answer), reply->answer, reply->failure);
                  return [this, about, reply] {
                    if (about.solved != m_solved) return;
                    m_whyNot = reply;
@@ -214,10 +220,7 @@ void Answers::seekRemedies(std::optional<solve::ConflictCard> card) {
                                                    card ? &*card : nullptr, progress);
                    auto remedies = std::make_shared<Remedies>();
                    if (card) remedies->conflict = card->node;
-                   if (found)
-                     remedies->offers = std::move(*found);
-                   else
-                     remedies->failure = toQ(found.error().message);
+                   keep(std::move(found), remedies->offers, remedies->failure);
                    if (model && pipeline::isOverBudget(search.solved->result))
                      if (auto fits = pipeline::whatFits(*model, *search.solved, progress))
                        remedies->fits = std::move(*fits);
@@ -286,12 +289,8 @@ void Answers::computeFront() {
   m_front.reset();
   m_surveys.post(kFrontTag, QStringLiteral("Computing the front of time against memory"),
                  [this, about](const Progress& progress) -> Worker::Completion {
-                   auto found = about.optimum()->front(progress);
                    auto front = std::make_shared<Front>();
-                   if (found)
-                     front->front = std::move(*found);
-                   else
-                     front->failure = toQ(found.error().message);
+                   keep(about.optimum()->front(progress), front->front, front->failure);
                    return [this, about, front] {
                      if (about.solved != m_solved) return;
                      m_front = front;

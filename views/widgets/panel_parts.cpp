@@ -85,6 +85,16 @@ void RefreshTimer::startOnce() {
   if (!isActive()) start();
 }
 
+RefreshTimer& RefreshTimer::followPalette() {
+  parent()->installEventFilter(this);
+  return *this;
+}
+
+bool RefreshTimer::eventFilter(QObject* panel, QEvent* event) {
+  if (event->type() == QEvent::PaletteChange) start();
+  return QTimer::eventFilter(panel, event);
+}
+
 void onLink(QLabel& label, std::function<void(const Target&)> follow) {
   QObject::connect(&label, &QLabel::linkActivated, &label, [follow = std::move(follow)](const QString& clicked) {
     if (const auto target = parseLink(clicked)) follow(*target);
@@ -213,6 +223,17 @@ QSize OfferList::sizeHint() const {
 }
 
 QSize OfferList::minimumSizeHint() const { return {0, std::min(sizeHint().height(), fontMetrics().height() * 6)}; }
+
+void OfferList::limitTo(QWidget& panel, int percent) {
+  m_panel = &panel;
+  m_percent = percent;
+  panel.installEventFilter(this);
+}
+
+bool OfferList::eventFilter(QObject* watched, QEvent* event) {
+  if (watched == m_panel && event->type() == QEvent::Resize) setMaximumHeight(m_panel->height() * m_percent / 100);
+  return QScrollArea::eventFilter(watched, event);
+}
 
 void OfferList::resizeEvent(QResizeEvent* event) {
   QScrollArea::resizeEvent(event);

@@ -79,6 +79,8 @@ class OfferList : public QScrollArea {
   /// `headHtml` is above the offers. Unchanged widgets are kept, so that a refresh does not lose the keyboard focus.
   void setOffers(const QString& headHtml, std::vector<Offer> offers);
   void clear();
+  /// At most this share of the panel's height. The rest scrolls.
+  void limitTo(QWidget& panel, int percent);
   QString plainText() const;  ///< all of it, for copying
   QSize sizeHint() const override;
   QSize minimumSizeHint() const override;
@@ -89,6 +91,7 @@ class OfferList : public QScrollArea {
  protected:
   void resizeEvent(QResizeEvent* event) override;
   void changeEvent(QEvent* event) override;
+  bool eventFilter(QObject* watched, QEvent* event) override;
 
  private:
   QLabel* addText(const QString& html);
@@ -96,6 +99,8 @@ class OfferList : public QScrollArea {
   QVBoxLayout* m_layout;
   QString m_head;
   std::vector<Offer> m_offers;
+  QWidget* m_panel = nullptr;  ///< whose height limits this list; null: no limit
+  int m_percent = 100;         ///< of the panel's height
 };
 
 /// Calls `refresh` once for a burst of starts, soon after the first one. A long burst does not delay it further.
@@ -110,7 +115,12 @@ class RefreshTimer : public QTimer {
     for (const auto signal : signals_) connect(&part, signal, this, &RefreshTimer::startOnce);
     return *this;
   }
+  /// Starts the timer when the panel's colours change, because rich text keeps those of its creation.
+  RefreshTimer& followPalette();
   void startOnce();
+
+ protected:
+  bool eventFilter(QObject* panel, QEvent* event) override;
 };
 /// Lays the widgets out below each other, without margins and gaps. `stretched` gets the remaining height.
 QVBoxLayout* makeColumn(QWidget* page, std::initializer_list<QWidget*> widgets, QWidget* stretched = nullptr);

@@ -9,6 +9,7 @@
 #include <QVBoxLayout>
 
 #include "views/widgets/chip_delegate.h"
+#include "views/widgets/panel_parts.h"
 
 namespace cleave::views {
 
@@ -43,39 +44,46 @@ QLabel* makeEmptyLabel(const QString& text, QWidget* parent) {
   return label;
 }
 
+void styleTable(QTableView& table) {
+  table.setSelectionBehavior(QAbstractItemView::SelectRows);
+  table.setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table.setShowGrid(false);
+  table.setWordWrap(false);
+  table.setTabKeyNavigation(false);
+  table.verticalHeader()->hide();
+  table.verticalHeader()->setDefaultSectionSize(table.fontMetrics().height() + 6);
+  table.horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+}
+
+QLineEdit* makeFilterBox(const QString& hint) {
+  auto* box = new QLineEdit;
+  box->setPlaceholderText(hint);
+  box->setAccessibleName(hint);
+  box->setClearButtonEnabled(true);
+  return box;
+}
+
 TablePanel::TablePanel(QAbstractItemModel* model, const QString& filterHint, const QString& emptyText, QWidget* parent)
     : QWidget(parent),
-      m_filter(new QLineEdit),
+      m_filter(makeFilterBox(filterHint)),
       m_table(new QTableView),
       m_empty(makeEmptyLabel(emptyText)),
       m_proxy(new WordFilterModel(this)) {
   m_proxy->setSourceModel(model);
   m_table->setModel(m_proxy);
   m_table->setItemDelegate(new ChipDelegate(m_table));
-  m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  styleTable(*m_table);
   m_table->setSelectionMode(QAbstractItemView::ExtendedSelection);
-  m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  m_table->setShowGrid(false);
   m_table->setAlternatingRowColors(true);
-  m_table->setWordWrap(false);
   m_table->setTextElideMode(Qt::ElideRight);
   m_table->setHorizontalScrollMode(QAbstractItemView::ScrollPerPixel);
-  m_table->verticalHeader()->hide();
-  m_table->verticalHeader()->setDefaultSectionSize(fontMetrics().height() + 6);
   m_table->horizontalHeader()->setHighlightSections(false);
-  m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
   m_table->horizontalHeader()->setStretchLastSection(true);
   m_table->setSortingEnabled(true);
   m_table->sortByColumn(-1, Qt::AscendingOrder);
-  m_table->setTabKeyNavigation(false);
   m_table->installEventFilter(this);
 
-  m_filter->setPlaceholderText(filterHint);
-  m_filter->setAccessibleName(filterHint);
-  m_filter->setClearButtonEnabled(true);
-  auto* layout = new QVBoxLayout(this);
-  layout->setContentsMargins(0, 0, 0, 0);
-  layout->setSpacing(0);
+  QVBoxLayout* layout = makeColumn(this, {});
   auto* bar = new QHBoxLayout;
   bar->setContentsMargins(4, 4, 4, 4);
   bar->addWidget(m_filter);
@@ -93,6 +101,10 @@ TablePanel::TablePanel(QAbstractItemModel* model, const QString& filterHint, con
   connect(model, &QAbstractItemModel::rowsInserted, this, &TablePanel::updateRows);
   connect(model, &QAbstractItemModel::rowsRemoved, this, &TablePanel::updateRows);
   updateRows();
+}
+
+void TablePanel::setColumnWidths(std::initializer_list<std::pair<int, int>> widths) {
+  for (const auto& [column, width] : widths) m_table->setColumnWidth(column, width);
 }
 
 void TablePanel::setEmptyText(const QString& text) { m_empty->setText(text); }

@@ -32,6 +32,7 @@ class TablePanel : public QWidget {
  public:
   TablePanel(QAbstractItemModel* model, const QString& filterHint, const QString& emptyText, QWidget* parent = nullptr);
   QTableView* table() const { return m_table; }
+  void setColumnWidths(std::initializer_list<std::pair<int, int>> widths);  ///< column, pixels
   WordFilterModel* proxy() const { return m_proxy; }
   void setEmptyText(const QString& text);
   /// Selects and shows the row of `target` (kTargetRole) without emitting a signal. Clears the selection if there is no
@@ -59,6 +60,10 @@ class TablePanel : public QWidget {
   bool m_isShowing = false;
 };
 
+/// The look of all tables of rows: read only, without a grid, Tab leaves it.
+void styleTable(QTableView& table);
+/// "Filter layers", with a button that clears it.
+QLineEdit* makeFilterBox(const QString& hint);
 /// A quiet, centred, word-wrapped sentence for an empty panel.
 QLabel* makeEmptyLabel(const QString& text, QWidget* parent = nullptr);
 

@@ -30,6 +30,14 @@ QLabel* heading(const QString& text) {
   return label;
 }
 
+/// A list below its heading, at the end of a column.
+void addList(QVBoxLayout& column, const QString& name, QVBoxLayout* list, int spacing) {
+  column.addWidget(heading(name));
+  list->setSpacing(spacing);
+  column.addLayout(list);
+  column.addStretch(1);
+}
+
 void clear(QLayout* layout) {
   while (QLayoutItem* item = layout->takeAt(0)) {
     delete item->widget();
@@ -141,20 +149,14 @@ QLayout* StartPage::makeOpening() {
   left->addWidget(hub);
   left->addWidget(hint);
   left->addSpacing(18);
-  left->addWidget(heading(QStringLiteral("Recent")));
-  m_recent->setSpacing(2);
-  left->addLayout(m_recent);
-  left->addStretch(1);
+  addList(*left, QStringLiteral("Recent"), m_recent, 2);
   return left;
 }
 
 QLayout* StartPage::makeSamples() {
   auto* right = new QVBoxLayout;
   right->setSpacing(8);
-  right->addWidget(heading(QStringLiteral("Samples")));
-  m_samples->setSpacing(8);
-  right->addLayout(m_samples);
-  right->addStretch(1);
+  addList(*right, QStringLiteral("Samples"), m_samples, 8);
   return right;
 }
 
