@@ -1,7 +1,6 @@
 #include "views/panels/layers_panel.h"
 
 #include "views/base/text.h"
-#include "views/panels/change_marks.h"
 #include "views/panels/focused_row.h"
 #include "views/panels/layers_model.h"
 #include "views/widgets/panel_parts.h"
@@ -10,20 +9,13 @@ namespace cleave::views {
 
 LayersPanel::LayersPanel(const OpenedModel& opened, const Plans& plans, const Jobs& jobs, Selection& selection,
                          QWidget* parent)
-    : LayersPanel(new LayersModel(nullptr), opened, plans, jobs, selection, parent) {}
-
-LayersPanel::LayersPanel(LayersModel* model, const OpenedModel& opened, const Plans& plans, const Jobs& jobs,
-                         Selection& selection, QWidget* parent)
-    : TablePanel(
-          new ChangeMarks(opened, plans, model, nullptr), QStringLiteral("Filter layers"),
+    : MarkedTable(
+          opened, plans, QStringLiteral("Filter layers"),
           QStringLiteral(
               "Solve the model to list the plan's layers: their split on columns, rows or the vocabulary, and the "
               "shard per rank."),
           parent),
-      m_plans(plans),
-      m_model(model) {
-  proxy()->sourceModel()->setParent(this);
-  model->setParent(this);
+      m_plans(plans) {
   setColumnWidths({{LayersModel::Name, 235},
                    {LayersModel::Kind, 78},
                    {LayersModel::StrategyColumn, 80},
@@ -49,7 +41,7 @@ void LayersPanel::showPlan() {
     setEmptyText(QStringLiteral("No plan: the search was stopped before it found one."));
   else if (m_plans.plan() && m_plans.plan()->layers.empty())
     setEmptyText(QStringLiteral("The plan has no layers: no parameter of this model is a layer's weight."));
-  m_model->setPlan(m_plans.plan());
+  model().setPlan(m_plans.plan());
   // Shapes must be readable in full. The sentences in the last column get the remaining room.
   for (const int column : {LayersModel::StrategyColumn, LayersModel::Weight, LayersModel::Local})
     table()->resizeColumnToContents(column);

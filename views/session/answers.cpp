@@ -16,7 +16,7 @@ const QString kAnalysisTag = QStringLiteral("analysis"), kWhyNotTag = QStringLit
               kWorldSizesTag = QStringLiteral("world-sizes"), kFrontTag = QStringLiteral("front"),
               kHeatTag = QStringLiteral("heat");
 
-/// The value of a result, or the sentence that says why there is none.
+/// Keeps the value of a result, or the sentence of its error.
 template <class Value, class Kept>
 void keep(Result<Value> result, Kept& value, QString& failure) {
   if (result)

@@ -14,7 +14,6 @@ constexpr int kPixelsPerLabel = 76;  ///< of the x axis, at least
 }  // namespace
 
 double PlotFrame::fromX(double pixel) const { return x.at((pixel - rect.left()) / std::max(1.0, rect.width())); }
-double PlotFrame::fromY(double pixel) const { return y.at((rect.bottom() - pixel) / std::max(1.0, rect.height())); }
 
 PlotAxes::PlotAxes(const QRectF& plot, PlotAxis across, PlotAxis up, double strip)
     : x(std::move(across)), y(std::move(up)), frame{plot, x.range(), y.range()}, stripHeight(strip) {}

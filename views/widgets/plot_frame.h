@@ -28,7 +28,6 @@ struct PlotFrame {
   double toY(double value) const { return rect.bottom() - y.share(value) * rect.height(); }
   QPointF at(double xValue, double yValue) const { return {toX(xValue), toY(yValue)}; }
   double fromX(double pixel) const;
-  double fromY(double pixel) const;
 };
 
 /// Two axes around a plot. `paint` draws grid, ticks, labels and titles; the y axis's title is in the row above the
