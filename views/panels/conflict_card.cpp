@@ -16,7 +16,7 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kOffersShare = 60;  ///< percent of the card for remedies; the rest scrolls
+constexpr int kRemediesShare = 60;  ///< percent of the card for remedies; the rest scrolls
 }
 
 ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& debugger, Selection& selection,
@@ -47,7 +47,7 @@ ConflictCard::ConflictCard(const OpenedModel& opened, Plans& plans, Debugger& de
   connect(copyButton, &QPushButton::clicked, this, &ConflictCard::copy);
   connect(previous, &QPushButton::clicked, &debugger, &Debugger::previousConflict);
   connect(next, &QPushButton::clicked, &debugger, &Debugger::nextConflict);
-  m_offers->limitTo(*this, kOffersShare);
+  m_offers->limitTo(*this, kRemediesShare);
   auto* timer = new RefreshTimer(this, [this] { refresh(); });
   timer->followPalette()
       .follow(debugger, {&Debugger::stepChanged, &Debugger::traceChanged})

@@ -19,7 +19,7 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kOffersShare = 45;  ///< percent of the panel for an answer; the rest scrolls
+constexpr int kAnswerShare = 45;  ///< percent of the panel for an answer; the rest scrolls
 }
 
 DecisionPanel::DecisionPanel(const OpenedModel& opened, Settings& settings, Plans& plans, Debugger& debugger,
@@ -75,7 +75,7 @@ void DecisionPanel::makeAnswer() {
   question->setContentsMargins(8, 4, 4, 0);
   question->addWidget(m_question, 1);
   question->addWidget(close, 0, Qt::AlignTop);
-  m_offers->limitTo(*this, kOffersShare);
+  m_offers->limitTo(*this, kAnswerShare);
   QVBoxLayout* answer = makeColumn(m_answer, {makeRule()});
   answer->addLayout(question);
   answer->addWidget(m_offers);

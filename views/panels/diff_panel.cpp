@@ -44,14 +44,14 @@ QString verdict(Amount change, Better better, const QString& text, const TextCol
 }
 
 /// As wide as its longest word, at any width of the numbers.
-QString nameCell(const QString& name) {
+QString wordCell(const QString& name) {
   return QStringLiteral("<td width=\"%1\">%2&nbsp;</td>").arg(kNameWidth).arg(name);
 }
 
 QString figureCell(const QString& html) { return QStringLiteral("<td align=\"right\">&nbsp;%1</td>").arg(html); }
 
 QString figureRow(const QString& name, const QString& before, const QString& after, const QString& change) {
-  return row({nameCell(name), figureCell(breakable(before)), figureCell(breakable(after)), figureCell(change)});
+  return row({wordCell(name), figureCell(breakable(before)), figureCell(breakable(after)), figureCell(change)});
 }
 
 QString bytesRow(const QString& name, const plan::Figure& figure, const TextColors& colors) {

@@ -16,7 +16,7 @@ namespace cleave::views {
 
 namespace {
 constexpr int kWorldSizes = 64;
-constexpr int kWideEnough = 760;  ///< pixels from which the text and the rank counts are side by side
+constexpr int kBothWide = 760;  ///< pixels from which the text and the rank counts are side by side
 
 QString times(std::size_t count) { return count > 1 ? QStringLiteral("×%1").arg(countText(count)) : QString(); }
 
@@ -163,7 +163,7 @@ void PreflightPanel::refreshSizes() {
 
 void PreflightPanel::resizeEvent(QResizeEvent* event) {
   QWidget::resizeEvent(event);
-  const bool isWide = width() >= kWideEnough;
+  const bool isWide = width() >= kBothWide;
   m_layout->setDirection(isWide ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
   m_layout->setStretchFactor(m_scroll, isWide ? 0 : 2);  // when stacked, the tiles are taller
 }

@@ -13,14 +13,14 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kWidth = 460;
+constexpr int kLeastWidth = 460;
 const QString kGroup = QStringLiteral("plan");
 }  // namespace
 
 SolveSettings::SolveSettings(const OpenedModel& opened, Settings& settings, QWidget* parent)
     : QDialog(parent), m_opened(opened), m_settings(settings), m_trouble(new QLabel) {
   setWindowTitle(QStringLiteral("Solve settings"));
-  setMinimumWidth(kWidth);
+  setMinimumWidth(kLeastWidth);
   m_trouble->setWordWrap(true);
   m_trouble->hide();
   auto* form = new QFormLayout;
