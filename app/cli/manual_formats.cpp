@@ -2,7 +2,7 @@
 
 #include "base/schema_rows.h"
 #include "pipeline/report/report.h"
-#include "pipeline/session/saved_session.h"
+#include "pipeline/session/session_file.h"
 #include "plan/file/plan_file.h"
 #include "solve/trace/trace_json.h"
 

@@ -40,7 +40,7 @@ enum class Strategy : std::uint8_t {
   ByExpert,
   InExpert,
 };
-std::string_view toText(Strategy strategy);  ///< "column+gather", "replicated"
+std::string_view toText(Strategy strategy);                    ///< "column+gather", "replicated"
 std::optional<Strategy> parseStrategy(std::string_view text);  ///< also "whole", the earlier word for "replicated"
 
 /// "column", "row", "vocab", "expert" or "replicated": the name in the reference and in pins.

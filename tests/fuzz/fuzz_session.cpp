@@ -1,6 +1,6 @@
 // Saved sessions: an accepted session has a selected place, and reads back the same after writing; messages stay valid
 // UTF-8.
-#include "pipeline/session/saved_session.h"
+#include "pipeline/session/session_file.h"
 #include "tests/fuzz/fuzz_target.h"
 
 #include <nlohmann/json.hpp>

@@ -42,8 +42,8 @@ constexpr int kEndSeenWithin = 2;
 // A process may be stopped for a second. The limit for silence is longer than any test.
 constexpr int kStopSeenWithin = roundsIn(2s), kSlowSeenWithin = roundsIn(4s), kGoneWithin = roundsIn(5s);
 
-/// Rounds of heartbeats at the launcher: a round begins with a rank that was heard in the round before. Heartbeats that
-/// are read together count once, so a busy machine makes no more rounds.
+/// Rounds of heartbeats at the launcher: a round begins with a rank that already sent one in the current round.
+/// Heartbeats that are read together count once, so a busy machine makes no more rounds.
 class BeatRounds {
  public:
   void add(const launch::RankEvent& event) {

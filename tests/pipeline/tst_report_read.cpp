@@ -73,7 +73,7 @@ class TestReportRead : public QObject {
  private slots:
   void aReportHasTheArgumentsOfItsRun() {
     const Json json = Json::parse(written());
-    QCOMPARE(json["mode"], Json("train"));
+    QCOMPARE(json["mode"].get<std::string>(), std::string("train"));
     spec::RunSpec asked;
     const auto arguments = json["arguments"].get<std::vector<std::string>>();
     QVERIFY(settings::readArguments(pipeline::runSettings(spec::RunMode::Train), arguments, asked));
@@ -112,6 +112,21 @@ class TestReportRead : public QObject {
     QVERIFY(run.predictedStepNs > 0);
     QCOMPARE(run.report.notes, report.notes);
     QVERIFY(run.report.outcome.succeeded);
+  }
+
+  void ranksOfAllReplicasComeBack() {
+    RunReport report = trainedReport();
+    report.mesh = {.dp = 2, .tp = 2};
+    for (int rank = 2; rank < 4; ++rank) {
+      report.outcome.results.push_back(report.outcome.results[0]);
+      report.memory[rank] = report.memory[0];
+    }
+    const PastRun run = test::need(readReport(toJson(report, *tinyPlan()), "run.json"));
+    QCOMPARE(run.report.mesh, report.mesh);
+    QCOMPARE(run.report.outcome.results.size(), std::size_t(4));
+    QVERIFY(run.report.outcome.results[3].has_value());
+    QCOMPARE(run.report.memory.at(3).peak.measured, 1000);
+    QCOMPARE(saidOf("/mesh/dp", 2049), std::string("run.json: mesh is an object, not a mesh of at most 4096 ranks."));
   }
 
   void aFailureComesBack() {

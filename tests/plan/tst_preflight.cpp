@@ -84,8 +84,8 @@ class TestPreflight : public QObject {
         const auto isOfLayer = [&](const ReplicatedWeights& w) {
           return graph::layerShape(*graph, w.first).has_value();
         };
-        QCOMPARE(reports({}, ranks, set),
-                 found.indivisible.empty() && std::none_of(found.replicated.begin(), found.replicated.end(), isOfLayer));
+        QCOMPARE(reports({}, ranks, set), found.indivisible.empty() && std::none_of(found.replicated.begin(),
+                                                                                    found.replicated.end(), isOfLayer));
       }
     }
   }

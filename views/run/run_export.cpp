@@ -18,7 +18,7 @@ std::vector<std::int64_t> processBytes(const RankView& rank) {
 QString runToJson(const RunState& state) {
   pipeline::RunReport stopped;
   stopped.verdict = pipeline::RunVerdict::NotChecked;
-  stopped.backend = state.backend;
+  stopped.spec.backend = state.backend;
   stopped.notes.push_back(toStd(state.failure));
   auto root = nlohmann::ordered_json::parse(pipeline::toJson(state.report ? *state.report : stopped, *state.plan));
   for (const RankView& rank : state.monitor->snapshot())

@@ -58,7 +58,8 @@ QString passedText(const pipeline::RunReport& report, int ranks) {
   const QString what =
       report.spec.training.isAsked()
           ? QStringLiteral("%1 on %2")
-                .arg(countedText(static_cast<std::uint64_t>(report.spec.training.steps), "training step"), ranksText(ranks))
+                .arg(countedText(static_cast<std::uint64_t>(report.spec.training.steps), "training step"),
+                     ranksText(ranks))
           : ranksText(ranks);
   if (report.verdict == pipeline::RunVerdict::NotChecked)
     return QStringLiteral("%1: finished, results not compared.").arg(what);

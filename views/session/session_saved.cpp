@@ -1,6 +1,7 @@
 // Saves and restores sessions. Restoring opens the model, solves branch by branch, and returns to the user's place.
 #include <QFileInfo>
 
+#include "pipeline/session/session_file.h"
 #include "pipeline/solve/devices.h"
 #include "pipeline/source/hub_model.h"
 #include "pipeline/source/source.h"

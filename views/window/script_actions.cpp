@@ -4,6 +4,7 @@
 #include <QFileInfo>
 
 #include "graph/layers.h"
+#include "pipeline/session/session_file.h"
 #include "views/base/text.h"
 #include "views/window/graph_area.h"
 #include "views/window/script_values.h"

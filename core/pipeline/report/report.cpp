@@ -72,7 +72,8 @@ std::vector<OperatorEntry> operatorEntries(const Timeline& timeline, const plan:
 
 std::string toleranceText(const RunReport& report) {
   if (report.spec.rtol || report.spec.atol)
-    return fmt::format("tolerance {} + {} × the expected value", report.spec.atol.value_or(0), report.spec.rtol.value_or(0));
+    return fmt::format("tolerance {} + {} × the expected value", report.spec.atol.value_or(0),
+                       report.spec.rtol.value_or(0));
   const auto unit = [](double value) {
     return value > 0 && std::log2(value) == std::round(std::log2(value)) ? fmt::format("2^{:.0f}", std::log2(value))
                                                                          : fmt::format("{:.3g}", value);

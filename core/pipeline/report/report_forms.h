@@ -12,7 +12,7 @@ inline constexpr IntegerRange kCount{.min = 0, .max = std::int64_t{1} << 53};  /
 inline constexpr schema::Number kNanIfNull{.absent = std::numeric_limits<double>::quiet_NaN()};
 inline constexpr schema::Number kInfiniteIfNull{.absent = std::numeric_limits<double>::infinity()};
 
-/// A rank of a plan with this number of ranks.
+/// A rank of a run with this number of ranks.
 struct RankForm {
   int ranks;
   std::string type() const { return "integer"; }
@@ -43,7 +43,7 @@ struct VerdictForm {
   Result<RunVerdict> read(const JsonObject& object, std::string_view key) const;
 };
 
-/// Of Moves, the ruler.
+/// Only the ruler of Moves.
 struct RulerForm {
   std::string type() const { return "number"; }
   void write(auto& out, const Moves& moves) const { out.real(moves.ruler); }

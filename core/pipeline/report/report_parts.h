@@ -1,8 +1,8 @@
 #pragma once
 /// The fields of the parts of a run's report, in the order of the file (base/schema.h). Internal to this room.
 #include "base/schema.h"
+#include "pipeline/report/past_run.h"
 #include "pipeline/report/report_forms.h"
-#include "pipeline/report/report_read.h"
 
 #include <cstdint>
 #include <optional>

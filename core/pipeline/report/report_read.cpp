@@ -17,7 +17,7 @@ PastRun pastRunOf(RunReport report, ReportDocument<RunReport>& document) {
     report.steps[i].step = static_cast<std::int64_t>(i) + 1;
     report.steps[i].steps = report.spec.training.steps;
   }
-  report.outcome.results.resize(static_cast<std::size_t>(document.plan.ranks));
+  report.outcome.results.resize(static_cast<std::size_t>(document.ranksOfRun()));
   for (RankEntry& entry : document.ranks)
     report.outcome.results[static_cast<std::size_t>(entry.rank)] = std::move(entry.result);
   for (MemoryEntry& entry : document.memory) {
@@ -34,28 +34,6 @@ PastRun pastRunOf(RunReport report, ReportDocument<RunReport>& document) {
 }
 
 }  // namespace
-
-std::optional<double> PastRun::loss() const {
-  if (!report.steps.empty()) return report.steps.back().loss;
-  const auto& results = report.outcome.results;
-  if (results.empty() || !results.front() || !results.front()->hasLoss) return std::nullopt;
-  return results.front()->loss;
-}
-
-std::optional<double> PastRun::stepMicroseconds() const {
-  std::vector<double> times;
-  for (const protocol::TrainingStep& step : report.steps) times.push_back(static_cast<double>(step.microseconds));
-  if (!times.empty()) {
-    const auto middle = times.begin() + std::ssize(times) / 2;
-    std::nth_element(times.begin(), middle, times.end());
-    return *middle;
-  }
-  for (const auto& result : report.outcome.results) {
-    if (result) times.push_back(static_cast<double>(result->stepMicroseconds));
-  }
-  if (times.empty()) return std::nullopt;
-  return *std::max_element(times.begin(), times.end());
-}
 
 Result<PastRun> readReport(std::string_view text, std::string_view where) {
   CLEAVE_TRY(const nlohmann::json json, parseJson(text, where, {.bytes = kMostReportBytes}));

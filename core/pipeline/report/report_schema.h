@@ -23,6 +23,7 @@ struct ReportDocument {
   std::vector<MemoryEntry> memory = {};
   std::vector<OperatorEntry> operators = {};
   std::vector<std::string> arguments = {};  ///< of the run, without its plan
+  int ranksOfRun() const { return plan.ranks * report.mesh.dp; }
 };
 
 template <class V>
@@ -82,16 +83,21 @@ void timelineFields(auto& v, auto& document) {
   });
 }
 
-/// What reading skips after the plan: the mesh of the ranks.
 void meshFields(auto& v, auto& document) {
-  const program::Mesh& mesh = document.report.mesh;
-  v.object(field("mesh", "Mesh of the ranks"), [&](auto& v) {
-    v(field("dp", "Replicas"), mesh.dp);
-    v(field("tp", "Ranks per replica"), mesh.tp);
+  auto& mesh = document.report.mesh;
+  v.object(newer("mesh", "Mesh of the ranks"), [&](auto& v) {
+    v(field("dp", "Replicas"), mesh.dp, IntegerRange{1, kMostReportedRanks});
+    v(field("tp", "Ranks per replica"), mesh.tp, IntegerRange{1, kMostReportedRanks});
   });
-  v(field("world_size", "Number of ranks"), mesh.ranks());
-  v(omitted("batch_of_replica", "Rows of the input per replica, if there are several", mesh.isReplicated()),
-    document.plan.batch);
+  v.check([&document](const auto& root) -> Result<void> {
+    if (document.ranksOfRun() <= kMostReportedRanks) return {};
+    return root.wrong("mesh", fmt::format("a mesh of at most {} ranks", kMostReportedRanks));
+  });
+  v.writtenOnly([&](auto& v) {
+    v(field("world_size", "Number of ranks"), mesh.ranks());
+    v(omitted("batch_of_replica", "Rows of the input per replica, if there are several", mesh.isReplicated()),
+      document.plan.batch);
+  });
 }
 
 /// What reading skips after the training: generation, and the sum over replicas.
@@ -123,7 +129,7 @@ void toleranceFields(auto& v, auto& report) {
 template <class V, class Report>
 void fields(V& v, ReportDocument<Report>& document) {
   auto& report = document.report;
-  const auto ofRank = [&document](auto& v, auto& entry) { fields(v, entry, document.plan.ranks); };
+  const auto ofRank = [&document](auto& v, auto& entry) { fields(v, entry, document.ranksOfRun()); };
   v.writtenOnly([&](auto& v) { v(field("schema", "`cleave.run/1`"), kReportSchema); });
   v(nullable("passed", "The outputs are as expected; null without a comparison",
              report.verdict != RunVerdict::NotChecked),
@@ -132,8 +138,8 @@ void fields(V& v, ReportDocument<Report>& document) {
   v.writtenOnly([&](auto& v) {
     v(field("mode", "`forward`, `train`, `generate` or `shapes`"), spec::toText(report.spec.mode()));
     v(field("arguments", "Settings of the run, as arguments of `cleave-cli`"), document.arguments);
-    meshFields(v, document);
   });
+  meshFields(v, document);
   v(field("backend", "Backend of the collectives"), report.spec.backend, schema::word(launch::parseBackend));
   v(omitted("precision", "Precision of float32 products on GPUs"), report.precision);
   toleranceFields(v, report);

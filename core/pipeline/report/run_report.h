@@ -28,8 +28,8 @@ struct RunReport {
   RunVerdict verdict = RunVerdict::Failed;
   /// What was asked for. `backend` is the one that ran; if either of `rtol` and `atol` was set, both are.
   spec::RunSpec spec;
-  std::string precision;             ///< mode of float32 products on GPUs: "IEEE float32 (TF32 off)"; empty on CPUs
-  std::string comparedWith;          ///< "expected.safetensors" or "an unsplit run"; empty without a comparison
+  std::string precision;     ///< mode of float32 products on GPUs: "IEEE float32 (TF32 off)"; empty on CPUs
+  std::string comparedWith;  ///< "expected.safetensors" or "an unsplit run"; empty without a comparison
   graph::DType coarsest = graph::DType::Float32;  ///< coarsest type in the computation
   int rulerParts = 0;                             ///< number of parts of the ruler's sums; 0: no ruler was needed
   std::vector<OutputDifference> outputs;

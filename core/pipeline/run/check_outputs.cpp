@@ -21,7 +21,8 @@ std::map<std::string, Rounding> roundingsOf(const RunReport& report, const RunRe
   const graph::Graph& graph = *request.plan->graph;
   const std::vector<graph::DType> coarsest = coarsestTypes(graph);
   for (const graph::Output& output : graph.outputs)
-    roundings[output.name].unit = roundingUnit(coarsest[output.value.index()], report.spec.backend, request.mesh().ranks());
+    roundings[output.name].unit =
+        roundingUnit(coarsest[output.value.index()], report.spec.backend, request.mesh().ranks());
   return roundings;
 }
 
@@ -37,13 +38,14 @@ struct Ruler {
 Result<void> compareOutputs(RunReport& report, const RunRequest& request, const RankFiles& files,
                             const fs::path& expected, std::int64_t steps, const Ruler& ruler) {
   const program::Training& training = request.training;
-  Comparison comparison{.rtol = report.spec.rtol,
-                        .atol = report.spec.atol,
-                        .roundings = roundingsOf(report, request),
-                        .rounding = {.unit = roundingUnit(report.coarsest, report.spec.backend, request.mesh().ranks())},
-                        .isTraining = training.isAsked(),
-                        .isExpectedOfRun = !request.expect,
-                        .moves = 2 * training.learningRate * static_cast<double>(steps)};
+  Comparison comparison{
+      .rtol = report.spec.rtol,
+      .atol = report.spec.atol,
+      .roundings = roundingsOf(report, request),
+      .rounding = {.unit = roundingUnit(report.coarsest, report.spec.backend, request.mesh().ranks())},
+      .isTraining = training.isAsked(),
+      .isExpectedOfRun = !request.expect,
+      .moves = 2 * training.learningRate * static_cast<double>(steps)};
   if (training.isAsked()) {
     CLEAVE_TRY(comparison.otherNames, otherNamesIn(*request.plan, expected));
   }

@@ -1,17 +1,10 @@
 #pragma once
-/// A session of the window in a file, `cleave.session/1`: the model, the settings of its solves, and the view.
-/// session_schema.h lists its fields, and docs/file-formats.md documents them. The settings are arguments of
-/// `cleave-cli plan`, so users can read and write such a file.
-///
-/// A foreign file: bounded, and every field is checked. Names of the model's parts are checked when they are applied.
-#include "base/files.h"
-#include "base/schema_rows.h"
+/// A session of the window: the model, the settings of its solves, and the view. session_file.h reads and writes it.
 #include "solve/trace/cursor.h"
 #include "spec/input/input_spec.h"
 #include "spec/plan/plan_spec.h"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace cleave::pipeline {
@@ -34,15 +27,5 @@ struct SavedSession {
   std::string colours;                   ///< "axis", "regret", ...
   std::vector<SavedBreakpoint> breakpoints;
 };
-
-/// `file`: the path of the session file. The text also has the model's path relative to it, for files that move
-/// together.
-std::string toText(const SavedSession& session, const fs::path& file);
-/// BadInput names the file and the field, also if neither path of the model exists.
-Result<SavedSession> readSession(const fs::path& file);
-/// The same for the text of a file.
-Result<SavedSession> parseSession(std::string_view text, const fs::path& file);
-/// Its fields, for docs/file-formats.md.
-std::vector<schema::Row> sessionRows();
 
 }  // namespace cleave::pipeline

@@ -1,6 +1,6 @@
 #pragma once
 /// The fields of a session file, schema "cleave.session/1", in the order of the file (base/schema.h). Internal to this
-/// room: saved_session.cpp writes and reads them, and docs/file-formats.md lists them.
+/// room: session_file.cpp writes and reads them, and docs/file-formats.md lists them.
 #include "base/schema.h"
 #include "base/version.h"
 #include "pipeline/session/saved_session.h"

@@ -1,5 +1,5 @@
 #pragma once
-/// The device profile in a session file (pipeline/session/saved_session.h has the whole format).
+/// The device profile in a session file (pipeline/session/session_file.h has the whole format).
 ///
 /// This is a unit of its own because the flags that a session stores may name a file to read a device from.
 #include "base/json.h"

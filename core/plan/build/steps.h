@@ -12,7 +12,7 @@ namespace cleave::plan {
 /// Layers in graph order, with the flags of Optimum. (annotate.cpp)
 std::vector<LayerPlan> annotate(const PlanRequest& request, const Explanation& explanation);
 
-/// The rank program. (replace.cpp)
+/// The rank program: lowered (lowering.h), and for training with sums of gradients (gradient_sums.h). (replace.cpp)
 struct Replaced {
   std::shared_ptr<const Graph> program;
   std::vector<ValueId> valueOf;  ///< see Plan::programValueOf

@@ -7,7 +7,7 @@
 #include "base/schema.h"
 #include "plan/file/model_schema.h"
 #include "plan/file/plan_forms.h"
-#include "plan/file/replication_json.h"
+#include "plan/file/replication_form.h"
 #include "plan/file/words.h"
 #include "plan/plan.h"
 #include "solve/cost/memory_parts.h"

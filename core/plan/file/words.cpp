@@ -18,6 +18,17 @@ constexpr Words<graph::NodeKind, 4> kSources{{{graph::NodeKind::Input, "input"},
                                               {graph::NodeKind::Constant, "constant"},
                                               {graph::NodeKind::Call, "call"}}};
 
+constexpr Words<solve::ChangeKind, 8> kChanges{{{solve::ChangeKind::AddPin, "add_pin"},
+                                                {solve::ChangeKind::LiftPin, "lift_pin"},
+                                                {solve::ChangeKind::RuleOn, "rule_on"},
+                                                {solve::ChangeKind::Redistribute, "redistribute"},
+                                                {solve::ChangeKind::FullCandidateSet, "full_menu"},
+                                                {solve::ChangeKind::SequenceParallel, "sequence_parallel"},
+                                                {solve::ChangeKind::Ranks, "ranks"},
+                                                {solve::ChangeKind::LiftBudget, "lift_budget"}}};
+constexpr Words<BudgetFit, 3> kFits{
+    {{BudgetFit::Fits, "fits"}, {BudgetFit::Over, "over"}, {BudgetFit::NotKnown, "not_known"}}};
+
 template <class T, std::size_t N>
 std::string_view wordOf(const Words<T, N>& words, T value) {
   for (const auto& [known, word] : words) {
@@ -38,6 +49,10 @@ std::optional<T> parseWord(const Words<T, N>& words, std::string_view text) {
 
 std::string_view kindText(graph::LayerKind kind) { return wordOf(kKinds, kind); }
 std::optional<graph::LayerKind> parseKind(std::string_view text) { return parseWord(kKinds, text); }
+std::string_view changeText(solve::ChangeKind kind) { return wordOf(kChanges, kind); }
+std::optional<solve::ChangeKind> parseChange(std::string_view text) { return parseWord(kChanges, text); }
+std::string_view fitText(BudgetFit fit) { return wordOf(kFits, fit); }
+std::optional<BudgetFit> parseFit(std::string_view text) { return parseWord(kFits, text); }
 std::string_view sourceText(graph::NodeKind kind) { return wordOf(kSources, kind); }
 
 }  // namespace cleave::plan

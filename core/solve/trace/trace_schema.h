@@ -4,8 +4,8 @@
 #include "base/schema.h"
 #include "rules/placement_form.h"
 #include "solve/problem/device_form.h"
+#include "solve/trace/trace.h"
 #include "solve/trace/trace_forms.h"
-#include "solve/trace/trace_json.h"
 
 #include <optional>
 

@@ -1,5 +1,5 @@
 /// Answers and cores agree with the engine: what they call possible has a plan with the cost that they say, and what
-/// they forbid has none.
+/// they forbid, no plan has.
 #include "solve/candidates/domains.h"
 #include "solve/problem/variables.h"
 #include "tests/solve/explain/questions.h"

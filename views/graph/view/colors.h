@@ -28,7 +28,7 @@ class Colors {
   void drop();         ///< forgets the model; keeps amounts and collectives
   void forgetGraph();  ///< forgets amounts and collectives: they belong to another graph
 
-  /// The collectives of a plan of `graph`. Null: none. False: there were none before either.
+  /// The collectives of a plan of `graph`. Null: no plan. False: nothing changed, because there was no plan before.
   bool setPlan(const plan::Plan* plan, const graph::Graph* graph);
   void setConflicts(std::span<const NodeId> nodes);
   /// Axis: no amounts. `note` replaces the scale while there are no amounts. True: the colours mean something else now.

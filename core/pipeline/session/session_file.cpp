@@ -1,4 +1,4 @@
-#include "pipeline/session/saved_session.h"
+#include "pipeline/session/session_file.h"
 
 #include "base/json.h"
 #include "base/json_tree.h"
@@ -48,7 +48,8 @@ class SessionReader {
     for (const SavedSolve& branch : m_document.branches) {
       CLEAVE_TRY(m_session.branches.emplace_back(), specOf(branch));
     }
-    if (m_session.branches.size() == kMostBranches && m_session.branches[0].dropsOut() != m_session.branches[1].dropsOut())
+    if (m_session.branches.size() == kMostBranches &&
+        m_session.branches[0].dropsOut() != m_session.branches[1].dropsOut())
       return fail(ErrorCode::BadInput, "{}: one of the branches has dropout, the other has not.", m_file.string());
     if (m_session.colours.empty()) m_session.colours = "axis";
     return std::move(m_session);
