@@ -32,6 +32,16 @@ struct SavedSolve {
   std::string where = {};  ///< of the arguments, for errors; set by reading
 };
 
+/// Index of one of `branches` branches, or 0.
+struct BranchForm {
+  std::size_t branches;
+  std::string type() const { return "integer, at least 0"; }
+  void write(auto& out, std::size_t index) const { out.value(index); }
+  Result<std::int64_t> read(const JsonObject& object, std::string_view key) const {
+    return object.integer(key, {.min = 0, .max = static_cast<std::int64_t>(std::max<std::size_t>(branches, 1)) - 1});
+  }
+};
+
 /// The file. `session` lacks what `model`, `settings` and `branches` become: its source, input and specs.
 struct SessionDocument {
   SavedModel model;
@@ -106,9 +116,8 @@ void fields(V& v, schema::Of<SessionDocument> auto& m) {
   v.list(
       omitted("branches", "Settings of the solved branches: A, or A and B"), m.branches,
       [](auto& v, auto& branch) { fields(v, branch); }, kMostBranches);
-  // Not computed before: reading has only now set `branches`.
-  const auto last = static_cast<std::int64_t>(std::max<std::size_t>(m.branches.size(), 1)) - 1;
-  v(omitted("shown", "Index of the branch in view", !m.branches.empty()), m.session.shown, IntegerRange{0, last});
+  v(omitted("shown", "Index of the branch in view", !m.branches.empty()), m.session.shown,
+    BranchForm{m.branches.size()});
   viewFields(v, m.session);
 }
 
