@@ -21,7 +21,7 @@ class Viewport {
  public:
   double zoom() const { return m_zoom; }
   QPointF offset() const { return m_offset; }
-  bool isFitted() const { return m_isFitted; }
+  bool isFitted() const { return m_isFitted; }  ///< for tests
   bool isStill() const { return m_isStill; }
   bool hasContent() const { return m_content.has_value(); }
   const QSizeF& window() const { return m_window; }
