@@ -12,6 +12,10 @@ void PlanFlags::addTo(CLI::App& command) {
   m_flags.addTo(command);
 }
 
+void PlanFlags::hide(CLI::App& command, std::initializer_list<const char*> flags) {
+  for (const char* flag : flags) command.get_option(flag)->group(options::kHiddenGroup);
+}
+
 Result<PlanSettings> PlanFlags::read() const {
   PlanSettings settings;
   settings.model = m_model;

@@ -11,6 +11,8 @@ class PlanFlags {
  public:
   PlanFlags() : m_flags(pipeline::planSettings()) {}
   void addTo(CLI::App& command);
+  /// Leaves flags out of the help of a command that refuses them.
+  static void hide(CLI::App& command, std::initializer_list<const char*> flags);
   const std::string& model() const { return m_model; }
   bool isGiven(std::string_view name) const { return m_flags.isGiven(name); }
   /// The settings that were given. MODEL is as written, and nothing is settled.

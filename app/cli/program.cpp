@@ -1,6 +1,8 @@
 #include "cli/program.h"
 
 #include "about/problem_report.h"
+#include "base/edit_distance.h"
+#include "base/json.h"
 #include "base/result.h"
 #include "base/secret.h"
 #include "base/standard_streams.h"
@@ -22,6 +24,18 @@ namespace {
   const Error error = bridge::uncaughtError(ErrorCode::RankFailed);
   std::fprintf(stderr, "cleave-cli: %s\n", error.message.c_str());
   ::_exit(exitCode(error.code));
+}
+
+/// The first word that is not a command, and the nearest command; empty: there is no word.
+std::string unknownCommand(const CLI::App& app) {
+  const std::vector<std::string> words = app.remaining();
+  if (words.empty()) return {};
+  std::vector<std::string> commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    commands.push_back(command->get_name());
+  const std::string nearest = nearestName(words.front(), commands);
+  return fmt::format("{} is not a command.{}", quotedText(words.front()),
+                     nearest.empty() ? "" : fmt::format(" Did you mean {}?", nearest));
 }
 
 }  // namespace
@@ -65,6 +79,11 @@ int runProgram(int argc, char** argv) {
     const auto colon = words.find(": ");
     std::fprintf(stderr, "cleave-cli: %s: the option does not take this value. See COMMAND --help.\n",
                  words.substr(colon == std::string::npos ? 0 : colon + 2).c_str());
+    return exitCode(ErrorCode::BadUsage);
+  } catch (const CLI::RequiredError& error) {
+    const std::string words = app.get_subcommands().empty() ? unknownCommand(app) : std::string();
+    std::fprintf(stderr, "cleave-cli: %s\nRun cleave-cli --help, or cleave-cli COMMAND --help.\n",
+                 words.empty() ? error.what() : words.c_str());
     return exitCode(ErrorCode::BadUsage);
   } catch (const CLI::ParseError& error) {
     std::fprintf(stderr, "cleave-cli: %s\nRun cleave-cli --help, or cleave-cli COMMAND --help.\n", error.what());

@@ -45,7 +45,13 @@ Added addQuestion(CLI::App& app, Chosen& chosen, const std::string& name, const 
 void addWorldSizesCommand(CLI::App& app, Chosen& chosen) {
   const auto [command, question] = addQuestion(
       app, chosen, "world-sizes", "List the world sizes that work, and why the others do not",
-      [](const Question& q, const Progress& progress) { return showWorldSizes(q.asked, q.sizes, q.json, progress); });
+      [](const Question& q, const Progress& progress) -> Result<int> {
+        if (q.flags.isGiven("ranks"))
+          return fail(ErrorCode::BadUsage, "--ranks is {}, but world-sizes tries several: write them as --sizes.",
+                      q.asked.plan.ranks);
+        return showWorldSizes(q.asked, q.sizes, q.json, progress);
+      });
+  PlanFlags::hide(*command, {"--ranks"});
   command->add_option("--sizes", question->sizes, "World sizes to try: numbers and ranges, such as 1-8,16,32")
       ->default_str(kListedSizes);
 }

@@ -60,6 +60,7 @@ Result<int> runPass(RunFlags& flags, const Progress& progress) {
   CLEAVE_TRY(auto report, pipeline::runPlan(request, rankObserver(progress), progress));
   endProgress();
   report.warnings = std::move(made.warnings);
+  report.spec.input = flags.spec.input;  // the ranks read a prompt from a temporary file
   CLEAVE_TRY_VOID(documents.writeTimeline(report.timeline, plan));
   const PassOutcome outcome = outcomeOf(report, plan);
   CLEAVE_TRY_VOID(documents.writeReport(outcome.report + "\n"));

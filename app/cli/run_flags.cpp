@@ -36,6 +36,7 @@ void RunFlags::addTo(CLI::App& command) {
       ->type_name(option_types::kFileOrDash);
   if (m_command == RunMode::Forward)
     m_oldFlags.add(command.add_flag("--bisect", spec.bisects, "bisect"), "bisect MODEL");
+  if (m_command == RunMode::Generate) PlanFlags::hide(command, {"--batch", "--seq", "--train"});
   if (m_command == RunMode::Bisect || m_command == RunMode::Generate) return;
   source.addMeshTo(command);
   cluster.addTo(command);
@@ -69,7 +70,7 @@ Result<void> RunFlags::check(const Progress& progress) {
 Result<void> RunFlags::checkTraining() const {
   CLEAVE_TRY_VOID(program::check(spec.training));
   if (spec.training.isAsked() || source.settings.plan.cost.isTraining) return {};
-  const char* const wrong = "{} is a flag of cleave-cli train: leave it out, or train with --steps N.";
+  const char* const wrong = "{} applies to training: leave it out, add --train, or use cleave-cli train.";
   for (const char* flag : {"lr", "weight-decay", "clip-norm", "accumulate"}) {
     if (m_flags.isGiven(flag)) return fail(ErrorCode::BadUsage, fmt::runtime(wrong), fmt::format("--{}", flag));
   }

@@ -23,9 +23,13 @@ void RunSource::addTo(CLI::App& command) {
 }
 
 void RunSource::addMeshTo(CLI::App& command) {
-  command.add_option("--mesh", meshText,
-                     "dp=REPLICAS,tp=RANKS: replicas (dp) of the plan's ranks (tp), each with its rows of --batch; "
-                     "replaces --ranks");
+  command
+      .add_option("--mesh", meshText,
+                  "dp=REPLICAS,tp=RANKS: replicas (dp) of the plan's ranks (tp), each with its rows of --batch; "
+                  "replaces --ranks")
+      ->check(
+          [](const std::string& text) { return text.empty() ? "write dp=REPLICAS,tp=RANKS, such as dp=2,tp=4" : ""; },
+          "");
 }
 
 Result<void> RunSource::checkLossHasLabels(const std::string& inputs) const {

@@ -29,6 +29,8 @@ class ProgramReader {
     CLEAVE_TRY_VOID(readSchema());
     CLEAVE_TRY(const JsonObject model, m_root.object("model"));
     CLEAVE_TRY(m_made.source, model.text("source"));
+    if (m_made.source.size() > kMostPathBytes)
+      return model.wrong("source", fmt::format("a path of at most {} bytes", kMostPathBytes));
     CLEAVE_TRY(m_made.isExported, model.flag("exported", false));
     CLEAVE_TRY(m_made.weights, model.text("weights", ""));
     CLEAVE_TRY(m_made.quantization, model.text("quantization", ""));

@@ -372,6 +372,15 @@ class TestCliFiles : public QObject {
   }
 
   /// A plan file already has the settings of these flags.
+  void aPlanWithAByteOrderMarkRuns() {
+    const QTemporaryDir folder;
+    const QString plan = folder.filePath("plan.json");
+    QCOMPARE(cli({"plan", kModel, "--ranks", "2", "--json", plan}).exitCode, 0);
+    writeBytes(plan, QByteArray("\xEF\xBB\xBF") + readBytes(plan));
+    const Finished run = cli({"run", plan, "--backend", "gloo", "--no-check"});
+    QVERIFY2(run.exitCode == 0, run.err.constData());
+  }
+
   void planFlagsWithAPlanFileAreRefused_data() {
     QTest::addColumn<QStringList>("flags");
     for (const char* flags :

@@ -165,6 +165,17 @@ class TestCliGenerate : public QObject {
     verifyGenerated(json(QStringList{"generate", plan, "--expect", generation("llama")} + kNew));
   }
 
+  /// The cache is predicted as in a plan that is not for training. The report has the prompt as the user wrote it.
+  void aPlanForTrainingGenerates() {
+    const QTemporaryDir folder;
+    const QString plan = folder.filePath("plan.json");
+    QCOMPARE(cli(QStringList{"plan", family("llama"), "--train", "--ranks", "2", "--json", plan} + kSplit).exitCode, 0);
+    const QJsonObject report = json(QStringList{"generate", plan, "--prompt", "5,6,7"} + kNew);
+    QVERIFY(report["violations"].toArray().isEmpty());
+    const QJsonArray arguments = report["arguments"].toArray();
+    QVERIFY(arguments.contains("--prompt") && !arguments.contains("--input"));
+  }
+
   void endsWhereTheModelSays() {
     const QTemporaryDir folder;
     for (const char* file : {"config.json", "model.safetensors"})

@@ -99,7 +99,11 @@ class TestCliOldFlags : public QObject {
     row("leave --mesh out", {"run", kModel, "--bisect", "--mesh", "dp=2,tp=2"});
     row("leave --train-steps out.", {"run", kModel, "--generate", "2", "--prompt", "5", "--train-steps", "2"});
     row("--prompt is a flag of cleave-cli generate", {"run", kModel, "--prompt", "5"});
-    row("--lr is a flag of cleave-cli train", {"run", kModel, "--lr", "0.1"});
+    row("--lr applies to training: leave it out, add --train, or use cleave-cli train", {"run", kModel, "--lr", "0.1"});
+    row("--mesh: write dp=REPLICAS,tp=RANKS", {"run", kModel, "--mesh", ""});
+    row("--ranks is 4, but world-sizes tries several", {"world-sizes", kModel, "--ranks", "4"});
+    row("is a model folder, and --size sets a size of an exported program", {"plan", kModel, "--size", "a=1"});
+    row("\"trian\" is not a command. Did you mean train?", {"trian", kModel});
   }
   void someExcludeEachOther() {
     QFETCH(QStringList, arguments);

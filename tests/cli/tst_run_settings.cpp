@@ -100,8 +100,8 @@ class TestRunSettings : public QObject {
  private slots:
   void everyModeReadsWhatItWrites_data() {
     QTest::addColumn<int>("mode");
-    for (int mode = 0; mode < 5; ++mode)
-      QTest::addRow("%s", std::string(spec::toText(static_cast<spec::RunMode>(mode))).c_str()) << mode;
+    for (const spec::RunMode mode : spec::kRunModes)
+      QTest::addRow("%s", std::string(spec::toText(mode)).c_str()) << static_cast<int>(mode);
   }
   void everyModeReadsWhatItWrites() {
     QFETCH(int, mode);

@@ -90,6 +90,10 @@ class TestReportRead : public QObject {
     QCOMPARE(run.plan.ranks, 2);
     QCOMPARE(run.plan.engine, std::string("reference"));
     QCOMPARE(run.plan.batch, 4);
+    const std::vector<std::string> planned{"--ranks", "2"};
+    QVERIFY(std::ranges::search(run.plan.arguments, planned).begin() != run.plan.arguments.end());
+    QCOMPARE(run.mode, std::string("train"));
+    QVERIFY(!run.arguments.empty());
     QCOMPARE(run.report.verdict, RunVerdict::Passed);
     QCOMPARE(run.report.spec.training.steps, 2);
     QCOMPARE(run.report.spec.training.optimizer, program::Optimizer::Momentum);

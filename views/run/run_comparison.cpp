@@ -23,6 +23,13 @@ QString microsecondsText(double microseconds) {
   return toQ(solve::timeText(Femtoseconds::ofSeconds(microseconds / 1e6)));
 }
 
+/// "2 ranks", "2 replicas of 2 ranks"
+QString ranksOf(const PastRun& run) {
+  const QString ranks = ranksText(run.plan.ranks);
+  const int replicas = run.report.mesh.dp;
+  return replicas > 1 ? QStringLiteral("%1 replicas of %2").arg(replicas).arg(ranks) : ranks;
+}
+
 /// The settings of a run: the same names in the same order for every run.
 std::vector<Fact> settingsOf(const PastRun& run) {
   const pipeline::PlanOfReport& plan = run.plan;
@@ -32,10 +39,11 @@ std::vector<Fact> settingsOf(const PastRun& run) {
   QStringList demands;
   for (const std::string& demand : plan.demands) demands << toQ(demand);
   return {{QStringLiteral("model"), toQ(plan.model)},
+          {QStringLiteral("mode"), toQ(run.mode)},
           {QStringLiteral("element type"), toQ(plan.dtype)},
           {QStringLiteral("batch"), plan.batch > 0 ? QString::number(plan.batch) : QString()},
           {QStringLiteral("sequence"), plan.sequence > 0 ? QString::number(plan.sequence) : QString()},
-          {QStringLiteral("ranks"), QString::number(plan.ranks)},
+          {QStringLiteral("ranks"), ranksOf(run)},
           {QStringLiteral("backend"), toQ(launch::toText(run.report.spec.backend))},
           {QStringLiteral("engine"), toQ(plan.engine)},
           {QStringLiteral("candidate set"), toQ(plan.menu)},
@@ -49,6 +57,62 @@ std::vector<Fact> settingsOf(const PastRun& run) {
           {QStringLiteral("clip norm"),
            ifTraining(training.clipNorm ? number(*training.clipNorm) : QStringLiteral("none"))},
           {QStringLiteral("accumulate"), ifTraining(QString::number(training.accumulate))}};
+}
+
+/// The settings that settingsOf does not list, by flag, in the order of the report.
+std::vector<Fact> otherSettingsOf(const PastRun& run) {
+  static const QStringList listed{QStringLiteral("ranks"),
+                                  QStringLiteral("engine"),
+                                  QStringLiteral("candidates"),
+                                  QStringLiteral("sequence-parallel"),
+                                  QStringLiteral("batch"),
+                                  QStringLiteral("seq"),
+                                  QStringLiteral("dtype"),
+                                  QStringLiteral("pin"),
+                                  QStringLiteral("device-profile"),
+                                  QStringLiteral("rule-off"),
+                                  QStringLiteral("redistribute"),
+                                  QStringLiteral("steps"),
+                                  QStringLiteral("backend"),
+                                  QStringLiteral("optimizer"),
+                                  QStringLiteral("weight-decay"),
+                                  QStringLiteral("clip-norm"),
+                                  QStringLiteral("lr"),
+                                  QStringLiteral("accumulate")};
+  std::vector<Fact> facts;
+  for (const auto* words : {&run.plan.arguments, &run.arguments}) {
+    for (std::size_t i = 0; i < words->size(); ++i) {
+      const QString flag = toQ((*words)[i]).mid(2);
+      const bool hasValue = i + 1 < words->size() && !(*words)[i + 1].starts_with("--");
+      const QString value = hasValue ? toQ((*words)[++i]) : QStringLiteral("on");
+      if (listed.contains(flag)) continue;
+      const auto known = std::ranges::find(facts, flag, &Fact::name);
+      if (known == facts.end()) {
+        facts.push_back({flag, value});
+      } else {
+        known->value += QStringLiteral(", ") + value;
+      }
+    }
+  }
+  return facts;
+}
+
+/// Adds the other settings to both, with the same names in the same order.
+void addOtherSettings(std::vector<Fact>& a, std::vector<Fact>& b, const PastRun& runA, const PastRun& runB) {
+  const std::vector<Fact> othersA = otherSettingsOf(runA), othersB = otherSettingsOf(runB);
+  QStringList names;
+  for (const auto* others : {&othersA, &othersB}) {
+    for (const Fact& fact : *others)
+      if (!names.contains(fact.name)) names << fact.name;
+  }
+  const auto add = [](std::vector<Fact>& facts, const std::vector<Fact>& others, const QString& name) {
+    const auto found = std::ranges::find(others, name, &Fact::name);
+    facts.push_back({name, found == others.end() ? QString() : found->value});
+  };
+  for (const QString& name : names) {
+    add(a, othersA, name);
+    add(b, othersB, name);
+  }
 }
 
 QString collectivesText(const PastRun& run) {
@@ -150,7 +214,8 @@ QString modelText(const PastRun& run) {
 }
 
 QString planText(const PastRun& run) {
-  QStringList parts{toQ(run.plan.engine), ranksText(run.plan.ranks), toQ(launch::toText(run.report.spec.backend))};
+  QStringList parts{toQ(run.plan.engine), ranksOf(run), toQ(launch::toText(run.report.spec.backend))};
+  if (run.mode == spec::toText(spec::RunMode::Generate)) parts << QStringLiteral("generation");
   if (run.report.spec.training.isAsked())
     parts << QStringLiteral("trained %1 with %2")
                  .arg(countedText(static_cast<std::uint64_t>(run.report.spec.training.steps), "step"),
@@ -176,21 +241,25 @@ QString stepTimeText(const PastRun& run) {
 QString endedText(const QDateTime& at) { return at.toLocalTime().toString(QStringLiteral("yyyy-MM-dd HH:mm:ss")); }
 
 QString runHtml(const KeptRun& run, const TextColors& colors) {
+  std::vector<Fact> settings = settingsOf(run.run);
+  const std::vector<Fact> others = otherSettingsOf(run.run);
+  settings.insert(settings.end(), others.begin(), others.end());
   return QStringLiteral("<p><b>%1</b>, %2, %3</p>")
              .arg(modelText(run.run).toHtmlEscaped(), planText(run.run).toHtmlEscaped(), endedText(run.at)) +
          failureHtml(run.run, colors) + heading(QStringLiteral("Results"), colors) +
          factRows(resultsOf(run.run), colors) +
          heading(QStringLiteral("Memory by category, maximum over ranks"), colors) +
-         factRows(memoryOf(run.run), colors) + heading(QStringLiteral("Settings"), colors) +
-         factRows(settingsOf(run.run), colors);
+         factRows(memoryOf(run.run), colors) + heading(QStringLiteral("Settings"), colors) + factRows(settings, colors);
 }
 
 QString comparisonHtml(const KeptRun& a, const KeptRun& b, const TextColors& colors) {
-  const QString settings = pairRows(settingsOf(a.run), settingsOf(b.run), true, colors);
+  std::vector<Fact> ofA = settingsOf(a.run), ofB = settingsOf(b.run);
+  addOtherSettings(ofA, ofB, a.run, b.run);
+  const QString settings = pairRows(ofA, ofB, true, colors);
   return QStringLiteral("<p><b>A</b>: %1, %2<br><b>B</b>: %3, %4</p>")
              .arg(planText(a.run).toHtmlEscaped(), endedText(a.at), planText(b.run).toHtmlEscaped(), endedText(b.at)) +
          heading(QStringLiteral("Settings that differ"), colors) +
-         (settings.isEmpty() ? quiet(QStringLiteral("Both runs have the same settings."), colors) : settings) +
+         (settings.isEmpty() ? quiet(QStringLiteral("Both reports list the same settings."), colors) : settings) +
          heading(QStringLiteral("Results"), colors) + pairRows(resultsOf(a.run), resultsOf(b.run), false, colors) +
          heading(QStringLiteral("Memory by category, maximum over ranks"), colors) +
          pairRows(memoryOf(a.run), memoryOf(b.run), false, colors);

@@ -251,13 +251,11 @@ Worker::Completion Session::loadTrace(Session* session, const QString& path, con
     const spec::PlanSpec& before = session->m_settings.spec();
     spec::PlanSpec settings = spec::specOf(*problem);
     settings.engine = trace->engine().value_or(before.engine);
-    settings.dropout = before.dropout;
-    settings.seed = before.seed;
     if (trace->engine() && settings.candidateSet == spec::defaultCandidateSet(settings.engine))
       settings.candidateSet.reset();
     // Older files do not contain the device.
     if (settings.cost.profile == solve::DeviceProfile()) settings.cost.profile = before.cost.profile;
-    session->applyOpened({path, std::move(model), session->m_opened.input(), settings, true, {}});
+    session->applyOpened({path, std::move(model), {}, settings, true, {}});
     session->m_debugger.show(trace, nullptr);
     session->m_debugger.seek(session->m_debugger.stepCount());
     session->m_jobs.end(

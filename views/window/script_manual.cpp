@@ -46,8 +46,8 @@ The value `none` leaves a setting out; so does `auto` for a choice. A pin needs 
 constexpr std::string_view kRunSettings = R"(
 ## Settings of run
 
-`run` and `set-run` change these settings of the run, and keep the others. Without `steps`, a run is one forward pass.
-The keys are flags of `cleave-cli train`, with _ for -.
+`run` and `set-run` change these settings of the run, and keep the others. Without `steps`, or with
+`steps=none`, a run is one forward pass. The keys are flags of `cleave-cli train`, with _ for -.
 )";
 
 /// A bar ends a cell, in code too.

@@ -20,10 +20,11 @@ std::string keyName(std::string_view flag) {
   return toStd(toQ(flag).replace(QLatin1Char('-'), QLatin1Char('_')));
 }
 
-/// `auto` or `none` leaves the setting out, besides the words of its own.
+/// `auto` or `none` leaves the setting out, besides the words of its own. A command requires its mode's setting, such
+/// as the steps of `train`; in the window the mode is a setting too.
 template <class Request>
 bool mayBeLeftOut(const settings::Setting<Request>& row) {
-  return row.isList || row.texts(Request()).empty();
+  return row.isRequired || row.texts(Request()).empty();
 }
 
 /// The reason of a row's error, without the flag and the value: "Write on or off."
@@ -48,7 +49,7 @@ Result<void> readValue(const settings::SettingRows<Request>& rows, const KeyValu
   if (row.isList && isNone) return {};
   // A word of the setting comes first: "sequence_parallel=auto", "optimizer=none".
   const auto read = row.read(request, toStd(pair.value));
-  if (read || ((isNone || pair.value == QLatin1String("auto")) && row.texts(Request()).empty())) return {};
+  if (read || ((isNone || pair.value == QLatin1String("auto")) && mayBeLeftOut(row))) return {};
   request = before;
   std::string reason = reasonOf(row, pair, read.error().message);
   if (mayBeLeftOut(row) && reason.starts_with("Write ")) reason.insert(reason.size() - 1, ", or none");

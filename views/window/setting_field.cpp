@@ -152,7 +152,6 @@ class DeviceField : public SettingField {
     if (const auto profiles = pipeline::deviceProfiles())
       for (const solve::DeviceProfile& profile : *profiles) m_box->addItem(toQ(profile.title), toQ(profile.name));
     m_box->setAccessibleName(plainLabel(row));
-    m_facts->setWordWrap(true);
     auto* layout = new QVBoxLayout(this);
     layout->setContentsMargins(0, 0, 0, 0);
     layout->addWidget(m_box);

@@ -16,10 +16,14 @@ struct PlanOfReport {
   std::int64_t batch = 0, sequence = 0;  ///< 0: not in the report
   int ranks = 1;
   std::int64_t collectives = 0, predictedMemory = 0;
+  std::vector<std::string> arguments = {};  ///< its settings as arguments of `cleave-cli plan`, without the model
 };
 
+/// Older reports lack the arguments and the mode.
 struct PastRun {
   PlanOfReport plan;
+  std::string mode;                    ///< "forward", "train", "generate", "shapes"
+  std::vector<std::string> arguments;  ///< settings of the run, without those of the plan
   RunReport report;
   double predictedStepNs = 0;  ///< 0: not in the report
   /// The loss of rank 0 in the last training step, or in the forward pass.

@@ -4,6 +4,7 @@
 #include "base/schema_writer.h"
 #include "pipeline/memory/predicted_memory.h"
 #include "pipeline/report/report_schema.h"
+#include "pipeline/settings/plan_settings.h"
 #include "pipeline/settings/run_settings.h"
 #include "plan/build/node_costs.h"
 
@@ -27,7 +28,8 @@ PlanOfReport planOf(const plan::Plan& plan, const RunReport& report) {
           .ranks = plan.spec.ranks,
           .collectives = std::ssize(plan.collectives),
           .predictedMemory =
-              report.generation ? report.generation->predictedMemory : predictedMemory(plan, report.workload())};
+              report.generation ? report.generation->predictedMemory : predictedMemory(plan, report.workload()),
+          .arguments = settings::argumentsOf(planSettings(), PlanSettings::of({}, model.input, plan.spec))};
 }
 
 std::vector<RankEntry> rankEntries(const RunReport& report) {
@@ -104,6 +106,7 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
       .ranks = rankEntries(report),
       .memory = memoryEntries(report, plan),
       .operators = operatorEntries(report.timeline, plan),
+      .mode = std::string(spec::toText(report.spec.mode())),
       .arguments = settings::argumentsOf(runSettings(report.spec.mode()), report.spec)};
   JsonTree json;
   json.beginObject();

@@ -30,7 +30,11 @@ PastRun pastRunOf(RunReport report, ReportDocument<RunReport>& document) {
     failure->failed = true;
     report.verdict = RunVerdict::Failed;
   }
-  return {std::move(document.plan), std::move(report), std::round(document.predictedStepUs * 1000)};
+  return {.plan = std::move(document.plan),
+          .mode = std::move(document.mode),
+          .arguments = std::move(document.arguments),
+          .report = std::move(report),
+          .predictedStepNs = std::round(document.predictedStepUs * 1000)};
 }
 
 }  // namespace

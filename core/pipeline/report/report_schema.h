@@ -22,6 +22,7 @@ struct ReportDocument {
   std::vector<RankEntry> ranks = {};
   std::vector<MemoryEntry> memory = {};
   std::vector<OperatorEntry> operators = {};
+  std::string mode = {};
   std::vector<std::string> arguments = {};  ///< of the run, without its plan
   int ranksOfRun() const { return plan.ranks * report.mesh.dp; }
 };
@@ -41,6 +42,7 @@ void fields(V& v, schema::Of<PlanOfReport> auto& m) {
   v(newer("demands", "Pins and the like, as the user wrote them"), m.demands);
   v(newer("collectives", "Collectives in a forward pass"), m.collectives, kCount);
   v(newer("predicted_memory", "Predicted peak memory per rank, in bytes"), m.predictedMemory, kCount);
+  v(newer("arguments", "Settings of the plan, as arguments of `cleave-cli plan`"), m.arguments);
 }
 
 void trainingFields(auto& v, auto& report) {
@@ -135,10 +137,8 @@ void fields(V& v, ReportDocument<Report>& document) {
              report.verdict != RunVerdict::NotChecked),
     report.verdict, VerdictForm{});
   v.object(field("plan", "The plan that ran"), [&](auto& v) { fields(v, document.plan); });
-  v.writtenOnly([&](auto& v) {
-    v(field("mode", "`forward`, `train`, `generate` or `shapes`"), spec::toText(report.spec.mode()));
-    v(field("arguments", "Settings of the run, as arguments of `cleave-cli`"), document.arguments);
-  });
+  v(newer("mode", "`forward`, `train`, `generate` or `shapes`"), document.mode);
+  v(newer("arguments", "Settings of the run, as arguments of `cleave-cli`"), document.arguments);
   meshFields(v, document);
   v(field("backend", "Backend of the collectives"), report.spec.backend, schema::word(launch::parseBackend));
   v(omitted("precision", "Precision of float32 products on GPUs"), report.precision);

@@ -132,8 +132,14 @@ Result<void> checkTraining(const RunRequest& request) {
 }
 
 const ModeSteps& stepsOf(const RunRequest& request) {
-  if (request.generation.isAsked()) return kGeneration;
-  return request.training.isAsked() ? kTraining : kForward;
+  switch (request.mode()) {
+    case spec::RunMode::Generate: return kGeneration;
+    case spec::RunMode::Train: return kTraining;
+    case spec::RunMode::Shapes: return request.training.isAsked() ? kTraining : kForward;
+    case spec::RunMode::Forward:
+    case spec::RunMode::Bisect: break;
+  }
+  return kForward;
 }
 
 }  // namespace cleave::pipeline

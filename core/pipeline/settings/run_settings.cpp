@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 
-#include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 
 namespace cleave::pipeline {
 namespace {
@@ -84,7 +84,7 @@ TextForm<std::vector<spec::RunShape>> shapeList() {
 }
 
 /// Flags of every mode.
-void addSharedRows(RunRows& rows) {
+void addSharedRows(RunRows& rows, RunMode mode) {
   addRow(
       rows,
       {.flag = "--input",
@@ -96,7 +96,8 @@ void addSharedRows(RunRows& rows) {
       rows,
       {.flag = "--expect",
        .help = "safetensors with the expected logits and loss; for an exported program output, or output_0, output_1, "
-               "..."},
+               "...",
+       .isHidden = mode == RunMode::Bisect},
       [](auto& s) -> auto& { return s.expect; }, existingFile());
   addRow(
       rows, {.flag = "--backend", .help = "auto, nccl or gloo"}, [](auto& s) -> auto& { return s.backend; },
@@ -216,7 +217,7 @@ void addBisectionRows(RunRows& rows, RunMode mode) {
 
 RunRows rowsOf(RunMode mode) {
   RunRows rows;
-  addSharedRows(rows);
+  addSharedRows(rows, mode);
   const bool isRun = mode == RunMode::Forward || mode == RunMode::Shapes;
   if (mode != RunMode::Bisect) addPassRows(rows, mode);
   if (isRun || mode == RunMode::Train) addTrainingRows(rows, mode);
@@ -228,9 +229,12 @@ RunRows rowsOf(RunMode mode) {
 }  // namespace
 
 const SettingRows<RunSpec>& runSettings(RunMode mode) {
-  static const std::array<RunRows, 5> rows{rowsOf(RunMode::Forward), rowsOf(RunMode::Train), rowsOf(RunMode::Generate),
-                                           rowsOf(RunMode::Shapes), rowsOf(RunMode::Bisect)};
-  return rows[static_cast<std::size_t>(mode)];
+  static const std::map<RunMode, RunRows> rows = [] {
+    std::map<RunMode, RunRows> made;
+    for (const RunMode each : spec::kRunModes) made.emplace(each, rowsOf(each));
+    return made;
+  }();
+  return rows.at(mode);
 }
 
 }  // namespace cleave::pipeline

@@ -19,6 +19,13 @@ void keepOnlyKnown(spec::PlanSpec& spec, const graph::Graph& graph) {
                 [&](const std::string& pattern) { return solve::nodesWithOperator(pattern, graph).empty(); });
 }
 
+/// The settings of `plan` for `model`. A model with a KV cache generates, also if `plan` is for training.
+spec::PlanSpec specFor(const plan::Plan& plan, const Model& model) {
+  spec::PlanSpec spec = plan.spec;
+  if (model.info.input.cacheUse != graph::CacheUse::None) spec.cost.isTraining = false;
+  return spec;
+}
+
 Result<void> pinTo(spec::PlanSpec& spec, const std::string& name, const rules::Placement& placement) {
   CLEAVE_TRY(solve::Pin pin, solve::Pin::parse(fmt::format("{}={}", name, placement.text())));
   spec.pins.push_back(std::move(pin));
@@ -29,7 +36,7 @@ Result<void> pinTo(spec::PlanSpec& spec, const std::string& name, const rules::P
 
 Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, const std::shared_ptr<const Model>& model,
                                                     const Progress& progress) {
-  CLEAVE_TRY(const auto solved, solveModel(model, plan.spec, progress, {.records = false}));
+  CLEAVE_TRY(const auto solved, solveModel(model, specFor(plan, *model), progress, {.records = false}));
   return planModel(model, solved, progress);
 }
 
@@ -42,7 +49,7 @@ Result<std::shared_ptr<const plan::Plan>> planAgain(const plan::Plan& plan, cons
 Result<std::shared_ptr<const plan::Plan>> planOnSameWeights(const plan::Plan& plan,
                                                             const std::shared_ptr<const Model>& model,
                                                             const Progress& progress) {
-  spec::PlanSpec spec = plan.spec;
+  spec::PlanSpec spec = specFor(plan, *model);
   // Value names count within a graph, so the name of a value in `plan` may belong to another value here.
   std::erase_if(spec.pins, [](const solve::Pin& pin) { return pin.placement.has_value(); });
   spec.redistributable.clear();

@@ -48,6 +48,11 @@ Result<torch_capture::CapturedModel> capture(const Model& model, const spec::Inp
     return fail(ErrorCode::BadUsage, "{} is a model folder with its own weights. Run without --weights.",
                 model.info.source);
   }
+  if (!input.sizes.empty()) {
+    return fail(ErrorCode::BadUsage,
+                "{} is a model folder, and --size sets a size of an exported program. Use --batch and --seq.",
+                model.info.source);
+  }
   return torch_capture::captureModel(model.folder, input, progress);
 }
 

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::int64_t kLookedAt = 64 << 10;
 constexpr std::size_t kLongestSchema = 64;
+constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // of UTF-8; the JSON reader skips it too
 constexpr std::string_view kWhatOpens =
     "Cleave opens model folders with a config.json, exported programs (.pt2), plans, recorded searches and sessions";
 
@@ -117,6 +118,7 @@ Result<Source> recognise(const std::string& source) {
   CLEAVE_TRY(const RandomAccessFile file, RandomAccessFile::open(path));
   std::string head(static_cast<std::size_t>(std::min(file.sizeBytes(), kLookedAt)), '\0');
   CLEAVE_TRY_VOID(file.readAt(0, std::as_writable_bytes(std::span(head))));
+  if (head.starts_with(kByteOrderMark)) head.erase(0, kByteOrderMark.size());
   if (head.starts_with("CLVTRACE")) return Source{SourceKind::Trace, path};
   if (formats::looksLikeZip(head)) {
     const auto program = formats::checkIsExportedProgram(path);

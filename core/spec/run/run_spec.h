@@ -8,6 +8,7 @@
 #include "program/generation.h"
 #include "program/training.h"
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -21,6 +22,8 @@ namespace cleave::spec {
 /// What the ranks do with the plan. Each mode but Shapes is a command of its own; Shapes is a forward pass, or
 /// training, at several shapes one after the other.
 enum class RunMode : std::uint8_t { Forward, Train, Generate, Shapes, Bisect };
+inline constexpr std::array kRunModes{RunMode::Forward, RunMode::Train, RunMode::Generate, RunMode::Shapes,
+                                      RunMode::Bisect};
 std::string_view toText(RunMode mode);  ///< "forward", "train", ...
 
 /// Inputs of one of several passes.

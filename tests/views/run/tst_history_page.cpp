@@ -72,6 +72,33 @@ class TestHistoryPage : public QObject {
     QCOMPARE(page.text(), text);
   }
 
+  /// Any setting that differs is listed, not only those of the older reports.
+  void everySettingIsCompared() {
+    const auto report = [](const std::string& seed, int replicas) {
+      return fmt::format(R"({{"schema": "cleave.run/1", "passed": true, "backend": "gloo", "mode": "forward",
+        "plan": {{"model": "m", "engine": "reference", "ranks": 2,
+                  "arguments": ["--ranks", "2", "--seed", "{}", "--freeze", "a", "--freeze", "b"]}},
+        "arguments": ["--skip-weights"], "mesh": {{"dp": {}, "tp": 2}}}})",
+                         seed, replicas);
+    };
+    RunHistory history;
+    HistoryPage page(history);
+    history.add(report("7", 1));
+    history.add(report("7", 1));
+    history.add(report("8", 2));
+    QVERIFY(page.compare(2, 3));
+    QVERIFY2(page.text().contains(QStringLiteral("Both reports list the same settings.")), qPrintable(page.text()));
+    QVERIFY(page.compare(1, 2));
+    const QString differ = page.text().section(QStringLiteral("Results"), 0, 0);
+    QVERIFY2(differ.contains(QStringLiteral("seed")) && differ.contains(QStringLiteral("2 replicas of 2 ranks")),
+             qPrintable(differ));
+    QVERIFY2(!differ.contains(QStringLiteral("freeze")) && !differ.contains(QStringLiteral("skip-weights")),
+             qPrintable(differ));
+    QVERIFY(page.showRun(1));
+    QVERIFY2(page.text().contains(QStringLiteral("a, b")) && page.text().contains(QStringLiteral("skip-weights")),
+             qPrintable(page.text()));
+  }
+
   void nothingIsComparedWithWhatIsNotThere() {
     RunHistory history;
     HistoryPage page(history);

@@ -408,6 +408,9 @@ class TestWindowRun : public QObject {
     QCOMPARE(training.weightDecay, 0.1);
     QCOMPARE(training.accumulate, 2);
     QVERIFY(window.session().runs().firstDifference()->found);
+    const auto forward = parseScript(QStringLiteral("set-run steps=none"));
+    QCOMPARE(ScriptRunner(window, *forward, {}).run(), 0);
+    QVERIFY(!window.session().runs().settings().training.isAsked());
     for (const char* bad : {"set-run steps=-1", "set-run lr=0", "run optimizer=none", "run clip=big", "history 0",
                             "compare 1", "forget all", "page nine", "view both"}) {
       const auto parsed = parseScript(QLatin1String(bad));

@@ -226,7 +226,7 @@ class TstWindowSaved : public QObject {
     row("another file",
         R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--device-profile", "/etc/x"]})", "bundled");
     row("three branches", R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": []}, "branches": [1, 2, 3])",
-        "a list of at most two");
+        "a list of at most 2 items");
     row("two captures",
         R"("model": {"sample": "one-kv-head"}, "settings": {"arguments": ["--seq", "16"]},
            "branches": [{"arguments": ["--seq", "16"]}, {"arguments": ["--seq", "32"]}])",

@@ -4,6 +4,7 @@
 #include <QComboBox>
 #include <QDialog>
 #include <QDockWidget>
+#include <QLabel>
 #include <QPushButton>
 #include <QSettings>
 #include <QSpinBox>
@@ -318,6 +319,24 @@ class TestWindowSolve : public QObject {
       QVERIFY2(window.raiseDock(QLatin1String(name)), name);
     for (auto* dock : window.findChildren<QDockWidget*>()) {
       QVERIFY2(dock->widget()->minimumSizeHint().width() < 500, qPrintable(dock->objectName()));
+    }
+  }
+
+  /// The dialog opens as large as its texts.
+  void settingsAreNotClipped() {
+    SessionWindow window;
+    openModel(window);
+    SolveSettings dialog(window.session().opened(), window.session().settings(), &window);
+    dialog.show();
+    QVERIFY(QTest::qWaitForWindowExposed(&dialog));
+    const auto labels = dialog.findChildren<QLabel*>();
+    QVERIFY(labels.size() > 10);
+    for (const QLabel* label : labels) {
+      if (!label->isVisible()) continue;
+      const int height =
+          label->hasHeightForWidth() ? label->heightForWidth(label->width()) : label->sizeHint().height();
+      QVERIFY2(label->height() >= height && (label->wordWrap() || label->width() >= label->sizeHint().width()),
+               qPrintable(label->text()));
     }
   }
 
