@@ -95,6 +95,8 @@ class TestCliTimeline : public QObject {
       QVERIFY(sums["total_us"].toDouble() <= run["ranks"][rank]["step_us"].toDouble() + 1);
     }
     QVERIFY(time["predicted_step_us"].toDouble() > 0);
+    const QJsonObject trainable = json(arguments + QStringList{"--train"})["time"].toObject();
+    QCOMPARE(trainable["predicted_step_us"].toDouble(), time["predicted_step_us"].toDouble());
     const auto operators = time["operators"].toArray();
     QVERIFY(operators.size() > 10);
     for (int i = 1; i < operators.size(); ++i)

@@ -31,12 +31,10 @@ QString summary(const RunState& run) {
   const auto text = [](std::int64_t nanoseconds) {
     return toQ(solve::timeText(Femtoseconds::ofSeconds(static_cast<double>(nanoseconds) / 1e9)));
   };
-  // A training plan predicts a training step, also when a forward pass is run.
-  const bool isOfAnother = plan.spec.cost.isTraining && !run.settings.training.isAsked();
-  QString sentence = (isOfAnother ? QStringLiteral("The step took %1; a training step is predicted to take %3 on %2.")
-                                  : QStringLiteral("The step took %1; predicted on %2: %3."))
-                         .arg(text(timeline.totalNs), toQ(plan.spec.cost.profile.name),
-                              toQ(solve::timeText(plan.cost.femtoseconds())));
+  const Femtoseconds predicted = plan::stepTime(plan, run.settings.training.isAsked());
+  QString sentence =
+      QStringLiteral("The step took %1; predicted on %2: %3.")
+          .arg(text(timeline.totalNs), toQ(plan.spec.cost.profile.name), toQ(solve::timeText(predicted)));
   const QString waited = toQ(pipeline::waitedText(timeline, plan)).simplified();
   if (waited.isEmpty()) return sentence;
   sentence += QLatin1Char(' ') + capitalized(waited);

@@ -102,7 +102,8 @@ std::string toJson(const RunReport& report, const plan::Plan& plan) {
   ReportDocument<const RunReport> document{
       .report = report,
       .plan = planOf(plan, report),
-      .predictedStepUs = static_cast<double>(plan.cost.femtoseconds()) / 1e9 + report.replicaSum.predictedSeconds * 1e6,
+      .predictedStepUs = static_cast<double>(plan::stepTime(plan, report.spec.training.isAsked())) / 1e9 +
+                         report.replicaSum.predictedSeconds * 1e6,
       .ranks = rankEntries(report),
       .memory = memoryEntries(report, plan),
       .operators = operatorEntries(report.timeline, plan),
