@@ -2,6 +2,7 @@
 
 #include "cli/console.h"
 #include "cli/planning.h"
+#include "options/standard_flags.h"
 #include "pipeline/run/cluster.h"
 #include "settings/option_types.h"
 
@@ -28,15 +29,17 @@ void ClusterFlags::addTo(CLI::App& command) {
           "kind of command to print first")
       ->check(CLI::IsMember({"torchrun", "srun"}));
   command.add_option("--nodes", nodes, "Number of machines")->check(CLI::Range(1, 4096))->capture_default_str();
-  command.add_option(
-      "--master", master,
-      "HOST[:PORT] of node 0, where ranks connect (default: the host of --listen, or this one; port 29500)");
+  command
+      .add_option("--master", master,
+                  "HOST[:PORT] of node 0, where ranks connect (default: the host of --listen, or this one; port 29500)")
+      ->check(options::notEmpty("write HOST or HOST:PORT"));
   command.add_option("--rank-program", rankProgram, "Path of cleave-rank on the nodes (default: the path here)")
       ->type_name(option_types::kFile);
-  command.add_option(
-      "--listen", listen,
-      "ADDRESS[:PORT] of this machine. Print the commands that run a plan file on other machines, wait for "
-      "their ranks, and compare as usual");
+  command
+      .add_option("--listen", listen,
+                  "ADDRESS[:PORT] of this machine. Print the commands that run a plan file on other machines, wait for "
+                  "their ranks, and compare as usual")
+      ->check(options::notEmpty("write ADDRESS or ADDRESS:PORT"));
   command
       .add_option(
           "--connect-timeout", connectTimeoutS,

@@ -24,6 +24,14 @@ Result<int> ask(Question& question, const Answer& answer) {
   return answer(question, progress);
 }
 
+/// BadUsage if --engine names another engine than the one that `command` uses.
+Result<void> checkEngine(const Question& question, std::string_view command) {
+  const solve::Engine engine = question.asked.plan.engine;
+  if (!question.flags.isGiven("engine") || engine == solve::Engine::Optimal) return {};
+  return fail(ErrorCode::BadUsage, "--engine is {}, but {} uses the engine optimal. Leave --engine out.",
+              solve::toText(engine), command);
+}
+
 struct Added {
   CLI::App* command;
   std::shared_ptr<Question> question;
@@ -57,9 +65,11 @@ void addWorldSizesCommand(CLI::App& app, Chosen& chosen) {
 }
 
 void addBestCommand(CLI::App& app, Chosen& chosen) {
-  const auto [command, question] = addQuestion(
-      app, chosen, "best", "List the best plan and the next best ones",
-      [](const Question& q, const Progress& progress) { return showBest(q.asked, q.count, q.json, progress); });
+  const auto [command, question] = addQuestion(app, chosen, "best", "List the best plan and the next best ones",
+                                               [](const Question& q, const Progress& progress) -> Result<int> {
+                                                 CLEAVE_TRY_VOID(checkEngine(q, "best"));
+                                                 return showBest(q.asked, q.count, q.json, progress);
+                                               });
   command
       ->add_option("--count", question->count,
                    "Number of plans, each with another strategy of a layer or another redistribution")
@@ -86,7 +96,10 @@ void addQuestionCommands(CLI::App& app, Chosen& chosen) {
               [](const Question& q, const Progress& progress) { return showPreflight(q.asked, q.json, progress); });
   addWorldSizesCommand(app, chosen);
   addQuestion(app, chosen, "pareto", "List the plans that no other plan beats in both time and memory",
-              [](const Question& q, const Progress& progress) { return showFront(q.asked, q.json, progress); });
+              [](const Question& q, const Progress& progress) -> Result<int> {
+                CLEAVE_TRY_VOID(checkEngine(q, "pareto"));
+                return showFront(q.asked, q.json, progress);
+              });
   addBestCommand(app, chosen);
   addCompareCommand(app, chosen);
 }

@@ -4,6 +4,7 @@
 #include "cli/console.h"
 #include "formats/open_exported.h"
 #include "formats/safetensors.h"
+#include "options/standard_flags.h"
 #include "pipeline/compare/expected_outputs.h"
 #include "pipeline/solve/plan_again.h"
 #include "pipeline/solve/plan_weights.h"
@@ -27,9 +28,7 @@ void RunSource::addMeshTo(CLI::App& command) {
       .add_option("--mesh", meshText,
                   "dp=REPLICAS,tp=RANKS: replicas (dp) of the plan's ranks (tp), each with its rows of --batch; "
                   "replaces --ranks")
-      ->check(
-          [](const std::string& text) { return text.empty() ? "write dp=REPLICAS,tp=RANKS, such as dp=2,tp=4" : ""; },
-          "");
+      ->check(options::notEmpty("write dp=REPLICAS,tp=RANKS, such as dp=2,tp=4"));
 }
 
 Result<void> RunSource::checkLossHasLabels(const std::string& inputs) const {

@@ -12,4 +12,8 @@ void addVersionFlag(CLI::App& app, std::function<std::vector<about::Component>()
       "Print the versions of this program and of its components, and exit");
 }
 
+CLI::Validator notEmpty(std::string write) {
+  return {[write = std::move(write)](const std::string& text) { return text.empty() ? write : std::string(); }, "", ""};
+}
+
 }  // namespace cleave::options

@@ -1,5 +1,5 @@
 #pragma once
-/// The flags that all three programs have.
+/// Flags and checks of values that the programs share.
 #include "about/components.h"
 
 #include <CLI/CLI.hpp>
@@ -17,5 +17,8 @@ void addVersionFlag(CLI::App& app, std::function<std::vector<about::Component>()
 inline constexpr const char* kReportFlag = "--report";
 inline constexpr const char* kReportHelp =
     "Print a report to attach to an issue: versions, machine, last run; without secrets, names and folders";
+
+/// Refuses an empty text; the error is `write`, such as "write HOST".
+CLI::Validator notEmpty(std::string write);
 
 }  // namespace cleave::options

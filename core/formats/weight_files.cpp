@@ -273,6 +273,9 @@ Result<WeightsBeside> readWeightsBeside(const fs::path& path) {
     if (found.files.empty())
       return fail(ErrorCode::BadInput, "{} has no safetensors files with weights.", path.string());
     files = found.files;
+  } else if (!fs::exists(absolute, error)) {
+    return fail(ErrorCode::BadInput, "{} does not exist. Name a safetensors file, or a folder with some.",
+                path.string());
   } else {
     beside.folder = absolute.parent_path();
     files.push_back(absolute.filename().string());

@@ -45,6 +45,7 @@ struct SettingFacts {
   bool solvesAtOnce = false;                ///< a demand: it is checked and solves when it changes
   std::string_view name() const { return std::string_view(flag).substr(2); }
   bool isNamed(std::string_view other) const {
+    if (other.empty()) return false;
     return other == name() || other == shortName || (!alias.empty() && other == alias.substr(2));
   }
 };
@@ -84,6 +85,10 @@ Setting<Request> setting(SettingFacts facts, Access access, const TextForm<T>& f
     CLEAVE_TRY(T value, form.parse(flag, text));
     if constexpr (isPlain || isOptional) {
       access(request) = std::move(value);
+    } else if constexpr (requires { typename Field::mapped_type; }) {
+      const std::string key = value.first;
+      if (!access(request).insert(std::move(value)).second)
+        return fail(ErrorCode::BadUsage, "{} sets {} twice. Write it once.", flag, key);
     } else {
       Field& field = access(request);
       field.insert(field.end(), std::move(value));

@@ -101,6 +101,10 @@ class TestCliOldFlags : public QObject {
     row("--prompt is a flag of cleave-cli generate", {"run", kModel, "--prompt", "5"});
     row("--lr applies to training: leave it out, add --train, or use cleave-cli train", {"run", kModel, "--lr", "0.1"});
     row("--mesh: write dp=REPLICAS,tp=RANKS", {"run", kModel, "--mesh", ""});
+    row("--listen: write ADDRESS", {"run", kModel, "--listen", ""});
+    row("--size sets a twice", {"plan", kModel, "--size", "a=1", "--size", "a=2"});
+    row("--engine is reference, but pareto uses the engine optimal", {"pareto", kModel, "--engine", "reference"});
+    row("--engine is learning, but best uses the engine optimal", {"best", kModel, "--engine", "learning"});
     row("--ranks is 4, but world-sizes tries several", {"world-sizes", kModel, "--ranks", "4"});
     row("is a model folder, and --size sets a size of an exported program", {"plan", kModel, "--size", "a=1"});
     row("\"trian\" is not a command. Did you mean train?", {"trian", kModel});

@@ -166,6 +166,7 @@ class TestPlan(unittest.TestCase):
             ("plan has no setting engin (--engin). Use engine.", {"engin": "reference", "menu": "full"}),
             ("The pin `nowhere=row` matches no layer", {"pins": "nowhere=row"}),
             ("the memory budget of 1 KiB per rank", {"memory_budget": "1KiB"}),
+            ("train is 'on'. Use True or False.", {"train": "on"}),
         ):
             with self.subTest(words):
                 given = {"model": self.model, "args": (self.ids,), **settings}
@@ -174,8 +175,33 @@ class TestPlan(unittest.TestCase):
                 self.assertNotIn("Traceback", said)
         with torch.autocast("cpu"):
             self.assertIn("Autocast is on", self.refused(self.model, (self.ids,)))
-        with self.assertRaisesRegex(cleave.CleaveError, "not a plan with schema"):
-            cleave.Plan("{}")
+        for words, model, plan in (
+            (
+                "plan is 'p.json'. Use the plan that cleave_torch.plan returned. Plan.load('p.json')",
+                self.model,
+                "p.json",
+            ),
+            ("model is the class Linear. Pass an object of it: Linear(...).", nn.Linear, None),
+            ("model is a str. Pass an nn.Module.", "model", None),
+        ):
+            with self.assertRaisesRegex(cleave.CleaveError, re.escape(words)):
+                cleave.parallelize(model, plan)
+        self.assertIn("model is a function. Pass an nn.Module.", self.refused(lambda x: x, (self.ids,)))
+
+    def test_refuses_other_files_in_one_sentence(self):
+        file = self.folder / "plan.json"
+        for words, text in (
+            ("This file has no schema, but a plan has 'cleave.plan/1'", "{}"),
+            ("This file has schema 'cleave.plan/2', but a plan has 'cleave.plan/1'", '{"schema": "cleave.plan/2"}'),
+            ("This file has no schema", "[" * 100_000),
+            ("This file has the number NaN, which JSON lacks", '{"schema": "cleave.plan/1", "ranks": NaN}'),
+            ("This file has no rank program", '{"schema": "cleave.plan/1"}'),
+        ):
+            file.write_text(text)
+            with self.assertRaisesRegex(cleave.CleaveError, re.escape(f"{file}: {words}")):
+                cleave.Plan.load(file)
+        with self.assertRaisesRegex(cleave.CleaveError, "cannot be read: No such file"):
+            cleave.Plan.load(self.folder / "none.json")
 
     def test_finds_the_programs(self):
         here = self.folder / "prefix" / "share" / "cleave" / "python"

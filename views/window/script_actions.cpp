@@ -58,6 +58,8 @@ Result<void> ScriptActions::solve(const QStringList& values) {
     CLEAVE_TRY_VOID(m_session.settings().setDeviceProfile(toQ(asked.device)));
     asked.plan.cost.profile = m_session.settings().spec().cost.profile;
   }
+  if (asked.plan.dropout && !asked.plan.cost.isTraining)
+    return fail(ErrorCode::BadUsage, "dropout=on applies to training: add train=on, or leave it out.");
   m_session.settings().apply(asked.plan);  // solves
   return {};
 }

@@ -25,7 +25,7 @@ from .fake_call import (
     silence,
 )
 from .hidden_gradients import find_unplanned_gradients, watch_gradient_code
-from .parts import find_shard
+from .parts import check_module, find_shard
 from .python_state import PythonState
 
 INSTEAD_OF_AUTOCAST = "Convert the module, for example with model.bfloat16(), and call it without torch.autocast."
@@ -90,6 +90,7 @@ def capture_call(
 
 
 def _check_call(model: nn.Module, args: Any, weights: bool) -> None:
+    check_module(model)
     title = type(model).__name__
     if not isinstance(args, tuple | list):
         raise CleaveError(f"args is a {type(args).__name__}. Pass the positional arguments as a tuple: (x,).")

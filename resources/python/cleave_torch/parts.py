@@ -60,6 +60,15 @@ class PlannedForward:
 _SPLIT = WeakIdKeyDictionary()
 
 
+def check_module(model: Any) -> None:
+    """Refuses what is not a module."""
+    if isinstance(model, nn.Module):
+        return
+    if isinstance(model, type):
+        raise CleaveError(f"model is the class {model.__name__}. Pass an object of it: {model.__name__}(...).")
+    raise CleaveError(f"model is a {type(model).__name__}. Pass an nn.Module.")
+
+
 def find_shard(tensor: Any) -> Shard | None:
     return getattr(tensor, "cleave_shard", None)
 

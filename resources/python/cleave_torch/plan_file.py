@@ -12,21 +12,14 @@ from typing import Any
 
 from .errors import CleaveError
 
+_SCHEMA = "cleave.plan/1"
+
 
 class Plan:
     """A plan of `cleave-cli plan --json` (schema cleave.plan/1). `json` is the document."""
 
     def __init__(self, text: str, settings: dict[str, Any] | None = None):
-        try:
-            self.json: dict[str, Any] = json.loads(text)
-        except ValueError:
-            self.json = {}
-        if not isinstance(self.json, dict) or self.json.get("schema") != "cleave.plan/1":
-            raise CleaveError(
-                "This is not a plan with schema cleave.plan/1. Use a file that `cleave-cli plan --json` wrote."
-            )
-        if "program" not in self.json:
-            raise CleaveError("This file has no rank program: the search found no plan.")
+        self.json: dict[str, Any] = _parse(text)
         self.text = text
         self.fingerprint: str | None = None  # hash of the exported call; None for a file
         self.example: tuple[tuple[Any, ...], dict[str, Any]] | None = None  # the arguments of the exported call
@@ -35,7 +28,12 @@ class Plan:
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Plan:
         """Reads a file that `save`, the window or `cleave-cli plan --json` wrote."""
-        plan = cls(Path(path).read_text(encoding="utf-8"))
+        try:
+            plan = cls(Path(path).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise CleaveError(f"{path} cannot be read: {error.strerror}.") from None
+        except (CleaveError, UnicodeDecodeError) as error:
+            raise CleaveError(f"{path}: {error}") from None
         if plan.json.get("seal") not in (None, compute_seal(plan.json)):
             raise CleaveError(f"{path} was changed after Cleave wrote it. Compare it with `cleave-cli check {path}`.")
         return plan
@@ -123,6 +121,27 @@ def _name_strategy(layer: dict[str, Any]) -> str:
 
 def count_noun(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _parse(text: str) -> dict[str, Any]:
+    """The JSON of a plan file. Refuses other files, and numbers that JSON lacks."""
+
+    def refuse(word: str) -> float:
+        raise CleaveError(f"This file has the number {word}, which JSON lacks. Write the plan again.")
+
+    try:
+        document = json.loads(text.removeprefix("\ufeff"), parse_constant=refuse)
+    except (ValueError, RecursionError):
+        document = None
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if not isinstance(document, dict) or schema != _SCHEMA:
+        found = f"schema {schema!r}" if schema is not None else "no schema"
+        raise CleaveError(
+            f"This file has {found}, but a plan has {_SCHEMA!r}. Use a file that `cleave-cli plan --json` wrote."
+        )
+    if "program" not in document:
+        raise CleaveError("This file has no rank program: the search found no plan.")
+    return document
 
 
 def compute_seal(document: Mapping[str, Any]) -> str:

@@ -53,7 +53,9 @@ def make_flags(settings: dict[str, Any]) -> list[str]:
         flag = "--" + name.replace("_", "-")
         if value is None or (name in _BARE_FLAGS and value is False):
             continue
-        if name in _BARE_FLAGS and value is True:
+        if name in _BARE_FLAGS:
+            if value is not True:
+                raise CleaveError(f"{keyword} is {value!r}. Use True or False.")
             flags.append(flag)
             continue
         for each in value if isinstance(value, list | tuple) else [value]:

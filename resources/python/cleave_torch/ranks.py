@@ -10,6 +10,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
+from torch.distributed.device_mesh import DeviceMesh
 
 from .errors import CleaveError
 
@@ -103,6 +104,8 @@ class Ranks:
 
 def pick_tensor_dimension(mesh: Any) -> Any:
     """The mesh itself if it has one dimension, or else its dimension `tp`."""
+    if not isinstance(mesh, DeviceMesh):
+        raise CleaveError(f"mesh is {mesh!r}. Use a DeviceMesh, a process group, or None for all ranks of torchrun.")
     if mesh.ndim == 1:
         return mesh
     if "tp" not in (mesh.mesh_dim_names or ()):

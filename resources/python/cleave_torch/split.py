@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
+import os
 from typing import Any
 
 import torch
@@ -16,7 +17,7 @@ from .errors import CleaveError
 from .fake_call import mark_capturing
 from .guards import refuse_lone_call
 from .optimizers import check_existing_optimizers
-from .parts import PlannedForward, copy_buffers_from_first, find_shard, list_parameters
+from .parts import PlannedForward, check_module, copy_buffers_from_first, find_shard, list_parameters
 from .plan_file import Plan
 from .ranks import Ranks, find_other
 from .split_forward import SplitForward
@@ -39,6 +40,10 @@ def parallelize(model: nn.Module, plan: Plan, mesh: Any = None, *, via: str = "l
     if via not in ("local", "dtensor"):
         raise CleaveError(f'via is {via!r}. Use "local" or "dtensor".')
     title = type(model).__name__
+    check_module(model)
+    if not isinstance(plan, Plan):
+        read = f" Plan.load({plan!r}) reads a file." if isinstance(plan, str | os.PathLike) else ""
+        raise CleaveError(f"plan is {plan!r}. Use the plan that cleave_torch.plan returned.{read}")
     if isinstance(model.__dict__.get("forward"), PlannedForward):
         raise CleaveError(f"{title} is split already. Create the module again to split it in another way.")
     device = next((parameter.device for parameter in model.parameters()), None)

@@ -387,7 +387,8 @@ class TestWindowRun : public QObject {
     QCOMPARE(state->plan->spec.ranks, 2);
     QCOMPARE(state->report->verdict, pipeline::RunVerdict::Passed);
     QCOMPARE(window.session().runs().history().runs().size(), std::size_t(2));
-    for (const char* bad : {"solve dropout=0.1", "solve dropout"}) QVERIFY2(!parseScript(QLatin1String(bad)), bad);
+    for (const char* bad : {"solve dropout=0.1", "solve dropout", "solve =2"})
+      QVERIFY2(!parseScript(QLatin1String(bad)), bad);
   }
 
   /// Scripts set the run, start it, and look at saved runs.
