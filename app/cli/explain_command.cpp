@@ -150,6 +150,7 @@ struct ExplainCommand {
   Result<int> run() {
     const Progress progress = consoleProgress();
     CLEAVE_TRY(PlanSettings asked, flags.read());
+    flags.hint(asked);
     CLEAVE_TRY_VOID(resolveModel(asked.model, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--json", json}}, asked.filesRead()));
     if (!placement.empty() && value.empty())

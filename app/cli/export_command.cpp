@@ -16,6 +16,7 @@ struct ExportCommand {
   Result<int> run() {
     const Progress progress = consoleProgress();
     CLEAVE_TRY(PlanSettings asked, flags.read());
+    flags.hint(asked);
     CLEAVE_TRY_VOID(resolveModel(asked.model, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(flags.checkNoSettingsWithPlan());
     CLEAVE_TRY_VOID(refuseOverwriting({{"--out", out}}, asked.filesRead()));

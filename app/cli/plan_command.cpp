@@ -71,6 +71,7 @@ struct PlanCommand {
     CLEAVE_TRY_VOID(questions.checkAlone({traceFlag, foreignFlag}));
     const Progress progress = consoleProgress();
     CLEAVE_TRY(PlanSettings asked, flags.read());
+    flags.hint(asked);
     CLEAVE_TRY_VOID(resolveModel(asked.model, hub::Wanted::Config, progress));
     CLEAVE_TRY_VOID(refuseOverwriting({{"--trace", trace}, {"--json", json}}, asked.filesRead()));
     if (foreign) return showForeignPlan(asked, flags.isGiven("ranks"), *foreign, json, progress);

@@ -3,6 +3,8 @@
 #include "pipeline/source/plan_file.h"
 #include "settings/option_types.h"
 
+#include <cstdio>
+
 namespace cleave::cli {
 
 void PlanFlags::addTo(CLI::App& command) {
@@ -21,6 +23,12 @@ Result<PlanSettings> PlanFlags::read() const {
   settings.model = m_model;
   CLEAVE_TRY_VOID(m_flags.readInto(settings));
   return settings;
+}
+
+void PlanFlags::hint(const PlanSettings& read) const {
+  if (read.plan.cost.isTraining) return;
+  const CLI::Option* const given = m_flags.firstGivenOf([](const auto& row) { return row.isOfTraining; });
+  if (given) std::fprintf(stderr, "%s has no effect without --train.\n", given->get_name().c_str());
 }
 
 Result<void> PlanFlags::checkNoSettingsWithPlan() const {

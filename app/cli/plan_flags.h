@@ -17,6 +17,8 @@ class PlanFlags {
   bool isGiven(std::string_view name) const { return m_flags.isGiven(name); }
   /// The settings that were given. MODEL is as written, and nothing is settled.
   Result<PlanSettings> read() const;
+  /// Names on standard error the first given flag that has no effect, because the plan is not for training.
+  void hint(const PlanSettings& read) const;
   /// BadUsage if MODEL is a plan and one of these flags is given: a plan already has all these settings.
   Result<void> checkNoSettingsWithPlan() const;
 

@@ -19,6 +19,7 @@ using Answer = std::function<Result<int>(const Question&, const Progress&)>;
 Result<int> ask(Question& question, const Answer& answer) {
   const Progress progress = consoleProgress();
   CLEAVE_TRY(question.asked, question.flags.read());
+  question.flags.hint(question.asked);
   CLEAVE_TRY_VOID(resolveModel(question.asked.model, hub::Wanted::Config, progress));
   CLEAVE_TRY_VOID(refuseOverwriting({{"--json", question.json}}, question.asked.filesRead()));
   return answer(question, progress);

@@ -55,7 +55,7 @@ std::string outputLine(const pipeline::OutputDifference& output, const std::stri
   text +=
       fmt::format(": largest difference {:.3g} from {}{}, {}: ", output.maxAbs, comparedWith, placeText(output),
                   std::isfinite(output.ofTolerance) ? fmt::format("{:.3g} % of the tolerance", 100 * output.ofTolerance)
-                                                    : std::string("not within any tolerance"));
+                                                    : std::string("outside every tolerance"));
   if (output.within()) return text + "equal\n";
   text += "DIFFERENT";
   if (output.outside > 0) text += fmt::format(", {} outside the tolerance", counted(output.outside, "element"));
@@ -186,9 +186,10 @@ std::string outputLines(const pipeline::RunReport& report) {
   text += counted(parameters, "parameter") + " compared; worst: " + outputLine(*farthest, report.comparedWith);
   if (undetermined == 0) return text;
   return text +
-         fmt::format("{} {} a gradient of rounding size, which AdamW scales up: compared within another {:.3g}\n",
-                     counted(undetermined, "element"), undetermined == 1 ? "has" : "have",
-                     2 * report.spec.training.learningRate * static_cast<double>(report.spec.training.steps));
+         fmt::format(
+             "{} {} a gradient as small as rounding, which AdamW scales up; the tolerance is larger by {:.3g} there\n",
+             counted(undetermined, "element"), undetermined == 1 ? "has" : "have",
+             2 * report.spec.training.learningRate * static_cast<double>(report.spec.training.steps));
 }
 
 std::string closingText(const pipeline::RunReport& report, const plan::Plan& plan) {
@@ -207,14 +208,16 @@ std::string runSummary(const pipeline::RunReport& report, const plan::Plan& plan
     if (!result) continue;
     text += fmt::format(
         "rank {}: {} of weights read, peak memory {} in the program ({} predicted){} and {} in the process, {}, {}, "
-        "{}, {:.1f} ms per step\n",
+        "{}{}\n",
         rank, bytesText(result->bytesRead), bytesText(result->peak.program),
         bytesText(report.generation ? report.generation->predictedMemory
                                     : pipeline::predictedMemory(plan, report.workload())),
         result->peak.rounding > 0 ? fmt::format(", {} of allocator rounding", bytesText(result->peak.rounding)) : "",
         bytesText(result->peak.process), counted(result->allReduce, "all-reduce"),
         counted(result->allGather, "all-gather"), counted(result->reduceScatter, "reduce-scatter"),
-        static_cast<double>(result->stepMicroseconds) / 1000);
+        result->stepMicroseconds > 0
+            ? fmt::format(", {:.1f} ms per step", static_cast<double>(result->stepMicroseconds) / 1000)
+            : "");  // a generation of one token has no decode step
   }
   if (!report.precision.empty()) text += fmt::format("float32 products are {}\n", report.precision);
   text += pipeline::timesText(report.timeline, plan);

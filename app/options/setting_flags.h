@@ -46,6 +46,11 @@ class SettingFlags {
   bool isGiven(std::string_view name) const {
     return firstGiven([&](const Flag& flag) { return flag.row->isNamed(name); });
   }
+  /// The first given flag whose row satisfies `matches`; null: none.
+  template <class Matches>
+  const CLI::Option* firstGivenOf(Matches matches) const {
+    return firstGiven([&](const Flag& flag) { return matches(static_cast<const settings::SettingFacts&>(*flag.row)); });
+  }
   /// The first flag that was given; null: none.
   const CLI::Option* firstGiven() const {
     return firstGiven([](const Flag&) { return true; });

@@ -13,7 +13,8 @@ Result<void> check(const ClusterRun& run) {
   if (run.ranks % run.nodes != 0) {
     std::string fits;
     for (int nodes = 1; nodes <= run.ranks; ++nodes) {
-      if (run.ranks % nodes == 0) fits += (fits.empty() ? "" : ", ") + std::to_string(nodes);
+      if (run.ranks % nodes != 0) continue;
+      fits += (nodes == 1 ? "" : nodes == run.ranks ? " or " : ", ") + std::to_string(nodes);
     }
     return fail(ErrorCode::BadUsage, "{} do not divide over {}. Use {} nodes.", counted(run.ranks, "rank"),
                 counted(run.nodes, "node"), fits);

@@ -363,7 +363,7 @@ Result<Backward> backwardOf(const Graph& program, const ShardMap& parameters, in
         program.frozen.empty() ? "" : fmt::format(" ({} are frozen or buffers)", program.frozen.size());
     return fail(ErrorCode::BadInput,
                 "The program has no loss for training: no output is a single real number that depends on a trained "
-                "parameter{}.",
+                "parameter{}. Plan with labels and --loss on, or export a program that returns its loss.",
                 frozen);
   }
   found.checkpoints = graph::findCheckpoints(program, found.gradients, checkpointed);

@@ -135,8 +135,8 @@ Result<void> ScriptActions::step(const QStringList& values) {
   const qint64 number = text.toLongLong();
   const qint64 target = isRelative ? static_cast<qint64>(m_session.debugger().wantedStep()) + number : number;
   if (target < 0 || static_cast<StepId>(target) > m_session.debugger().stepCount())
-    return fail(ErrorCode::Negative, "there is no step {}; the search has {}", target,
-                m_session.debugger().stepCount());
+    return fail(ErrorCode::Negative, "the search has steps 0 to {}, and not {}", m_session.debugger().stepCount(),
+                target);
   m_session.debugger().seek(static_cast<StepId>(target));
   return {};
 }

@@ -19,12 +19,18 @@ ScriptJobs::ScriptJobs(MainWindow& window) : m_window(window), m_session(window.
                      const auto started = m_startedAt.find(what);
                      const int line = started == m_startedAt.end() ? m_line : started->second;
                      if (started != m_startedAt.end()) m_startedAt.erase(started);
-                     if (!succeeded && !m_failure) m_failure = {line, sentence};
+                     if (!succeeded && !m_stops && !m_failure) m_failure = {line, sentence};
                    });
 }
 
 void ScriptJobs::expect(const std::vector<Activity>& jobs) {
+  m_stops = false;
   for (const Activity job : jobs) m_startedAt[job] = m_line;
+}
+
+void ScriptJobs::stop() {
+  m_stops = true;
+  m_session.jobs().stop();
 }
 
 Result<void> ScriptJobs::need(ScriptNeed need) {

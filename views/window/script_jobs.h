@@ -23,6 +23,8 @@ class ScriptJobs {
   void enter(int line) { m_line = line; }
   /// The command of this line starts these jobs.
   void expect(const std::vector<Activity>& jobs);
+  /// Stops all jobs. Jobs that end so have not failed.
+  void stop();
 
   struct Failure {
     int line = 0;  ///< of the command that started the job
@@ -44,6 +46,7 @@ class ScriptJobs {
   int m_line = 0;
   std::map<Activity, int> m_startedAt;  ///< line of the command that started the running job
   std::optional<Failure> m_failure;
+  bool m_stops = false;  ///< the running jobs were stopped by a command
 };
 
 }  // namespace cleave::views

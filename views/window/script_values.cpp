@@ -113,6 +113,11 @@ std::vector<ScriptKey> solveKeys() {
 
 bool isOfRunsPlan(const QString& key) { return key == QLatin1String("ranks") || key == QLatin1String("optimizer"); }
 
+/// The window runs one shape at a time.
+bool isOfWindow(const SettingFacts& row) {
+  return !row.isHidden && row.name() != "shapes" && row.name() != "pad-to-planned";
+}
+
 std::vector<ScriptKey> runKeys() {
   std::vector<ScriptKey> keys;
   for (auto row : pipeline::planSettings()) {
@@ -121,7 +126,7 @@ std::vector<ScriptKey> runKeys() {
     keys.push_back(keyOfSetting(row));
   }
   for (const auto& row : pipeline::runSettings(spec::RunMode::Train))
-    if (!row.isHidden) keys.push_back(keyOfSetting(row));
+    if (isOfWindow(row)) keys.push_back(keyOfSetting(row));
   return keys;
 }
 
@@ -179,7 +184,8 @@ Result<void> readRunValue(const KeyValue& pair, RunSettings& settings) {
       settings.training.optimizer = plan.plan.cost.optimizer;
   } else {
     const auto& rows = pipeline::runSettings(spec::RunMode::Train);
-    if (!settings::findSetting(rows, flagName(pair.key))) return unknownKey(pair, runKeys());
+    const auto* row = settings::findSetting(rows, flagName(pair.key));
+    if (!row || !isOfWindow(*row)) return unknownKey(pair, runKeys());
     spec::RunSpec& run = settings;
     CLEAVE_TRY_VOID(readValue(rows, pair, run));
   }

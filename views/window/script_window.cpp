@@ -76,7 +76,7 @@ Result<void> ScriptActions::wait(const QStringList& values) {
 }
 
 Result<void> ScriptActions::stop(const QStringList&) {
-  m_session.jobs().stop();
+  m_jobs.stop();
   return {};
 }
 

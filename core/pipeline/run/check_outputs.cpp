@@ -209,8 +209,9 @@ void noteAdamW(RunReport& report, const RunRequest& request) {
   if (!isOutside) return;
   report.notes.push_back(
       "The losses agree. AdamW divides each gradient by its own size, so gradients that are only rounding move single "
-      "elements differently in a correct split too. To detect a wrong split, run with --train-steps 1 --optimizer sgd "
-      "--lr 1.");
+      "elements differently in a correct split too. To detect a wrong split, train one step with SGD: --steps 1 "
+      "--optimizer "
+      "sgd --lr 1.");
 }
 
 }  // namespace

@@ -123,7 +123,7 @@ Result<void> checkTraining(const RunRequest& request) {
   if (!written.empty() && request.training.steps * request.training.accumulate > 1) {
     return fail(ErrorCode::BadInput,
                 "{}: each pass of the program changes the buffer {}, which the next pass reads. Cleave does not keep "
-                "buffers between passes. Run one step (--train-steps 1), or export the model in eval mode.",
+                "buffers between passes. Train one step (--steps 1), or export the model in eval mode.",
                 plan.model.source, firstOf(written));
   }
   if (plan.backward) return {};

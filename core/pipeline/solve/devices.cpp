@@ -69,6 +69,9 @@ Result<solve::DeviceProfile> deviceProfile(const std::string& nameOrFile) {
   }
   std::error_code ignored;
   if (fs::is_regular_file(nameOrFile, ignored)) return readProfile(nameOrFile, profiles);
+  if (fs::exists(nameOrFile, ignored))
+    return fail(ErrorCode::BadUsage, "{} is not a regular file. Use a JSON profile, or one of {}.", nameOrFile,
+                namesOf(profiles));
   return fail(ErrorCode::BadUsage,
               "There is no device profile \"{}\". Use one of {}, or the path of a JSON profile or a plan.", nameOrFile,
               namesOf(profiles));

@@ -216,7 +216,7 @@ std::string WhyReplicated::of(NodeId node, Part part) {
     return fmt::format("there is {}, so its tensors are replicated", rules::noRule(*m_problem.graph, node));
   const std::string& onSequence = ofSequence();
   return "the placements before and after its operators allow no split" +
-         (onSequence.empty() ? "" : fmt::format(", also not with sequence parallelism, because {}", onSequence));
+         (onSequence.empty() ? "" : fmt::format("; sequence parallelism does not help, because {}", onSequence));
 }
 
 const std::string& WhyReplicated::ofSequence() {

@@ -412,8 +412,10 @@ class TestWindowRun : public QObject {
     const auto forward = parseScript(QStringLiteral("set-run steps=none"));
     QCOMPARE(ScriptRunner(window, *forward, {}).run(), 0);
     QVERIFY(!window.session().runs().settings().training.isAsked());
-    for (const char* bad : {"set-run steps=-1", "set-run lr=0", "run optimizer=none", "run clip=big", "history 0",
-                            "compare 1", "forget all", "page nine", "view both"}) {
+    const auto stopped = parseScript(QStringLiteral("run steps=500\nstop\nview graph\n"));
+    QCOMPARE(ScriptRunner(window, *stopped, {}).run(), 0);
+    for (const char* bad : {"set-run steps=-1", "run shapes=1x4", "set-run lr=0", "run optimizer=none", "run clip=big",
+                            "history 0", "compare 1", "forget all", "page nine", "view both"}) {
       const auto parsed = parseScript(QLatin1String(bad));
       QVERIFY2(!parsed && exitCode(parsed.error().code) == 2, bad);
     }
