@@ -47,7 +47,7 @@ void paintSign(QPainter& painter, const QPointF& centre, WorldSizeVerdict verdic
       break;
     }
     case WorldSizeVerdict::Nothing: painter.drawLine(at(-4, 0), at(4, 0)); break;
-    case WorldSizeVerdict::DoesNotPay:  // =: no gain
+    case WorldSizeVerdict::DoesNotPay:  // =: does not pay
       painter.drawLine(at(-4, -2), at(4, -2));
       painter.drawLine(at(-4, 2), at(4, 2));
       break;
@@ -201,7 +201,7 @@ PlotLegend WorldSizeStrip::legend() const {
   static const std::pair<WorldSizeVerdict, const char*> kNames[] = {{WorldSizeVerdict::Works, "works"},
                                                                     {WorldSizeVerdict::Partly, "in part"},
                                                                     {WorldSizeVerdict::Nothing, "nothing splits"},
-                                                                    {WorldSizeVerdict::DoesNotPay, "no gain"},
+                                                                    {WorldSizeVerdict::DoesNotPay, "does not pay"},
                                                                     {WorldSizeVerdict::NotAskedFor, "needs a setting"},
                                                                     {WorldSizeVerdict::NoSolution, "no solution"},
                                                                     {WorldSizeVerdict::OverBudget, "over the budget"}};

@@ -1,6 +1,6 @@
 #pragma once
 /// A model's verdicts on 1 to 64 ranks, one cell each, with an explanation. Painted by hand. Each verdict has a sign as
-/// well as a colour: ✓ works, ◐ partly, – nothing splits, = no gain, ○ needs a setting, ✕ no solution, ■ over the
+/// well as a colour: ✓ works, ◐ partly, – nothing splits, = does not pay, ○ needs a setting, ✕ no solution, ■ over the
 /// budget. A cell's corner marks an engine that ignores the budget and exceeds it.
 #include <vector>
 

@@ -153,7 +153,7 @@ void addDemandRows(PlanRows& rows) {
       {.flag = "--rule-off",
        .help = "Switch off the rule of an operator, so that its inputs are replicated (aten::mul.Tensor; * matches); "
                "repeatable",
-       .label = "Rules &off",
+       .label = "Rules o&ff",
        .caption = "operators, as aten::mul.Tensor, *embedding*",
        .tip = "Operators whose rules are switched off. They accept replicated operands only. Solves at once.",
        .solvesAtOnce = true},
@@ -162,7 +162,7 @@ void addDemandRows(PlanRows& rows) {
       rows,
       {.flag = "--redistribute",
        .help = "Allow a value to change its placement after it is computed (NAME; * matches); repeatable",
-       .label = "May be &gathered",
+       .label = "Red&istribute",
        .caption = "values, as add_3, linear_*",
        .tip = "Values that may be redistributed after they are computed, by an all-gather or a slice. Solves at once.",
        .solvesAtOnce = true},
