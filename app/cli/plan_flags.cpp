@@ -27,7 +27,9 @@ Result<PlanSettings> PlanFlags::read() const {
 
 void PlanFlags::hint(const PlanSettings& read) const {
   if (read.plan.cost.isTraining) return;
-  const CLI::Option* const given = m_flags.firstGivenOf([](const auto& row) { return row.isOfTraining; });
+  // PlanSettings::settle refuses --dropout.
+  const CLI::Option* const given =
+      m_flags.firstGivenOf([](const auto& row) { return row.isOfTraining && !row.isNamed("dropout"); });
   if (given) std::fprintf(stderr, "%s has no effect without --train.\n", given->get_name().c_str());
 }
 
