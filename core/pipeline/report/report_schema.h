@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace cleave::pipeline {
@@ -55,10 +56,12 @@ void trainingFields(auto& v, auto& report) {
   v.list(
       newer("steps", "Training steps of rank 0"), report.steps, [](auto& v, auto& step) { fields(v, step); },
       std::size_t{program::kMostSteps});
-  v.check([&](const auto&) -> Result<void> {
-    report.spec.training.steps = std::max<std::int64_t>(1, std::ssize(report.steps));
-    return {};
-  });
+  if constexpr (!std::is_const_v<std::remove_reference_t<decltype(report)>>) {
+    v.check([&](const auto&) -> Result<void> {
+      m.steps = std::max<std::int64_t>(1, std::ssize(report.steps));
+      return {};
+    });
+  }
 }
 
 void timelineFields(auto& v, auto& document) {
