@@ -1,4 +1,5 @@
 #include "base/json_writer.h"
+#include "base/made_items.h"
 #include "base/schema_rows.h"
 #include "base/schema_writer.h"
 #include "graph/json.h"
@@ -7,8 +8,6 @@
 #include "plan/file/plan_schema.h"
 #include "plan/file/replication_schema.h"
 #include "plan/file/seal.h"
-
-#include <ranges>
 
 namespace cleave::plan {
 namespace {
@@ -147,8 +146,7 @@ void rootFields(auto& v, const Plan& plan, const Asked& asked) {
       [&](auto& out) { program::writeParameters(out, plan.parameters); }, [](auto& v) { parameterFields(v); });
   const auto entry = [&plan](std::size_t i) { return entryOf(plan, ValueId(i)); };
   const std::size_t values = hasGraph ? plan.graph->values.size() : 0;
-  v.list(field("values", "Values of the ATen graph, in its order"),
-         std::views::iota(std::size_t{0}, values) | std::views::transform(entry),
+  v.list(field("values", "Values of the ATen graph, in its order"), MadeItems(values, entry),
          [](auto& v, auto& value) { valueFields(v, value); });
   v.part(field("program", "The rank program (`core/graph/json.cpp`)"), "object",
          [&](auto& out) { graph::writeGraph(out.key("program"), *plan.program); });

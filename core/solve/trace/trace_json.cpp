@@ -1,6 +1,7 @@
 #include "solve/trace/trace_json.h"
 
 #include "base/json_tree.h"
+#include "base/made_items.h"
 #include "base/schema_reader.h"
 #include "base/schema_writer.h"
 #include "graph/json.h"
@@ -8,18 +9,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <ranges>
-
 namespace cleave::solve {
 namespace {
 
 constexpr JsonLimits kHeaderLimits{.bytes = 512 << 20, .depth = 32, .elements = 8'000'000};
-
-/// The entries of a table of a trace, which may have more entries than memory has room for copies.
-template <class Get>
-auto entries(std::size_t count, Get get) {
-  return std::views::iota(std::size_t{0}, count) | std::views::transform(get);
-}
 
 template <class Choices, class Conflicts>
 struct WrittenHeader {
@@ -42,12 +35,12 @@ struct ReadHeader {
 
 std::string toJsonText(const Trace& trace) {
   const auto problem = trace.problem();
-  const WrittenHeader header{
-      graph::toJson(*problem->graph), *problem,
-      entries(trace.choiceCount(), [&](std::size_t i) -> const Choice& { return trace.choice(ChoiceId(i)); }),
-      entries(trace.conflictCount(),
-              [&](std::size_t i) -> const ConflictRecord& { return trace.conflict(ConflictId(i)); }),
-      trace.engine()};
+  const MadeItems choices(trace.choiceCount(),
+                          [&](std::size_t i) -> const Choice& { return trace.choice(ChoiceId(i)); });
+  const MadeItems conflicts(trace.conflictCount(),
+                            [&](std::size_t i) -> const ConflictRecord& { return trace.conflict(ConflictId(i)); });
+  const WrittenHeader<decltype(choices), decltype(conflicts)> header{graph::toJson(*problem->graph), *problem, choices,
+                                                                     conflicts, trace.engine()};
   JsonTree json;
   json.beginObject();
   schema::Writer v(json);
