@@ -34,9 +34,9 @@ void fillHeads(Call& call, std::vector<Claim>& claims) {
   claims.push_back({{Placement::split(kHeads)}, "one number everywhere: each rank creates the part of its heads"});
 }
 
-template <std::size_t kSizes>
+template <std::size_t Sizes>
 void localiseSizes(Call& call, std::span<const Placement> results, std::vector<graph::Argument>& args) {
-  setLocalSizes(call, results, args, kSizes);
+  setLocalSizes(call, results, args, Sizes);
 }
 
 constexpr Entry kEntries[] = {

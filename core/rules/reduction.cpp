@@ -68,17 +68,17 @@ Verdict along(Call& call, int dim, const char* why) {
   return axes.allowPadding().follow();
 }
 
-template <std::size_t kDimIndex>
+template <std::size_t DimIndex>
 Verdict softmax(Call& c) {
-  return along(c, c.dim(kDimIndex, c.rank(0), -1), "normalises along");
+  return along(c, c.dim(DimIndex, c.rank(0), -1), "normalises along");
 }
-template <std::size_t kDimIndex>
+template <std::size_t DimIndex>
 Verdict scan(Call& c) {
-  return along(c, c.dim(kDimIndex, c.rank(0), -1), "accumulates along");
+  return along(c, c.dim(DimIndex, c.rank(0), -1), "accumulates along");
 }
-template <std::size_t kDimIndex>
+template <std::size_t DimIndex>
 Verdict sortAlong(Call& c) {
-  return along(c, c.dim(kDimIndex, c.rank(0), -1), "sorts along");
+  return along(c, c.dim(DimIndex, c.rank(0), -1), "sorts along");
 }
 
 /// One dimension, or the index into the flattened tensor if the argument is absent.
