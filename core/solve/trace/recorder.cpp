@@ -55,9 +55,8 @@ class TraceRecorder::Storage final : public Trace {
     const std::lock_guard lock(m_mutex);
     return m_whyStopped;
   }
-
-  ChoiceTable m_choices;
-  ConflictTable m_conflicts;
+  ChoiceId add(Choice choice) { return m_choices.add(std::move(choice)); }
+  ConflictId add(ConflictRecord conflict) { return m_conflicts.add(std::move(conflict)); }
 
  private:
   bool mayGrow() {
@@ -77,6 +76,8 @@ class TraceRecorder::Storage final : public Trace {
   std::shared_ptr<const Problem> m_problem;
   RecorderLimits m_limits;  ///< writer only
   EventLog m_log;
+  ChoiceTable m_choices;
+  ConflictTable m_conflicts;
   std::array<std::atomic<std::uint64_t>, kEventTypes> m_counts{};
   mutable std::mutex m_mutex;
   std::optional<Engine> m_engine;
@@ -88,10 +89,8 @@ TraceRecorder::TraceRecorder(std::shared_ptr<const Problem> problem, RecorderLim
 TraceRecorder::~TraceRecorder() = default;
 
 void TraceRecorder::onStart(Engine engine) { m_storage->start(engine); }
-ChoiceId TraceRecorder::internChoice(Choice choice) { return m_storage->m_choices.add(std::move(choice)); }
-ConflictId TraceRecorder::internConflict(ConflictRecord conflict) {
-  return m_storage->m_conflicts.add(std::move(conflict));
-}
+ChoiceId TraceRecorder::internChoice(Choice choice) { return m_storage->add(std::move(choice)); }
+ConflictId TraceRecorder::internConflict(ConflictRecord conflict) { return m_storage->add(std::move(conflict)); }
 bool TraceRecorder::onEvent(const Event& event) { return m_storage->append(event); }
 std::shared_ptr<const Trace> TraceRecorder::trace() const { return m_storage; }
 std::uint64_t TraceRecorder::memoryBytes() const { return m_storage->memoryBytes(); }
