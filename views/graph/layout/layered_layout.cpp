@@ -21,7 +21,8 @@ struct Cell {
 
 class Layered {
  public:
-  Layered(const LayoutRequest& request, const std::atomic_bool* cancelled) : r(request), m_cancelled(cancelled) {}
+  Layered(const LayoutRequest& request, const std::atomic_bool* cancelled)
+      : m_request(request), m_cancelled(cancelled) {}
 
   LayoutResult run() {
     breakCycles();
@@ -37,10 +38,10 @@ class Layered {
 
   /// Edges that close a cycle are reversed.
   void breakCycles() {
-    const std::size_t n = r.boxes.size();
+    const std::size_t n = m_request.boxes.size();
     std::vector<std::vector<std::uint32_t>> outgoing(n);
-    for (std::uint32_t i = 0; i < r.edges.size(); ++i) outgoing[r.edges[i].from].push_back(i);
-    m_turned.assign(r.edges.size(), false);
+    for (std::uint32_t i = 0; i < m_request.edges.size(); ++i) outgoing[m_request.edges[i].from].push_back(i);
+    m_turned.assign(m_request.edges.size(), false);
     std::vector<std::uint8_t> state(n, 0);  // 0 new, 1 on the path, 2 done
     std::vector<std::pair<std::uint32_t, std::size_t>> path;
     for (std::uint32_t start = 0; start < n; ++start) {
@@ -55,7 +56,7 @@ class Layered {
           continue;
         }
         const std::uint32_t edge = outgoing[box][next++];
-        const std::uint32_t to = r.edges[edge].to;
+        const std::uint32_t to = m_request.edges[edge].to;
         if (state[to] == 1)
           m_turned[edge] = true;
         else if (state[to] == 0)
@@ -63,24 +64,24 @@ class Layered {
       }
     }
   }
-  std::uint32_t tail(std::size_t e) const { return m_turned[e] ? r.edges[e].to : r.edges[e].from; }
-  std::uint32_t head(std::size_t e) const { return m_turned[e] ? r.edges[e].from : r.edges[e].to; }
+  std::uint32_t tail(std::size_t e) const { return m_turned[e] ? m_request.edges[e].to : m_request.edges[e].from; }
+  std::uint32_t head(std::size_t e) const { return m_turned[e] ? m_request.edges[e].from : m_request.edges[e].to; }
 
   void assignRanks() {
-    const std::size_t n = r.boxes.size();
+    const std::size_t n = m_request.boxes.size();
     std::vector<std::uint32_t> missing(n, 0);
     std::vector<bool> hasInput(n, false);
     std::vector<std::vector<std::uint32_t>> next(n);
-    for (std::size_t e = 0; e < r.edges.size(); ++e) {
-      hasInput[r.edges[e].to] = true;
+    for (std::size_t e = 0; e < m_request.edges.size(); ++e) {
+      hasInput[m_request.edges[e].to] = true;
       if (tail(e) == head(e)) continue;
       ++missing[head(e)];
       next[tail(e)].push_back(head(e));
     }
-    const bool hasTop =
-        std::any_of(r.boxes.begin(), r.boxes.end(), [](const LayoutBox& b) { return b.rank == LayoutBox::Rank::Top; });
+    const bool hasTop = std::any_of(m_request.boxes.begin(), m_request.boxes.end(),
+                                    [](const LayoutBox& b) { return b.rank == LayoutBox::Rank::Top; });
     m_rank.assign(n, 0);
-    for (std::size_t i = 0; i < n; ++i) m_rank[i] = hasTop && r.boxes[i].rank != LayoutBox::Rank::Top;
+    for (std::size_t i = 0; i < n; ++i) m_rank[i] = hasTop && m_request.boxes[i].rank != LayoutBox::Rank::Top;
     std::vector<std::uint32_t> ready;
     for (std::uint32_t i = 0; i < n; ++i)
       if (missing[i] == 0) ready.push_back(i);
@@ -92,28 +93,28 @@ class Layered {
     }
     for (std::size_t at = ready.size(); at-- > 0;) {  // a box without inputs goes right above its first reader
       const std::uint32_t box = ready[at];
-      if (hasInput[box] || next[box].empty() || r.boxes[box].rank == LayoutBox::Rank::Top) continue;
+      if (hasInput[box] || next[box].empty() || m_request.boxes[box].rank == LayoutBox::Rank::Top) continue;
       std::uint32_t first = ~0u;
       for (const std::uint32_t to : next[box]) first = std::min(first, m_rank[to]);
       m_rank[box] = std::max(m_rank[box], first - 1);
     }
     const std::uint32_t last = n == 0 ? 0 : *std::max_element(m_rank.begin(), m_rank.end());
     for (std::size_t i = 0; i < n; ++i)
-      if (r.boxes[i].rank == LayoutBox::Rank::Bottom) m_rank[i] = last + 1;
+      if (m_request.boxes[i].rank == LayoutBox::Rank::Bottom) m_rank[i] = last + 1;
     m_rowCount = n == 0 ? 0 : *std::max_element(m_rank.begin(), m_rank.end()) + 1;
   }
 
   void makeRows() {
     m_rows.resize(m_rowCount);
-    for (std::uint32_t i = 0; i < r.boxes.size(); ++i) {
-      m_cells.push_back({0, r.boxes[i].width, static_cast<std::int64_t>(i), {}, {}});
+    for (std::uint32_t i = 0; i < m_request.boxes.size(); ++i) {
+      m_cells.push_back({0, m_request.boxes[i].width, static_cast<std::int64_t>(i), {}, {}});
       m_rows[m_rank[i]].push_back(i);
     }
     std::size_t bends = 0;
-    for (std::size_t e = 0; e < r.edges.size(); ++e)
+    for (std::size_t e = 0; e < m_request.edges.size(); ++e)
       bends += m_rank[head(e)] > m_rank[tail(e)] ? m_rank[head(e)] - m_rank[tail(e)] - 1 : 0;
-    m_bends.resize(r.edges.size());
-    for (std::size_t e = 0; e < r.edges.size(); ++e) {
+    m_bends.resize(m_request.edges.size());
+    for (std::size_t e = 0; e < m_request.edges.size(); ++e) {
       const std::uint32_t from = tail(e), to = head(e);
       if (m_rank[to] <= m_rank[from]) continue;
       std::uint32_t above = from;
@@ -211,24 +212,25 @@ class Layered {
     for (std::uint32_t row = 0; row < m_rowCount; ++row) {
       float height = 0;
       for (const std::uint32_t cell : m_rows[row])
-        if (m_cells[cell].box >= 0) height = std::max(height, r.boxes[m_cells[cell].box].height);
+        if (m_cells[cell].box >= 0) height = std::max(height, m_request.boxes[m_cells[cell].box].height);
       top[row] = y;
       bottom[row] = y + height;
       y += height + kRankGap;
     }
     out.size = QSizeF(right - left, m_rowCount ? y - kRankGap : 0);
-    for (std::size_t i = 0; i < r.boxes.size(); ++i) {
+    for (std::size_t i = 0; i < m_request.boxes.size(); ++i) {
       const double middle = (top[m_rank[i]] + bottom[m_rank[i]]) / 2;
-      out.positions.emplace_back(m_cells[i].x - left - r.boxes[i].width / 2, middle - r.boxes[i].height / 2);
+      out.positions.emplace_back(m_cells[i].x - left - m_request.boxes[i].width / 2,
+                                 middle - m_request.boxes[i].height / 2);
     }
-    for (std::size_t e = 0; e < r.edges.size(); ++e) out.curves.push_back(curveOf(e, out, left, top, bottom));
+    for (std::size_t e = 0; e < m_request.edges.size(); ++e) out.curves.push_back(curveOf(e, out, left, top, bottom));
     return out;
   }
 
   Curve curveOf(std::size_t e, const LayoutResult& out, double left, const std::vector<double>& top,
                 const std::vector<double>& bottom) const {
     const std::uint32_t from = tail(e), to = head(e);
-    Curve curve{out.positions[from] + QPointF(r.boxes[from].width / 2, r.boxes[from].height)};
+    Curve curve{out.positions[from] + QPointF(m_request.boxes[from].width / 2, m_request.boxes[from].height)};
     const auto reach = [&](QPointF p) {
       const QPointF last = curve.back();
       const double bend = (p.y() - last.y()) / 2;
@@ -240,12 +242,12 @@ class Layered {
       reach({m_cells[cell].x - left, bottom[row]});
       ++row;
     }
-    reach(out.positions[to] + QPointF(r.boxes[to].width / 2, 0));
+    reach(out.positions[to] + QPointF(m_request.boxes[to].width / 2, 0));
     if (m_turned[e]) std::reverse(curve.begin(), curve.end());
     return curve;
   }
 
-  const LayoutRequest& r;
+  const LayoutRequest& m_request;
   const std::atomic_bool* m_cancelled;
   std::vector<bool> m_turned;
   std::vector<std::uint32_t> m_rank;

@@ -31,12 +31,12 @@ GraphModel makeGraphModel(std::shared_ptr<const ModuleTree> tree, GraphModelOpti
 }
 
 GraphModelBuilder::GraphModelBuilder(std::shared_ptr<const ModuleTree> tree, GraphModelOptions options)
-    : m(std::move(tree)), m_options(options) {}
+    : m_model(std::move(tree)), m_options(options) {}
 
 GraphModel GraphModelBuilder::build() && {
-  m.m_trimmings.resize(g().nodes.size());
-  m.m_shownNode.resize(g().nodes.size());
-  m.m_nodeModule.resize(g().nodes.size());
+  m_model.m_trimmings.resize(g().nodes.size());
+  m_model.m_shownNode.resize(g().nodes.size());
+  m_model.m_nodeModule.resize(g().nodes.size());
   findNoise();
   findReaders();
   countOperators();
@@ -54,11 +54,11 @@ GraphModel GraphModelBuilder::build() && {
   }
   trim();
   collectHubs();
-  return std::move(m);
+  return std::move(m_model);
 }
 
 bool GraphModelBuilder::isShownCall(NodeId node) const {
-  return g().node(node).kind == NodeKind::Call && !m.m_isNoise[node.index()];
+  return g().node(node).kind == NodeKind::Call && !m_model.m_isNoise[node.index()];
 }
 
 std::string_view GraphModelBuilder::shortOp(NodeId node) const { return shortOpName(g().opName(g().node(node))); }
@@ -75,7 +75,8 @@ void GraphModelBuilder::countOperators() {
     for (ScopeId s = g().node(n).scope; s.isValid(); s = g().scope(s).parent) ++m_scopeOperators[s.index()];
   }
   for (const ScopeId s : idRange<ScopeId>(count))
-    std::copy_if(m.tree().below(s).begin(), m.tree().below(s).end(), std::back_inserter(m_scopeChildren[s.index()]),
+    std::copy_if(m_model.tree().below(s).begin(), m_model.tree().below(s).end(),
+                 std::back_inserter(m_scopeChildren[s.index()]),
                  [&](ScopeId child) { return m_scopeOperators[child.index()] > 0; });
 }
 
@@ -84,7 +85,7 @@ ModuleId GraphModelBuilder::addModule(ModuleKind kind, ScopeId scope, ModuleId p
   module.kind = kind;
   module.scope = scope;
   module.parent = parent;
-  module.depth = parent.isValid() ? m.module(parent).depth + 1 : 0;
+  module.depth = parent.isValid() ? m_model.module(parent).depth + 1 : 0;
   if (kind == ModuleKind::Scope) {
     if (scope.isValid()) module.className = g().scope(scope).className;
     const auto dot = title.rfind('.');
@@ -95,16 +96,16 @@ ModuleId GraphModelBuilder::addModule(ModuleKind kind, ScopeId scope, ModuleId p
     }
   }
   module.title = std::move(title);
-  m.m_modules.push_back(std::move(module));
-  return ModuleId(m.m_modules.size() - 1);
+  m_model.m_modules.push_back(std::move(module));
+  return ModuleId(m_model.m_modules.size() - 1);
 }
 
 void GraphModelBuilder::makeModules() {
-  m.m_scopeModule.assign(g().scopes.size(), ModuleId());
-  m.m_inlined.assign(g().scopes.size(), NodeId());
+  m_model.m_scopeModule.assign(g().scopes.size(), ModuleId());
+  m_model.m_inlined.assign(g().scopes.size(), NodeId());
   const ModuleId root = addModule(ModuleKind::Scope, g().scopes.empty() ? ScopeId() : ScopeId(0), ModuleId(), g().name);
   if (g().scopes.empty()) return;
-  m.m_scopeModule[0] = root;
+  m_model.m_scopeModule[0] = root;
 
   // The wrapper chain from the root. While one unnumbered child has most of the model, the wrapper gets no frame of its
   // own.
@@ -131,7 +132,7 @@ void GraphModelBuilder::makeModules() {
       pending.push_back({next, root, {}});
       break;
     }
-    m.m_scopeModule[next.index()] = root;
+    m_model.m_scopeModule[next.index()] = root;
     wrapper = next;
     descended = true;
   }
@@ -143,8 +144,8 @@ void GraphModelBuilder::makeModules() {
   // Scopes without operators, and scopes inside one-operator modules, belong to the nearest module around them.
   for (const ScopeId s : idRange<ScopeId>(g().scopes.size())) {
     ScopeId up = s;
-    while (up.isValid() && !m.m_scopeModule[up.index()].isValid()) up = g().scope(up).parent;
-    m.m_scopeModule[s.index()] = up.isValid() ? m.m_scopeModule[up.index()] : root;
+    while (up.isValid() && !m_model.m_scopeModule[up.index()].isValid()) up = g().scope(up).parent;
+    m_model.m_scopeModule[s.index()] = up.isValid() ? m_model.m_scopeModule[up.index()] : root;
   }
 }
 
@@ -168,12 +169,12 @@ bool GraphModelBuilder::openStacks(ScopeId wrapper, std::vector<PendingScope>& p
   if (std::count_if(children.begin(), children.end(), isStack) < 2) return false;
   for (const ScopeId child : children) {
     if (!isStack(child)) {
-      pending.push_back({child, m.root(), {}});
+      pending.push_back({child, m_model.root(), {}});
       continue;
     }
-    m.m_scopeModule[child.index()] = m.root();
+    m_model.m_scopeModule[child.index()] = m_model.root();
     for (const ScopeId inside : m_scopeChildren[child.index()])
-      pending.push_back({inside, m.root(), std::string(lastPart(g().scope(child).path)) + "."});
+      pending.push_back({inside, m_model.root(), std::string(lastPart(g().scope(child).path)) + "."});
   }
   return true;
 }
@@ -193,20 +194,20 @@ void GraphModelBuilder::openScope(ScopeId scope, ModuleId parent, const std::str
   const auto& children = m_scopeChildren[scope.index()];
   if (m_scopeOperators[scope.index()] == 1) {
     m_inlineTitle[scope.raw()] = title;
-    m.m_scopeModule[scope.index()] = parent;
+    m_model.m_scopeModule[scope.index()] = parent;
     return;
   }
   const bool isList = std::all_of(children.begin(), children.end(),
                                   [&](ScopeId c) { return listIndexOf(lastPart(g().scope(c).path)) >= 0; });
   const bool isHollow = m_scopeDirect[scope.index()] == 0 && !children.empty() && (isList || children.size() == 1) &&
                         !isOneOfAList(scope);
-  if (isHollow || m.module(parent).depth + 1 >= kMaxDepth) {
-    m.m_scopeModule[scope.index()] = parent;
+  if (isHollow || m_model.module(parent).depth + 1 >= kMaxDepth) {
+    m_model.m_scopeModule[scope.index()] = parent;
     for (const ScopeId child : children) pending.push_back({child, parent, title + "."});
     return;
   }
   const ModuleId module = addModule(ModuleKind::Scope, scope, parent, title);
-  m.m_scopeModule[scope.index()] = module;
+  m_model.m_scopeModule[scope.index()] = module;
   for (const ScopeId child : children) pending.push_back({child, module, {}});
 }
 
@@ -214,50 +215,51 @@ void GraphModelBuilder::placeNodes() {
   for (const NodeId n : idRange<NodeId>(g().nodes.size())) {
     const graph::Node& node = g().node(n);
     if (node.kind == NodeKind::Input) {
-      m.m_shownNode[n.index()] = n;
-      m.m_nodeModule[n.index()] = m.root();
-    } else if (node.kind == NodeKind::Call && !m.m_isNoise[n.index()]) {
-      m.m_shownNode[n.index()] = n;
-      m.m_nodeModule[n.index()] = g().scopes.empty() ? m.root() : m.m_scopeModule[node.scope.index()];
+      m_model.m_shownNode[n.index()] = n;
+      m_model.m_nodeModule[n.index()] = m_model.root();
+    } else if (node.kind == NodeKind::Call && !m_model.m_isNoise[n.index()]) {
+      m_model.m_shownNode[n.index()] = n;
+      m_model.m_nodeModule[n.index()] = g().scopes.empty() ? m_model.root() : m_model.m_scopeModule[node.scope.index()];
       for (ScopeId s = node.scope; s.isValid() && !g().scopes.empty(); s = g().scope(s).parent) {
         const auto title = m_inlineTitle.find(s.raw());
         if (title == m_inlineTitle.end()) continue;
-        m.m_trimmings[n.index()].tail = title->second;
-        m.m_inlined[s.index()] = n;
+        m_model.m_trimmings[n.index()].tail = title->second;
+        m_model.m_inlined[s.index()] = n;
       }
     } else if (node.kind == NodeKind::Call && !node.results.empty()) {
-      const NodeId source = producerOf(m.m_source[node.results[0].index()]);
-      m.m_shownNode[n.index()] = m.m_shownNode[source.index()];
+      const NodeId source = producerOf(m_model.m_source[node.results[0].index()]);
+      m_model.m_shownNode[n.index()] = m_model.m_shownNode[source.index()];
     }
   }
 }
 
 void GraphModelBuilder::makeMembers() {
-  const std::size_t moduleCount = m.m_modules.size();
+  const std::size_t moduleCount = m_model.m_modules.size();
   constexpr std::uint32_t kNone = MemberEdge::kOutside;
   std::vector<std::uint32_t> firstNode(moduleCount, kNone);
-  for (Module& module : m.m_modules) {
+  for (Module& module : m_model.m_modules) {
     module.members.clear();
     module.operatorCount = 0;
   }
   for (const NodeId n : idRange<NodeId>(g().nodes.size())) {
-    if (m.m_shownNode[n.index()] != n) continue;
-    for (ModuleId id = m.m_nodeModule[n.index()]; id.isValid(); id = m.module(id).parent) {
+    if (m_model.m_shownNode[n.index()] != n) continue;
+    for (ModuleId id = m_model.m_nodeModule[n.index()]; id.isValid(); id = m_model.module(id).parent) {
       firstNode[id.index()] = std::min(firstNode[id.index()], n.raw());
-      if (g().node(n).kind == NodeKind::Call) ++m.m_modules[id.index()].operatorCount;
+      if (g().node(n).kind == NodeKind::Call) ++m_model.m_modules[id.index()].operatorCount;
     }
   }
   std::vector<std::pair<std::uint32_t, Member>> all;  // by first node; inside a module only the order counts
   for (const NodeId n : idRange<NodeId>(g().nodes.size()))
-    if (m.m_shownNode[n.index()] == n) all.push_back({n.raw(), {n, {}, -1}});
+    if (m_model.m_shownNode[n.index()] == n) all.push_back({n.raw(), {n, {}, -1}});
   for (const ModuleId id : idRange<ModuleId>(moduleCount))
-    if (id != m.root() && firstNode[id.index()] != kNone) all.push_back({firstNode[id.index()], {{}, id, -1}});
+    if (id != m_model.root() && firstNode[id.index()] != kNone) all.push_back({firstNode[id.index()], {{}, id, -1}});
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
   m_memberOfNode.assign(g().nodes.size(), kNone);
   m_memberOfModule.assign(moduleCount, kNone);
   for (const auto& [first, member] : all) {
-    const ModuleId home = member.node.isValid() ? m.m_nodeModule[member.node.index()] : m.module(member.module).parent;
-    auto& members = m.m_modules[home.index()].members;
+    const ModuleId home =
+        member.node.isValid() ? m_model.m_nodeModule[member.node.index()] : m_model.module(member.module).parent;
+    auto& members = m_model.m_modules[home.index()].members;
     const auto position = static_cast<std::uint32_t>(members.size());
     if (member.node.isValid())
       m_memberOfNode[member.node.index()] = position;
@@ -266,72 +268,73 @@ void GraphModelBuilder::makeMembers() {
     members.push_back(member);
   }
   for (std::size_t i = 0; i < g().outputs.size(); ++i)
-    m.m_modules[0].members.push_back({NodeId(), ModuleId(), static_cast<int>(i)});
+    m_model.m_modules[0].members.push_back({NodeId(), ModuleId(), static_cast<int>(i)});
 }
 
 void GraphModelBuilder::makeEdges() {
-  for (Module& module : m.m_modules) module.edges.clear();
+  for (Module& module : m_model.m_modules) module.edges.clear();
   const auto isDrawn = [&](ValueId source) {
     const NodeKind kind = g().node(producerOf(source)).kind;
-    return (kind == NodeKind::Call || kind == NodeKind::Input) && !m.isHub(source) &&
-           m.m_shownNode[producerOf(source).index()].isValid();
+    return (kind == NodeKind::Call || kind == NodeKind::Input) && !m_model.isHub(source) &&
+           m_model.m_shownNode[producerOf(source).index()].isValid();
   };
   for (const ValueId source : idRange<ValueId>(g().values.size())) {
-    if (m.m_source[source.index()] != source || !isDrawn(source)) continue;
-    for (const NodeId reader : m.m_readers[source.index()]) addEdge(producerOf(source), reader, -1, source);
+    if (m_model.m_source[source.index()] != source || !isDrawn(source)) continue;
+    for (const NodeId reader : m_model.m_readers[source.index()]) addEdge(producerOf(source), reader, -1, source);
   }
   for (std::size_t i = 0; i < g().outputs.size(); ++i) {
-    const ValueId source = m.m_source[g().outputs[i].value.index()];
-    if (m.m_shownNode[producerOf(source).index()].isValid())
+    const ValueId source = m_model.m_source[g().outputs[i].value.index()];
+    if (m_model.m_shownNode[producerOf(source).index()].isValid())
       addEdge(producerOf(source), NodeId(), static_cast<int>(i), source);
   }
-  for (Module& module : m.m_modules) sortUnique(module.edges);
+  for (Module& module : m_model.m_modules) sortUnique(module.edges);
 }
 
 void GraphModelBuilder::addEdge(NodeId from, NodeId to, int output, ValueId value) {
-  ModuleId a = m.m_nodeModule[from.index()];
+  ModuleId a = m_model.m_nodeModule[from.index()];
   std::uint32_t itemA = m_memberOfNode[from.index()];
-  ModuleId b = output < 0 ? m.m_nodeModule[to.index()] : m.root();
-  std::uint32_t itemB = output < 0
-                            ? m_memberOfNode[to.index()]
-                            : static_cast<std::uint32_t>(m.m_modules[0].members.size() - g().outputs.size()) + output;
+  ModuleId b = output < 0 ? m_model.m_nodeModule[to.index()] : m_model.root();
+  std::uint32_t itemB =
+      output < 0 ? m_memberOfNode[to.index()]
+                 : static_cast<std::uint32_t>(m_model.m_modules[0].members.size() - g().outputs.size()) + output;
   while (a != b) {
-    if (m.module(a).depth >= m.module(b).depth) {
-      m.m_modules[a.index()].edges.push_back({itemA, MemberEdge::kOutside, value});
+    if (m_model.module(a).depth >= m_model.module(b).depth) {
+      m_model.m_modules[a.index()].edges.push_back({itemA, MemberEdge::kOutside, value});
       itemA = m_memberOfModule[a.index()];
-      a = m.module(a).parent;
+      a = m_model.module(a).parent;
     } else {
-      m.m_modules[b.index()].edges.push_back({MemberEdge::kOutside, itemB, value});
+      m_model.m_modules[b.index()].edges.push_back({MemberEdge::kOutside, itemB, value});
       itemB = m_memberOfModule[b.index()];
-      b = m.module(b).parent;
+      b = m_model.module(b).parent;
     }
   }
-  if (itemA != itemB) m.m_modules[a.index()].edges.push_back({itemA, itemB, value});
+  if (itemA != itemB) m_model.m_modules[a.index()].edges.push_back({itemA, itemB, value});
 }
 
 bool GraphModelBuilder::isInside(ModuleId outer, NodeId node) const {
-  const NodeId shown = m.m_shownNode[node.index()];
-  return shown.isValid() && m.isAncestor(outer, m.m_nodeModule[shown.index()]);
+  const NodeId shown = m_model.m_shownNode[node.index()];
+  return shown.isValid() && m_model.isAncestor(outer, m_model.m_nodeModule[shown.index()]);
 }
 
 void GraphModelBuilder::collectHubs() {
-  for (Module& module : m.m_modules) module.hubs.clear(), module.madeHubs.clear();
+  for (Module& module : m_model.m_modules) module.hubs.clear(), module.madeHubs.clear();
   for (const NodeId n : idRange<NodeId>(g().nodes.size())) {
-    if (m.m_shownNode[n.index()] != n) continue;
-    for (const ValueId hub : m.m_trimmings[n.index()].hubs)
-      for (ModuleId id = m.m_nodeModule[n.index()]; id.isValid() && !isInside(id, producerOf(hub));
-           id = m.module(id).parent)
-        m.m_modules[id.index()].hubs.push_back(hub);
+    if (m_model.m_shownNode[n.index()] != n) continue;
+    for (const ValueId hub : m_model.m_trimmings[n.index()].hubs)
+      for (ModuleId id = m_model.m_nodeModule[n.index()]; id.isValid() && !isInside(id, producerOf(hub));
+           id = m_model.module(id).parent)
+        m_model.m_modules[id.index()].hubs.push_back(hub);
     for (const ValueId result : g().node(n).results) {
-      if (!m.isHub(result)) continue;
-      for (ModuleId id = m.m_nodeModule[n.index()]; id.isValid() && id != m.root(); id = m.module(id).parent) {
-        const auto& readers = m.readers(result);
+      if (!m_model.isHub(result)) continue;
+      for (ModuleId id = m_model.m_nodeModule[n.index()]; id.isValid() && id != m_model.root();
+           id = m_model.module(id).parent) {
+        const auto& readers = m_model.readers(result);
         if (std::any_of(readers.begin(), readers.end(), [&](NodeId r) { return !isInside(id, r); }))
-          m.m_modules[id.index()].madeHubs.push_back(result);
+          m_model.m_modules[id.index()].madeHubs.push_back(result);
       }
     }
   }
-  for (Module& module : m.m_modules) sortUnique(module.hubs), sortUnique(module.madeHubs);
+  for (Module& module : m_model.m_modules) sortUnique(module.hubs), sortUnique(module.madeHubs);
 }
 
 }  // namespace cleave::views

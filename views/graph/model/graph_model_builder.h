@@ -51,12 +51,12 @@ class GraphModelBuilder {
   bool traceHalves(NodeId from, ValueId whole, std::vector<NodeId>& found) const;
   void groupShared();
 
-  const graph::Graph& g() const { return m.graph(); }
+  const graph::Graph& g() const { return m_model.graph(); }
   bool isShownCall(NodeId node) const;
   std::string_view shortOp(NodeId node) const;
   NodeId producerOf(ValueId value) const { return g().value(value).producer; }
 
-  GraphModel m;
+  GraphModel m_model;
   GraphModelOptions m_options;
   std::vector<std::uint32_t> m_scopeOperators;                   ///< shown operators at any depth, by scope
   std::vector<std::uint32_t> m_scopeDirect;                      ///< operators directly in the scope

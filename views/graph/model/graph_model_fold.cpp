@@ -23,9 +23,9 @@ bool isOneOf(std::string_view name, std::initializer_list<std::string_view> name
 }  // namespace
 
 void GraphModelBuilder::findNoise() {
-  m.m_source.resize(g().values.size());
-  m.m_isNoise.assign(g().nodes.size(), false);
-  for (const ValueId v : idRange<ValueId>(g().values.size())) m.m_source[v.index()] = v;
+  m_model.m_source.resize(g().values.size());
+  m_model.m_isNoise.assign(g().nodes.size(), false);
+  for (const ValueId v : idRange<ValueId>(g().values.size())) m_model.m_source[v.index()] = v;
   if (!m_options.foldNoise) return;
   for (const NodeId n : idRange<NodeId>(g().nodes.size())) {
     const graph::Node& node = g().node(n);
@@ -40,13 +40,13 @@ void GraphModelBuilder::findNoise() {
         isNoise = before == after &&
                   isOneOf(op, {"alias", "detach", "lift_fresh", "lift_fresh_copy", "contiguous", "clone", "_to_copy",
                                "to", "view", "_unsafe_view", "reshape", "expand", "slice", "dropout"});
-        if (isNoise) m.m_source[node.results[0].index()] = m.m_source[operands[0].index()];
+        if (isNoise) m_model.m_source[node.results[0].index()] = m_model.m_source[operands[0].index()];
       }
     }
-    m.m_isNoise[n.index()] = isNoise;
+    m_model.m_isNoise[n.index()] = isNoise;
   }
   findUnread();
-  m.m_noiseCount = static_cast<std::size_t>(std::count(m.m_isNoise.begin(), m.m_isNoise.end(), true));
+  m_model.m_noiseCount = static_cast<std::size_t>(std::count(m_model.m_isNoise.begin(), m_model.m_isNoise.end(), true));
 }
 
 /// Calls that lead to no output. Exported programs keep results that their code computed and never used.
@@ -62,47 +62,48 @@ void GraphModelBuilder::findUnread() {
     if (leadsOn)
       graph::forEachOperand(node, [&](ValueId operand) { isRead[operand.index()] = true; });
     else
-      m.m_isNoise[i] = true;
+      m_model.m_isNoise[i] = true;
   }
 }
 
 void GraphModelBuilder::findReaders() {
-  m.m_readers.resize(g().values.size());
+  m_model.m_readers.resize(g().values.size());
   for (const NodeId n : idRange<NodeId>(g().nodes.size())) {
     if (!isShownCall(n)) continue;
     for (const ValueId operand : graph::operandsOf(g().node(n))) {
-      auto& readers = m.m_readers[m.m_source[operand.index()].index()];
+      auto& readers = m_model.m_readers[m_model.m_source[operand.index()].index()];
       if (readers.empty() || readers.back() != n) readers.push_back(n);
     }
   }
 }
 
 void GraphModelBuilder::findHubs() {
-  m.m_isHub.assign(g().values.size(), false);
+  m_model.m_isHub.assign(g().values.size(), false);
   for (const ValueId v : idRange<ValueId>(g().values.size())) {
-    if (m.m_source[v.index()] != v) continue;
+    if (m_model.m_source[v.index()] != v) continue;
     const NodeKind kind = g().node(producerOf(v)).kind;
     const bool isStored = kind == NodeKind::Parameter || kind == NodeKind::Constant;
-    m.m_isHub[v.index()] = isStored ? m.m_readers[v.index()].size() > 1 : isSpreadOut(v);
+    m_model.m_isHub[v.index()] = isStored ? m_model.m_readers[v.index()].size() > 1 : isSpreadOut(v);
   }
 }
 
 /// True if many sibling modules read it at some level, or several modules of one list (cos and sin of a model with two
 /// layers).
 bool GraphModelBuilder::isSpreadOut(ValueId value) const {
-  const auto& readers = m.m_readers[value.index()];
+  const auto& readers = m_model.m_readers[value.index()];
   if (readers.size() < 2) return false;
   std::set<std::pair<ModuleId, ModuleId>> seen;  // parent, child
   for (const NodeId reader : readers) {
-    for (ModuleId id = m.m_nodeModule[reader.index()]; id.isValid() && id != m.root(); id = m.module(id).parent)
-      if (!seen.insert({m.module(id).parent, id}).second) break;
+    for (ModuleId id = m_model.m_nodeModule[reader.index()]; id.isValid() && id != m_model.root();
+         id = m_model.module(id).parent)
+      if (!seen.insert({m_model.module(id).parent, id}).second) break;
   }
   for (auto it = seen.begin(); it != seen.end();) {
     std::size_t siblings = 0, listed = 0;
     const ModuleId parent = it->first;
     for (; it != seen.end() && it->first == parent; ++it) {
       ++siblings;
-      listed += m.module(it->second).listIndex >= 0;
+      listed += m_model.module(it->second).listIndex >= 0;
     }
     if (siblings >= kManySiblings || listed >= 2) return true;
   }
@@ -112,7 +113,7 @@ bool GraphModelBuilder::isSpreadOut(ValueId value) const {
 /// Hubs that only the layout shows: values with two far readers in one module, or inputs read far below.
 bool GraphModelBuilder::findFarHubs() {
   bool found = false;
-  for (const Module& module : m.m_modules) {
+  for (const Module& module : m_model.m_modules) {
     std::vector<std::uint32_t> rank(module.members.size(), 0);
     for (const MemberEdge& e :
          module.edges)  // sorted by `from`; members are in topological order except for rare cycles
@@ -126,7 +127,7 @@ bool GraphModelBuilder::findFarHubs() {
     }
     for (const auto& [value, count] : farReaders) {
       if (count < 2) continue;
-      m.m_isHub[value] = true;
+      m_model.m_isHub[value] = true;
       found = true;
     }
   }
@@ -136,15 +137,15 @@ bool GraphModelBuilder::findFarHubs() {
 void GraphModelBuilder::trim() {
   for (const NodeId n : idRange<NodeId>(g().nodes.size())) {
     if (!isShownCall(n)) continue;
-    Trimmings& trimmings = m.m_trimmings[n.index()];
+    Trimmings& trimmings = m_model.m_trimmings[n.index()];
     for (const ValueId operand : graph::operandsOf(g().node(n))) {
-      const ValueId v = m.m_source[operand.index()];
+      const ValueId v = m_model.m_source[operand.index()];
       const NodeKind kind = g().node(producerOf(v)).kind;
       const bool isStored = kind == NodeKind::Parameter || kind == NodeKind::Constant;
-      auto& list = m.isHub(v) ? trimmings.hubs : trimmings.docked;
-      if (!m.isHub(v) && !isStored) continue;
+      auto& list = m_model.isHub(v) ? trimmings.hubs : trimmings.docked;
+      if (!m_model.isHub(v) && !isStored) continue;
       if (std::find(list.begin(), list.end(), v) == list.end()) list.push_back(v);
-      if (!m.isHub(v)) m.m_shownNode[producerOf(v).index()] = n;
+      if (!m_model.isHub(v)) m_model.m_shownNode[producerOf(v).index()] = n;
     }
   }
 }
@@ -154,18 +155,18 @@ void GraphModelBuilder::trim() {
 /// From an operand of a product back through halves, negations and joins to the whole tensor that was rotated.
 bool GraphModelBuilder::traceHalves(NodeId from, ValueId whole, std::vector<NodeId>& found) const {
   std::vector<NodeId> pending{from};
-  const ModuleId home = m.m_nodeModule[from.index()];
+  const ModuleId home = m_model.m_nodeModule[from.index()];
   while (!pending.empty()) {
     const NodeId n = pending.back();
     pending.pop_back();
     if (std::find(found.begin(), found.end(), n) != found.end()) continue;
-    if (found.size() > 16 || !isShownCall(n) || m.m_nodeModule[n.index()] != home) return false;
+    if (found.size() > 16 || !isShownCall(n) || m_model.m_nodeModule[n.index()] != home) return false;
     if (!isOneOf(shortOp(n), {"cat", "neg", "slice", "split", "split_with_sizes", "chunk", "stack", "select", "unbind",
                               "view", "unsqueeze", "narrow", "flatten"}))
       return false;
     found.push_back(n);
     for (const ValueId operand : graph::operandsOf(g().node(n)))
-      if (const ValueId v = m.m_source[operand.index()]; v != whole) pending.push_back(producerOf(v));
+      if (const ValueId v = m_model.m_source[operand.index()]; v != whole) pending.push_back(producerOf(v));
   }
   return true;
 }
@@ -177,17 +178,17 @@ bool GraphModelBuilder::matchRotary(NodeId add, std::vector<NodeId>& found) cons
   if (terms.size() != 2) return false;
   std::array<NodeId, 2> products;
   for (int i = 0; i < 2; ++i) {
-    products[i] = producerOf(m.m_source[terms[i].index()]);
+    products[i] = producerOf(m_model.m_source[terms[i].index()]);
     if (!isShownCall(products[i]) || shortOp(products[i]) != "mul") return false;
-    if (m.m_nodeModule[products[i].index()] != m.m_nodeModule[add.index()]) return false;
+    if (m_model.m_nodeModule[products[i].index()] != m_model.m_nodeModule[add.index()]) return false;
   }
   for (int plain = 0; plain < 2; ++plain) {
     for (const ValueId whole : graph::operandsOf(g().node(products[plain]))) {
       for (const ValueId rotated : graph::operandsOf(g().node(products[1 - plain]))) {
-        const NodeId join = producerOf(m.m_source[rotated.index()]);
+        const NodeId join = producerOf(m_model.m_source[rotated.index()]);
         if (!isShownCall(join) || !isOneOf(shortOp(join), {"cat", "view", "flatten"})) continue;
         std::vector<NodeId> halves;
-        if (!traceHalves(join, m.m_source[whole.index()], halves)) continue;
+        if (!traceHalves(join, m_model.m_source[whole.index()], halves)) continue;
         found = std::move(halves);
         found.insert(found.end(), {products[0], products[1], add});
         return true;
@@ -202,7 +203,7 @@ void GraphModelBuilder::groupRotary() {
   for (const NodeId n : idRange<NodeId>(g().nodes.size())) {
     std::vector<NodeId> found;
     if (isShownCall(n) && matchRotary(n, found))
-      byModule[m.m_nodeModule[n.index()].raw()].insert(found.begin(), found.end());
+      byModule[m_model.m_nodeModule[n.index()].raw()].insert(found.begin(), found.end());
   }
   std::vector<std::uint32_t> homes;
   for (const auto& [home, nodes] : byModule) homes.push_back(home);
@@ -213,22 +214,22 @@ void GraphModelBuilder::groupRotary() {
     // Operators that only fit cos and sin to these products (unsqueeze of a hub) belong to the group.
     for (std::uint32_t i = nodes.rbegin()->raw(); i-- > 0;) {
       const NodeId n(i);
-      if (m.m_nodeModule[i] != ModuleId(home) || !isShownCall(n) || nodes.contains(n)) continue;
+      if (m_model.m_nodeModule[i] != ModuleId(home) || !isShownCall(n) || nodes.contains(n)) continue;
       const auto operands = graph::operandsOf(g().node(n));
       const auto& results = g().node(n).results;
       const bool readsHubs = !operands.empty() && std::all_of(operands.begin(), operands.end(), [&](ValueId v) {
-        return m.isHub(m.m_source[v.index()]);
+        return m_model.isHub(m_model.m_source[v.index()]);
       });
       const bool feedsOnly =
           readsHubs && std::all_of(results.begin(), results.end(), [&](ValueId v) {
-            const auto& readers = m.m_readers[v.index()];
-            return !m.isHub(v) && !readers.empty() &&
+            const auto& readers = m_model.m_readers[v.index()];
+            return !m_model.isHub(v) && !readers.empty() &&
                    std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return nodes.contains(r); });
           });
       if (feedsOnly) nodes.insert(n);
     }
     const ModuleId group = addModule(ModuleKind::Rotary, ScopeId(), ModuleId(home), "rotary");
-    for (const NodeId n : nodes) m.m_nodeModule[n.index()] = group;
+    for (const NodeId n : nodes) m_model.m_nodeModule[n.index()] = group;
   }
 }
 
@@ -236,37 +237,37 @@ void GraphModelBuilder::groupRotary() {
 
 void GraphModelBuilder::groupShared() {
   std::vector<bool> prepares(g().nodes.size(), false);
-  std::vector<std::uint32_t> preparing(m.m_modules.size(), 0);
+  std::vector<std::uint32_t> preparing(m_model.m_modules.size(), 0);
   std::vector<bool> isOutput(g().values.size(), false);
-  for (const graph::Output& output : g().outputs) isOutput[m.m_source[output.value.index()].index()] = true;
+  for (const graph::Output& output : g().outputs) isOutput[m_model.m_source[output.value.index()].index()] = true;
   for (std::size_t i = g().nodes.size(); i-- > 0;) {
     const NodeId n(i);
     // An encoder that a decoder reads everywhere is a model of its own, not a hub's preparation.
     if (!isShownCall(n) || graph::layerShape(g(), n)) continue;
     const auto& results = g().node(n).results;
     prepares[i] = std::all_of(results.begin(), results.end(), [&](ValueId v) {
-      const auto& readers = m.m_readers[v.index()];
+      const auto& readers = m_model.m_readers[v.index()];
       if (isOutput[v.index()]) return false;
-      return m.isHub(v) || (!readers.empty() &&
-                            std::all_of(readers.begin(), readers.end(), [&](NodeId r) { return prepares[r.index()]; }));
+      return m_model.isHub(v) || (!readers.empty() && std::all_of(readers.begin(), readers.end(),
+                                                                  [&](NodeId r) { return prepares[r.index()]; }));
     });
     if (prepares[i])
-      for (ModuleId id = m.m_nodeModule[i]; id.isValid(); id = m.module(id).parent) ++preparing[id.index()];
+      for (ModuleId id = m_model.m_nodeModule[i]; id.isValid(); id = m_model.module(id).parent) ++preparing[id.index()];
   }
   std::vector<NodeId> nodes;
   std::vector<ModuleId> modules;
-  for (const Member& member : m.module(m.root()).members) {
+  for (const Member& member : m_model.module(m_model.root()).members) {
     if (member.node.isValid() && prepares[member.node.index()]) nodes.push_back(member.node);
-    if (member.module.isValid() && preparing[member.module.index()] == m.module(member.module).operatorCount)
+    if (member.module.isValid() && preparing[member.module.index()] == m_model.module(member.module).operatorCount)
       modules.push_back(member.module);
   }
   if (nodes.size() + modules.size() < 2) return;
-  const ModuleId group = addModule(ModuleKind::Shared, ScopeId(), m.root(), "shared by all layers");
-  for (const NodeId n : nodes) m.m_nodeModule[n.index()] = group;
-  for (const ModuleId id : modules) m.m_modules[id.index()].parent = group;
-  for (Module& module : m.m_modules) {  // some are one level deeper now
+  const ModuleId group = addModule(ModuleKind::Shared, ScopeId(), m_model.root(), "shared by all layers");
+  for (const NodeId n : nodes) m_model.m_nodeModule[n.index()] = group;
+  for (const ModuleId id : modules) m_model.m_modules[id.index()].parent = group;
+  for (Module& module : m_model.m_modules) {  // some are one level deeper now
     module.depth = 0;
-    for (ModuleId up = module.parent; up.isValid(); up = m.module(up).parent) ++module.depth;
+    for (ModuleId up = module.parent; up.isValid(); up = m_model.module(up).parent) ++module.depth;
   }
 }
 

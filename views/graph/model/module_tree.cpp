@@ -11,36 +11,36 @@ constexpr std::size_t kStackFrom = 3;
 
 class ModuleTreeBuilder {
  public:
-  explicit ModuleTreeBuilder(ModuleTree& tree) : t(tree) {}
+  explicit ModuleTreeBuilder(ModuleTree& tree) : m_tree(tree) {}
 
   void build() {
-    const graph::Graph& graph = *t.m_graph;
-    t.m_below.resize(graph.scopes.size());
+    const graph::Graph& graph = *m_tree.m_graph;
+    m_tree.m_below.resize(graph.scopes.size());
     for (const ScopeId scope : idRange<ScopeId>(graph.scopes.size()))
       if (const ScopeId parent = graph.scope(scope).parent; parent.isValid())
-        t.m_below[parent.index()].push_back(scope);
-    t.m_structure = structuresOf(graph, t.m_below);
-    t.m_itemOfScope.resize(graph.scopes.size());
+        m_tree.m_below[parent.index()].push_back(scope);
+    m_tree.m_structure = structuresOf(graph, m_tree.m_below);
+    m_tree.m_itemOfScope.resize(graph.scopes.size());
     const TreeItemId root = addItem(TreeItemId(), graph.scopes.empty() ? ScopeId() : ScopeId(0));
-    if (!graph.scopes.empty()) t.m_itemOfScope[0] = root;
-    for (std::size_t i = 0; i < t.m_items.size(); ++i)
-      if (const TreeItem& item = t.m_items[i]; item.stackSize == 0 && item.scope.isValid())
-        addBelow(TreeItemId(i), t.m_below[item.scope.index()]);
+    if (!graph.scopes.empty()) m_tree.m_itemOfScope[0] = root;
+    for (std::size_t i = 0; i < m_tree.m_items.size(); ++i)
+      if (const TreeItem& item = m_tree.m_items[i]; item.stackSize == 0 && item.scope.isValid())
+        addBelow(TreeItemId(i), m_tree.m_below[item.scope.index()]);
     countOperators();
   }
 
  private:
   TreeItemId addItem(TreeItemId parent, ScopeId scope) {
-    const TreeItemId id(t.m_items.size());
+    const TreeItemId id(m_tree.m_items.size());
     TreeItem item;
     item.scope = scope;
     item.parent = parent;
     if (parent.isValid()) {
-      auto& siblings = t.m_items[parent.index()].children;
+      auto& siblings = m_tree.m_items[parent.index()].children;
       item.row = static_cast<std::uint32_t>(siblings.size());
       siblings.push_back(id);
     }
-    t.m_items.push_back(std::move(item));
+    m_tree.m_items.push_back(std::move(item));
     return id;
   }
 
@@ -51,25 +51,25 @@ class ModuleTreeBuilder {
       TreeItemId home = parent;
       if (to - from >= kStackFrom) {
         home = addItem(parent, scopes[from]);
-        t.m_items[home.index()].stackSize = static_cast<std::uint32_t>(to - from);
+        m_tree.m_items[home.index()].stackSize = static_cast<std::uint32_t>(to - from);
       }
-      for (; from < to; ++from) t.m_itemOfScope[scopes[from].index()] = addItem(home, scopes[from]);
+      for (; from < to; ++from) m_tree.m_itemOfScope[scopes[from].index()] = addItem(home, scopes[from]);
     }
   }
 
   bool isNext(ScopeId before, ScopeId scope) const {
-    const auto indexOf = [&](ScopeId s) { return listIndexOf(lastPart(t.graph().scope(s).path)); };
-    return t.isEqual(before, scope) && indexOf(before) + 1 == indexOf(scope);
+    const auto indexOf = [&](ScopeId s) { return listIndexOf(lastPart(m_tree.graph().scope(s).path)); };
+    return m_tree.isEqual(before, scope) && indexOf(before) + 1 == indexOf(scope);
   }
 
   void countOperators() {
-    for (const graph::Node& node : t.graph().nodes)
-      if (node.kind == graph::NodeKind::Call) ++t.m_items[t.itemOf(node.scope).index()].operators;
-    for (std::size_t i = t.m_items.size(); i-- > 1;)
-      t.m_items[t.m_items[i].parent.index()].operators += t.m_items[i].operators;
+    for (const graph::Node& node : m_tree.graph().nodes)
+      if (node.kind == graph::NodeKind::Call) ++m_tree.m_items[m_tree.itemOf(node.scope).index()].operators;
+    for (std::size_t i = m_tree.m_items.size(); i-- > 1;)
+      m_tree.m_items[m_tree.m_items[i].parent.index()].operators += m_tree.m_items[i].operators;
   }
 
-  ModuleTree& t;
+  ModuleTree& m_tree;
 };
 
 ModuleTree::ModuleTree(std::shared_ptr<const graph::Graph> graph) : m_graph(std::move(graph)) {
