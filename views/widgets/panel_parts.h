@@ -111,8 +111,8 @@ class RefreshTimer : public QTimer {
   RefreshTimer(QWidget* panel, std::function<void()> refresh, int delayMs = kSoonMs);
   /// Starts the timer at each of these signals. The senders outlive the panel.
   template <class Part>
-  RefreshTimer& follow(const Part& part, std::initializer_list<void (Part::*)()> signals_) {
-    for (const auto signal : signals_) connect(&part, signal, this, &RefreshTimer::startOnce);
+  RefreshTimer& follow(const Part& part, std::initializer_list<void (Part::*)()> all) {
+    for (const auto signal : all) connect(&part, signal, this, &RefreshTimer::startOnce);
     return *this;
   }
   /// Starts the timer when the panel's colours change, because rich text keeps those of its creation.
