@@ -144,8 +144,8 @@ void MemoryBars::paintPlot(QPainter& painter) {
     painter.setPen(theme.text);
     painter.drawText(row.adjusted(kSide, 0, 0, 0), Qt::AlignVCenter, QStringLiteral("rank %1").arg(rank));
     painter.drawText(row.adjusted(0, 0, -kSide, 0), Qt::AlignVCenter | Qt::AlignRight, tailText(memory));
-    const QRectF bars(kSide + name, row.top() + (row.height() - 2 * kBar - 2) / 2,
-                      std::max(10, width() - 2 * kSide - name - tail), kBar);
+    const int top = row.top() + (row.height() - 2 * kBar - 2) / 2;
+    const QRectF bars(kSide + name, top, std::max(10, width() - 2 * kSide - name - tail), kBar);
     paintBar(painter, bars, memory, true);
     paintBar(painter, bars.translated(0, kBar + 2), memory, false);
   }

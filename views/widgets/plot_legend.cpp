@@ -44,7 +44,8 @@ void PlotLegend::paint(QPainter& painter, const QRect& rect, const QColor& ink) 
     const QRect place = all[i].translated(rect.topLeft());
     if (place.bottom() > rect.bottom()) return;
     painter.save();
-    m_entries[i].sign(painter, QRectF(place.left(), place.center().y() - kSign / 2 + 1, kSign, kSign));
+    constexpr int kHalf = kSign / 2;
+    m_entries[i].sign(painter, QRectF(place.left(), place.center().y() - kHalf + 1, kSign, kSign));
     painter.restore();
     painter.setFont(m_font);
     painter.setPen(ink);
