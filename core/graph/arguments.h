@@ -4,6 +4,7 @@
 #include "graph/graph.h"
 
 #include <optional>
+#include <vector>
 
 namespace cleave::graph {
 
@@ -17,6 +18,20 @@ std::optional<double> numberAt(const Node& node, std::size_t position);
 std::optional<bool> flagAt(const Node& node, std::size_t position);
 /// Null if the argument is not a list of integers.
 const std::vector<std::int64_t>* integersAt(const Node& node, std::size_t position);
+
+/// Replaces each tensor in arguments, also those in lists, in their order. Absent tensors stay.
+template <class Change>
+void changeOperands(std::vector<Argument>& args, const Change& change) {
+  const auto apply = [&](ValueId& value) {
+    if (value.isValid()) value = change(value);
+  };
+  for (Argument& argument : args) {
+    if (auto* value = std::get_if<ValueId>(&argument)) apply(*value);
+    if (auto* list = std::get_if<ValueList>(&argument)) {
+      for (ValueId& value : *list) apply(value);
+    }
+  }
+}
 
 /// A dimension counted from the front, [0, rank). A scalar has rank 1. nullopt if it is out of range.
 std::optional<int> wrapDim(std::int64_t dim, int rank);

@@ -1,5 +1,6 @@
 #include "graph/rewrite.h"
 
+#include "graph/arguments.h"
 #include "graph/op_names.h"
 #include "graph/operators.h"
 
@@ -22,10 +23,7 @@ class Numbers {
 };
 
 void renumber(Node& node, const Numbers<ValueId>& values) {
-  for (Argument& argument : node.args) {
-    if (auto* value = std::get_if<ValueId>(&argument)) *value = values(*value);
-    if (auto* list = std::get_if<ValueList>(&argument)) std::ranges::transform(*list, list->begin(), values);
-  }
+  changeOperands(node.args, values);
   std::ranges::transform(node.results, node.results.begin(), values);
 }
 

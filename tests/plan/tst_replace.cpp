@@ -8,6 +8,7 @@
 #include "tests/support/random_plans.h"
 #include "tests/support/seeds.h"
 
+#include "graph/arguments.h"
 #include "graph/operators.h"
 
 #include <set>
@@ -74,11 +75,7 @@ class Comparison {
   }
 
   std::vector<graph::Argument> renumbered(std::vector<graph::Argument> args) const {
-    const auto same = [&](ValueId value) { return value.isValid() ? m_same[value.index()] : value; };
-    for (graph::Argument& argument : args) {
-      if (auto* value = std::get_if<ValueId>(&argument)) *value = same(*value);
-      if (auto* list = std::get_if<graph::ValueList>(&argument)) std::ranges::transform(*list, list->begin(), same);
-    }
+    graph::changeOperands(args, [&](ValueId value) { return m_same[value.index()]; });
     return args;
   }
 

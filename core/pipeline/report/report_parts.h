@@ -63,7 +63,7 @@ void fields(V& v, schema::Of<GenerationReport> auto& m) {
   });
 }
 
-/// `ranks`: number of ranks in the plan.
+/// `ranks`: number of ranks in the run.
 template <class V>
 void fields(V& v, schema::Of<OutputDifference> auto& m, int ranks) {
   v(field("name", "Name of the output"), m.name);

@@ -1,9 +1,8 @@
 #include "plan/build/gradient_sums.h"
 
+#include "graph/arguments.h"
 #include "graph/operators.h"
 #include "plan/build/program_writer.h"
-
-#include <algorithm>
 
 namespace cleave::plan {
 namespace {
@@ -12,16 +11,6 @@ using graph::Argument;
 using graph::Node;
 using graph::NodeKind;
 using graph::TensorType;
-using graph::ValueList;
-
-/// Replaces each value in arguments, in their order.
-template <class Change>
-void changeValues(std::vector<Argument>& args, Change change) {
-  for (Argument& argument : args) {
-    if (auto* value = std::get_if<ValueId>(&argument)) *value = change(*value);
-    if (auto* list = std::get_if<ValueList>(&argument)) std::ranges::transform(*list, list->begin(), change);
-  }
-}
 
 /// Writes the inference program again, node by node, with the added nodes at their places.
 class GradientSumWriter {
@@ -63,8 +52,7 @@ class GradientSumWriter {
     const Node& node = program.node(id);
     std::vector<Argument> args = node.args;
     const bool sums = m_facts.sumsOperands[id.index()];
-    changeValues(args, [&](ValueId value) {
-      if (!value.isValid()) return value;
+    graph::changeOperands(args, [&](ValueId value) {
       return sums && m_facts.alikeFor[value.index()].isValid() ? summed(value) : m_new[value.index()];
     });
     std::vector<TensorType> types;

@@ -1,5 +1,6 @@
 #include "plan/build/local_program.h"
 
+#include "graph/arguments.h"
 #include "graph/operators.h"
 #include "graph/states.h"
 #include "plan/build/gather.h"
@@ -10,7 +11,6 @@ using graph::Argument;
 using graph::Node;
 using graph::NodeKind;
 using graph::TensorType;
-using graph::ValueList;
 
 LocalProgram::LocalProgram(const solve::Problem& problem, const solve::Solution& solution)
     : m_graph(*problem.graph),
@@ -41,13 +41,7 @@ Result<TensorType> LocalProgram::localType(ValueId id) const {
 }
 
 std::vector<Argument> LocalProgram::mapped(std::vector<Argument> args, ValueId from, ValueId to) const {
-  const auto map = [&](ValueId value) { return !value.isValid() ? value : value == from ? to : held(value); };
-  for (Argument& argument : args) {
-    if (auto* value = std::get_if<ValueId>(&argument)) *value = map(*value);
-    if (auto* list = std::get_if<ValueList>(&argument)) {
-      for (ValueId& value : *list) value = map(value);
-    }
-  }
+  graph::changeOperands(args, [&](ValueId value) { return value == from ? to : held(value); });
   return args;
 }
 
