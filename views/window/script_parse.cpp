@@ -11,7 +11,7 @@ namespace {
 QString cutWord(QString& text) {
   qsizetype end = 0;
   while (end < text.size() && !text[end].isSpace()) ++end;
-  const QString word = text.left(end);
+  QString word = text.left(end);
   text = text.mid(end).trimmed();
   return word;
 }
