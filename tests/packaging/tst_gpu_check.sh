@@ -3,9 +3,10 @@
 set -uo pipefail
 check=$(realpath "$(dirname "$0")/../../packaging/gpu-check")
 work=$(mktemp -d)
+user=ada.king # A point: no random name of a temporary folder has one.
 trap 'rm -rf "$work"' EXIT
 unset CUDA_VISIBLE_DEVICES
-mkdir -p "$work/path" "$work/bin" "$work/home/ada"
+mkdir -p "$work/path" "$work/bin" "$work/home/$user"
 failures=0
 
 fail() {
@@ -26,7 +27,7 @@ start() {
   done
   shift
   rm -f "$work/report.txt"
-  (cd "$work" && env HOME="$work/home/ada" USER=ada LOGNAME=ada HOSTNAME=node17.example PATH="$work/path:$PATH" \
+  (cd "$work" && env HOME="$work/home/$user" USER=$user LOGNAME=$user HOSTNAME=node17.example PATH="$work/path:$PATH" \
     CLEAVE_GPU_CHECK_BIN=bin "${environment[@]}" "$check" --output report.txt "$@") >"$work/out.txt" 2>&1
 }
 contains() { grep -qF -- "$1" "$work/report.txt" || { fail "the report lacks: $1"; cat "$work/report.txt"; }; }
@@ -107,7 +108,7 @@ start -- --no-build
 exits $? 0
 contains "on <host>, for <user>, in "
 contains "/models and /home/<user>/models, over <address>"
-for name in ada node17 grace 10.1.2.3 "$work/home" "$work/bin" "$(dirname "$(dirname "$check")")"; do lacks "$name"; done
+for name in "$user" node17 grace 10.1.2.3 "$work/home" "$work/bin" "$(dirname "$(dirname "$check")")"; do lacks "$name"; done
 
 case="quick"
 start -- --no-build --quick
