@@ -29,7 +29,7 @@ PlanOfReport planOf(const plan::Plan& plan, const RunReport& report) {
           .collectives = std::ssize(plan.collectives),
           .predictedMemory =
               report.generation ? report.generation->predictedMemory : predictedMemory(plan, report.workload()),
-          .arguments = settings::argumentsOf(planSettings(), PlanSettings::of({}, model.input, plan.spec))};
+          .arguments = flagsOf(PlanSettings::of({}, model.input, plan.spec))};
 }
 
 std::vector<RankEntry> rankEntries(const RunReport& report) {

@@ -30,8 +30,7 @@ SavedModel savedModel(const SavedSession& session, const fs::path& folder) {
 SavedSolve savedSolve(const SavedSession& session, const spec::PlanSpec& spec) {
   const bool hasName = isBundled(spec.cost.profile);
   const std::string device = hasName ? std::string() : std::string(kDefaultDevice);
-  SavedSolve saved{.arguments = argumentsOf(PlanSettings::of(session.source, session.input, spec, device))};
-  saved.arguments.erase(saved.arguments.begin());  // the model
+  SavedSolve saved{.arguments = flagsOf(PlanSettings::of(session.source, session.input, spec, device))};
   if (!hasName) saved.device = spec.cost.profile;
   return saved;
 }

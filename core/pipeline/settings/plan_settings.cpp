@@ -283,11 +283,14 @@ std::vector<NamedFile> PlanSettings::filesRead() const {
   return files;
 }
 
+std::vector<std::string> flagsOf(PlanSettings asked) {
+  asked.plan.dropout = asked.plan.dropsOut();
+  asked.plan.cost.checkpointsActivations &= asked.plan.cost.isTraining;
+  return settings::argumentsOf(planSettings(), asked);
+}
+
 std::vector<std::string> argumentsOf(const PlanSettings& asked) {
-  PlanSettings effective = asked;
-  effective.plan.dropout = asked.plan.dropsOut();
-  effective.plan.cost.checkpointsActivations &= asked.plan.cost.isTraining;
-  std::vector<std::string> words = settings::argumentsOf(planSettings(), effective);
+  std::vector<std::string> words = flagsOf(asked);
   words.insert(words.begin(), asked.model);
   return words;
 }

@@ -34,7 +34,9 @@ struct PlanSettings {
 
 /// All settings but MODEL, in the order of the help.
 const settings::SettingRows<PlanSettings>& planSettings();
-/// The command line after `cleave-cli plan`: the model, then its flags without defaults except --ranks.
+/// The flags of these settings without defaults, except --ranks.
+std::vector<std::string> flagsOf(PlanSettings asked);
+/// The command line after `cleave-cli plan`: the model, then flagsOf().
 std::vector<std::string> argumentsOf(const PlanSettings& asked);
 /// The settings that such arguments, without the model, set. Not settled: a device is not read.
 Result<PlanSettings> readPlanArguments(std::string model, const std::vector<std::string>& words);
