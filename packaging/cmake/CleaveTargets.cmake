@@ -56,8 +56,12 @@ set(CLEAVE_GUI_HEADERS ${CLEAVE_PLAN_HEADERS} <QAbstractTableModel> <QKeyEvent> 
   <QString> <QStringList> <QTimer>)
 set(CLEAVE_WIDGETS_HEADERS ${CLEAVE_GUI_HEADERS} <QApplication> <QComboBox> <QHBoxLayout> <QLabel> <QLineEdit> <QMenu>
   <QPushButton> <QScrollArea> <QToolButton> <QVBoxLayout> <QWidget> <views/base/text.h> <views/base/theme.h>)
-set(CLEAVE_TEST_HEADERS ${CLEAVE_CORE_HEADERS} <QTest> <QTemporaryDir>)
-set(CLEAVE_GUI_TEST_HEADERS ${CLEAVE_WIDGETS_HEADERS} <QTest> <QTemporaryDir> <QSignalSpy>)
+set(CLEAVE_TEST_HEADERS ${CLEAVE_CORE_HEADERS} <QJsonArray> <QJsonDocument> <QJsonObject> <QProcess> <QTemporaryDir>
+  <QTest> <graph/graph.h>)
+set(CLEAVE_GUI_TEST_HEADERS ${CLEAVE_WIDGETS_HEADERS} <QtTest>)
+# LibTorch's headers come first, because they use Qt's keywords as names.
+set(CLEAVE_LIBTORCH_TEST_HEADERS ${CLEAVE_LIBTORCH_HEADERS} <QTest> <QTemporaryDir> <nlohmann/json.hpp>
+  <pipeline/source/open.h> <pipeline/solve/solve.h>)
 
 # If shared headers take longer than the files themselves, three files of a room are one unit. A name local to a file is
 # then visible in two others. OFF makes each file a unit.
@@ -120,7 +124,7 @@ function(cleave_tests folder)
     set(kind GUI_TEST)
     list(APPEND T_USES Qt6::Widgets)  # for the precompiled headers; packaging/checks/rooms checks rooms without widgets
   elseif(T_LABEL STREQUAL "torch")
-    set(kind LIBTORCH)  # LibTorch's headers come first, because they use Qt's keywords as names
+    set(kind LIBTORCH_TEST)
   endif()
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/tst_*.cpp)
   foreach(source ${sources})

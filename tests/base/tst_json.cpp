@@ -1,4 +1,6 @@
-#include <QtTest>
+#include <qfloat16.h>  // nlohmann/json tests whether QTest's types convert, so they must be complete
+#include <QChar>
+#include <QTest>
 
 #include <string>
 

@@ -1,8 +1,15 @@
 // Exported programs on the command line: every archive computes the same as its model, on one and on several ranks.
+#include <QDir>
 #include <QDirIterator>
+#include <QFile>
+#include <QFileInfo>
+#include <QIODevice>
 #include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QRegularExpression>
 #include <QTemporaryDir>
-#include <QtTest>
+#include <QTest>
 
 #include "tests/support/cli_json.h"
 #include "tests/support/cli_process.h"

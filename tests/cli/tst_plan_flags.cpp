@@ -4,7 +4,8 @@
 
 #include <fmt/ranges.h>
 #include <CLI/CLI.hpp>
-#include <QtTest>
+#include <QRegularExpression>
+#include <QTest>
 
 #include <array>
 #include <random>

@@ -4,7 +4,7 @@
 #include "tests/support/seeds.h"
 
 #include <fmt/ranges.h>
-#include <QtTest>
+#include <QTest>
 
 #include <random>
 

@@ -3,7 +3,8 @@
 #include "families/model_config.h"
 #include "families/near_names.h"
 
-#include <QtTest>
+#include <QRegularExpression>
+#include <QTest>
 #include <nlohmann/json.hpp>
 
 using namespace cleave;

@@ -1,5 +1,5 @@
 // The modules of calls whose archive has no modules: short programs, and one written by torch.
-#include <QtTest>
+#include <QTest>
 
 #include "formats/exported_places.h"
 #include "formats/open_exported.h"

@@ -1,4 +1,4 @@
-#include <QtTest>
+#include <QTest>
 
 #include "formats/zip_archive.h"
 #include "tests/formats/folder_builder.h"

@@ -10,8 +10,10 @@
 #include "tests/support/need.h"
 #include "tests/support/seeds.h"
 
+#include <QFile>
+#include <QIODevice>
 #include <QTemporaryDir>
-#include <QtTest>
+#include <QTest>
 
 #include <random>
 

@@ -3,7 +3,7 @@
 #include "tests/support/llama_graph.h"
 #include "tests/support/solve_support.h"
 
-#include <QtTest>
+#include <QTest>
 
 namespace cleave::test {
 

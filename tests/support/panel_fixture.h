@@ -1,6 +1,6 @@
 #pragma once
 /// A small graph with two equal layers, and a recorded search over it, for tests of panels.
-#include <QtTest>
+#include <QTest>
 
 #include "graph/graph_builder.h"
 #include "solve/trace/recorder.h"

@@ -11,9 +11,9 @@
 #include "plan/build/world_sizes.h"
 #include "solve/explain/explain.h"
 #include "solve/explain/remedy.h"
-#include "views/base/worker.h"
 #include "views/session/settings.h"
 #include "views/session/step_state.h"
+#include "views/worker/worker.h"
 
 namespace cleave::views {
 

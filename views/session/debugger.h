@@ -11,9 +11,9 @@
 #include <QTimer>
 #include <QUndoStack>
 
-#include "views/base/worker.h"
 #include "views/session/notices.h"
 #include "views/session/trace_reader.h"
+#include "views/worker/worker.h"
 
 namespace cleave::views {
 

@@ -6,8 +6,8 @@
 
 #include "base/result.h"
 #include "exchange/formats.h"
-#include "views/base/worker.h"
 #include "views/session/notices.h"
+#include "views/worker/worker.h"
 
 namespace cleave::views {
 

@@ -5,8 +5,8 @@
 ///     jobs.start(Activity::Solving, QStringLiteral("Solving"), [=](const Progress& progress) -> Worker::Completion {
 ///     ... }); jobs.end(Activity::Solving, true, QStringLiteral("Solved for 2 ranks"));   // in the completion
 #include "hub/download_state.h"
-#include "views/base/worker.h"
 #include "views/session/notices.h"
+#include "views/worker/worker.h"
 
 namespace cleave::views {
 

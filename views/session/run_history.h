@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "pipeline/report/report_read.h"
-#include "views/base/worker.h"
+#include "views/worker/worker.h"
 
 namespace cleave::views {
 

@@ -6,9 +6,9 @@
 #include <functional>
 
 #include "exchange/formats.h"
-#include "views/base/worker.h"
 #include "views/session/files.h"
 #include "views/session/plans.h"
+#include "views/worker/worker.h"
 
 class QLabel;
 class QListWidget;

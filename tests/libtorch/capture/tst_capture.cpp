@@ -6,7 +6,7 @@
 #include "libtorch/capture/products.h"
 #include "tests/support/cases.h"
 
-#include <QtTest>
+#include <QTest>
 #include <nlohmann/json.hpp>
 
 #include <cstring>

@@ -4,7 +4,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/enum_tag.h>
-#include <QtTest>
+#include <QTest>
 
 #include <functional>
 

@@ -6,7 +6,7 @@
 #include "tests/support/need.h"
 
 #include <QTemporaryDir>
-#include <QtTest>
+#include <QTest>
 #include <nlohmann/json.hpp>
 
 #include <fstream>

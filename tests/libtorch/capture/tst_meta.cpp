@@ -10,7 +10,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <QtTest>
+#include <QTest>
 
 #include <map>
 #include <set>

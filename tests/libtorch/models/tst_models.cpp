@@ -8,7 +8,7 @@
 #include "tests/libtorch/models/model_weights.h"
 
 #include <c10/core/GradMode.h>
-#include <QtTest>
+#include <QTest>
 
 using namespace cleave;
 

@@ -3,12 +3,14 @@
 #include "libtorch/bridge/errors.h"
 #include "libtorch/rank/collectives/within_time.h"
 
+#include <c10/util/Logging.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include <netdb.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 namespace cleave::torch_rank {
@@ -77,12 +79,18 @@ Result<void> checkSameSettings(c10d::Store& store, const GroupAddress& group) {
               group.rank, group.worldSize, checked.error().message);
 }
 
+/// For a lost connection, c10d logs a warning with a stack trace and then throws the error that Cleave reports.
+void logErrorsOnly() {
+  if (!std::getenv("TORCH_CPP_LOG_LEVEL")) FLAGS_caffe2_log_level = std::max(FLAGS_caffe2_log_level, c10::GLOG_ERROR);
+}
+
 }  // namespace
 
 Result<c10::intrusive_ptr<c10d::Store>> connectStore(const GroupAddress& group) {
   if (group.masterPort <= 0 || group.masterPort > 65535) {
     return fail(ErrorCode::BadUsage, "MASTER_PORT must be in 1..65535, not {}.", group.masterPort);
   }
+  logErrorsOnly();
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(group.masterPort);
   options.isServer = group.rank == 0 && group.agentStore.empty();

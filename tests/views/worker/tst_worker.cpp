@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "tests/support/patience.h"
-#include "views/base/worker.h"
+#include "views/worker/worker.h"
 
 using cleave::Progress;
 using cleave::test::kPatience;

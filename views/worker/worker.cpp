@@ -1,12 +1,10 @@
-#include "views/base/worker.h"
+#include "views/worker/worker.h"
 
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
 #include <mutex>
-
-#include "views/base/text.h"
 
 namespace cleave::views {
 
@@ -153,13 +151,11 @@ void Worker::execute(const std::shared_ptr<State>& state, Request& request) {
   const Progress progress(request.stop.get_token(), [&](const ProgressUpdate& update) {
     const auto now = Clock::now();
     if (now - lastReport < kReportEvery && update.stage == lastStage)
-      return;  // the first report of a new stage is
-               // always sent
+      return;  // the first report of a new stage is always sent
     lastReport = now;
     lastStage = update.stage;
-    state->send([tag, stage = toQ(update.stage), done = update.done, total = update.total](Worker& worker) {
-      emit worker.progressed(tag, stage, done, total);
-    });
+    state->send([tag, stage = QString::fromUtf8(update.stage), done = update.done,
+                 total = update.total](Worker& worker) { emit worker.progressed(tag, stage, done, total); });
   });
   state->send([tag, generation = request.generation, completion = request.work(progress)](Worker& worker) {
     worker.deliver(tag, generation, completion);
