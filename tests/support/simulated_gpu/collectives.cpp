@@ -132,6 +132,18 @@ class Group final : public c10d::Backend {
     m_isEnded = true;
   }
 
+  /// False if a peer has ended. NCCL's kernel then waits, like for a peer that is slow.
+  template <class Job>
+  static bool runs(const Job& job, const Shared& shared) {
+    if (shared.isAborted) return false;
+    try {
+      job(shared);
+      return true;
+    } catch (const std::runtime_error&) {
+      return false;
+    }
+  }
+
   template <class Job>
   c10::intrusive_ptr<c10d::Work> queue(Job job) {
     const std::int64_t call = ++calls;
@@ -143,12 +155,11 @@ class Group final : public c10d::Backend {
     }
     m_stream.waitFor(currentStream().record());
     m_stream.push([shared = m_shared, job, hangs = settings().hits(settings().hang, call), limit = m_limit] {
+      if (!hangs && runs(job, *shared)) return;
       const auto end = Clock::now() + limit;
-      while (hangs && !shared->isAborted && Clock::now() < end)
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      TORCH_CHECK(!hangs || shared->isAborted, "NCCL: a collective exceeded its time limit");
-      TORCH_CHECK(!shared->isAborted, "the communicator was aborted");
-      job(*shared);
+      while (!shared->isAborted && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      TORCH_CHECK(shared->isAborted, "NCCL: a collective exceeded its time limit");
+      TORCH_CHECK(false, "the communicator was aborted");
     });
     return c10::make_intrusive<StreamWork>(m_stream.record());
   }
