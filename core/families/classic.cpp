@@ -5,7 +5,7 @@
 namespace cleave::families {
 namespace {
 
-constexpr LayerNorm kNorm{.eps = {"layer_norm_epsilon", 1e-5}};
+constexpr LayerNorm kClassicNorm{.eps = {"layer_norm_epsilon", 1e-5}};
 constexpr RefusedKey kCrossAttention[] = {{"add_cross_attention"}};
 /// Computes in the slices of pretraining's ranks, without the biases of the sums.
 constexpr RefusedKey kByRanks[] = {{"slow_but_exact"}};
@@ -116,7 +116,7 @@ constinit const Family kGpt2{
     .layerCount = {"n_layer", 12, "num_hidden_layers"},
     .positions = {"n_positions", 1024, "max_position_embeddings"},
     .isTied = kTied,
-    .norm = kNorm,
+    .norm = kClassicNorm,
     .embeddings = {.tokens = "wte", .hasPadding = false},
     .position = LearnedPositions{"wpe"},
     .attention = SelfAttention{.name = "attn",
@@ -223,7 +223,7 @@ constinit const Family kFalcon{
     .vocab = {"vocab_size", 65024},
     .hidden = {"hidden_size", 4544, "n_embed"},
     .isTied = kTied,
-    .norm = kNorm,
+    .norm = kClassicNorm,
     .embeddings = {.tokens = "word_embeddings", .hasPadding = false},
     .attention = SelfAttention{.name = "self_attention",
                                .output = "self_attention.dense",
@@ -256,7 +256,7 @@ constinit const Family kBloom{
     .hidden = {"hidden_size", 64, "n_embed"},
     .layerCount = {"n_layer", 2, "num_hidden_layers"},
     .isTied = kTied,
-    .norm = kNorm,
+    .norm = kClassicNorm,
     .embeddings = {.tokens = "word_embeddings", .hasPadding = false, .norm = "word_embeddings_layernorm"},
     .position = Alibi{},
     .attention = SelfAttention{.name = "self_attention",

@@ -35,17 +35,17 @@ constexpr ModuleClass kClasses[] = {
 };
 /// Names in checkpoints that were converted from TensorFlow.
 constexpr OtherName kNames[] = {{"LayerNorm.gamma", "LayerNorm.weight"}, {"LayerNorm.beta", "LayerNorm.bias"}};
-constexpr RefusedKey kRefused[] = {{"is_decoder"}, {"add_cross_attention"}};
+constexpr RefusedKey kEncoderRefused[] = {{"is_decoder"}, {"add_cross_attention"}};
 constexpr NumberKey kEncoderDropout{"hidden_dropout_prob", 0.1};
 
 /// Older versions of transformers also had attention by relative position.
-constexpr std::string_view kPositions = "position_embedding_type";
-constexpr std::string_view kChoosing[] = {kPositions};
+constexpr std::string_view kPositionKind = "position_embedding_type";
+constexpr std::string_view kChoosing[] = {kPositionKind};
 Result<void> refuseRelativePositions(Family& family, ConfigReader& config) {
-  CLEAVE_TRY(const std::string text, config.fields().text(kPositions, "absolute"));
+  CLEAVE_TRY(const std::string text, config.fields().text(kPositionKind, "absolute"));
   if (text == "absolute") return {};
   return config.fields().wrong(
-      kPositions, fmt::format("absolute, the only value that Cleave supports for {} models", family.modelType));
+      kPositionKind, fmt::format("absolute, the only value that Cleave supports for {} models", family.modelType));
 }
 
 constexpr Family encoder(std::string_view modelType, std::string_view prefix, std::span<const HeadClass> heads,
@@ -92,7 +92,7 @@ constexpr Family encoder(std::string_view modelType, std::string_view prefix, st
                    .mlpOutput = {"output.dropout", kEncoderDropout}},
       .classes = kClasses,
       .otherNames = kNames,
-      .refused = kRefused,
+      .refused = kEncoderRefused,
       .choose = refuseRelativePositions,
       .choosesBy = kChoosing,
   };

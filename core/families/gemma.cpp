@@ -12,10 +12,10 @@ constexpr NumberKey kScoreCapOf50{"attn_logit_softcapping", 50.0, {}, /*isNullab
 constexpr HeadClass kGemmaHeads[] = {{"GemmaForCausalLM", CausalHead{}}};
 constexpr HeadClass kGemma2Heads[] = {{"Gemma2ForCausalLM", CausalHead{.softCap = kFinalCapOf30}}};
 constexpr HeadClass kGemma3Heads[] = {{"Gemma3ForCausalLM", CausalHead{.softCap = kNoFinalCap}}};
-constexpr RefusedKey kRefused[] = {{"use_bidirectional_attention"}};
+constexpr RefusedKey kGemmaRefused[] = {{"use_bidirectional_attention"}};
 constexpr ModuleClass kScaled[] = {{"embed_tokens", "TextScaledWordEmbedding"}};
 
-constexpr RmsNorm kNorm{.addsOne = true};
+constexpr RmsNorm kGemmaNorm{.addsOne = true};
 
 /// The first releases have "gelu" but mean its tanh approximation, as transformers does.
 Result<void> chooseGemma(Family& family, ConfigReader& config) {
@@ -37,7 +37,7 @@ constinit const Family kGemma{
     .positions = {"max_position_embeddings", 8192},
     .isTied = kTied,
     .padTokenId = 0,
-    .norm = kNorm,
+    .norm = kGemmaNorm,
     .embeddings = {.isScaledByRoot = true},
     .attention = SelfAttention{.qkvBias = kAttentionBias,
                                .outputBias = kAttentionBias,
@@ -45,7 +45,7 @@ constinit const Family kGemma{
                                .keyValueHeads = keyValueHeads(16),
                                .headDim = headDim(256)},
     .mlp = {.size = {"intermediate_size", 24576}, .activation = {"hidden_act", "gelu_pytorch_tanh"}},
-    .refused = kRefused,
+    .refused = kGemmaRefused,
     .choose = chooseGemma,
 };
 
@@ -59,7 +59,7 @@ constinit const Family kGemma2{
     .positions = {"max_position_embeddings", 8192},
     .isTied = kTied,
     .padTokenId = 0,
-    .norm = kNorm,
+    .norm = kGemmaNorm,
     .embeddings = {.isScaledByRoot = true},
     .attention =
         SelfAttention{.qkvBias = kAttentionBias,
@@ -73,7 +73,7 @@ constinit const Family kGemma2{
     .mlp = {.size = {"intermediate_size", 9216}, .activation = {"hidden_activation", "gelu_pytorch_tanh"}},
     .block = Sandwich{},
     .classes = kScaled,
-    .refused = kRefused,
+    .refused = kGemmaRefused,
 };
 
 constinit const Family kGemma3{
@@ -87,7 +87,7 @@ constinit const Family kGemma3{
     .positions = {"max_position_embeddings", 131072},
     .isTied = kTied,
     .padTokenId = 0,
-    .norm = kNorm,
+    .norm = kGemmaNorm,
     .embeddings = {.isScaledByRoot = true},
     .position = Rope{.theta = {"rope_theta", 1000000.0}, .localTheta = {"rope_local_base_freq", 10000.0}},
     .attention = SelfAttention{.qkvBias = kAttentionBias,

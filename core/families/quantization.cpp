@@ -64,9 +64,9 @@ Result<std::shared_ptr<const re2::RE2>> compiled(const std::string& text, std::s
 }
 
 /// Reads one method's keys.
-class Reader {
+class MethodReader {
  public:
-  explicit Reader(const JsonObject& fields) : m_fields(fields) {}
+  explicit MethodReader(const JsonObject& fields) : m_fields(fields) {}
 
   Result<std::optional<Quantization>> read() {
     CLEAVE_TRY(const std::string method, methodName());
@@ -81,7 +81,7 @@ class Reader {
  private:
   struct Method {
     std::string_view name;
-    Result<void> (Reader::*read)();
+    Result<void> (MethodReader::*read)();
   };
   static const Method kMethods[7];
 
@@ -312,14 +312,14 @@ class Reader {
   Quantization m_made;
 };
 
-const Reader::Method Reader::kMethods[7] = {
-    {"awq", &Reader::awq},
-    {"bitsandbytes", &Reader::bitsAndBytes},
-    {"compressed-tensors", &Reader::compressedTensors},
-    {"fbgemm_fp8", &Reader::fbgemm},
-    {"fp8", &Reader::fp8},
-    {"gptq", &Reader::gptq},
-    {"mxfp4", &Reader::mxfp4},
+const MethodReader::Method MethodReader::kMethods[7] = {
+    {"awq", &MethodReader::awq},
+    {"bitsandbytes", &MethodReader::bitsAndBytes},
+    {"compressed-tensors", &MethodReader::compressedTensors},
+    {"fbgemm_fp8", &MethodReader::fbgemm},
+    {"fp8", &MethodReader::fp8},
+    {"gptq", &MethodReader::gptq},
+    {"mxfp4", &MethodReader::mxfp4},
 };
 
 }  // namespace
@@ -369,7 +369,7 @@ std::string Quantization::text() const { return fmt::format("{}, {}", method, gr
 Result<std::optional<Quantization>> readQuantization(const JsonObject& config) {
   if (!config.has("quantization_config")) return std::optional<Quantization>();
   CLEAVE_TRY(const JsonObject fields, config.object("quantization_config"));
-  return Reader(fields).read();
+  return MethodReader(fields).read();
 }
 
 }  // namespace cleave::families

@@ -5,8 +5,8 @@
 namespace cleave::formats {
 namespace {
 
-constexpr std::size_t kLongestPath = 1024;
-constexpr int kDeepest = 64;
+constexpr std::size_t kLongestPlace = 1024;
+constexpr int kDeepestPlace = 64;
 constexpr int kNowhere = -1;
 constexpr std::ptrdiff_t kNever = -1;
 
@@ -31,7 +31,7 @@ class Places {
   int ofParameter(const std::string& name) {
     const std::size_t dot = name.rfind('.');
     if (dot == std::string::npos) return 0;
-    if (name.size() > kLongestPath || std::count(name.begin(), name.end(), '.') > kDeepest) return kNowhere;
+    if (name.size() > kLongestPlace || std::count(name.begin(), name.end(), '.') > kDeepestPlace) return kNowhere;
     return of(name.substr(0, dot));
   }
 

@@ -11,7 +11,7 @@ namespace cleave::formats {
 namespace {
 
 constexpr std::size_t kLongestText = 16 << 10;
-constexpr int kDeepest = 64;
+constexpr int kDeepestExpression = 64;
 constexpr std::int64_t kLargestPower = 16;
 
 bool isWordCharacter(char c) {
@@ -64,7 +64,7 @@ class SizeExpressionParser {
   }
 
   bool sum(int depth) {
-    if (depth > kDeepest || !product(depth)) return false;
+    if (depth > kDeepestExpression || !product(depth)) return false;
     for (;;) {
       const bool isMinus = take("-");
       if (!isMinus && !take("+")) return true;
@@ -87,7 +87,7 @@ class SizeExpressionParser {
   }
 
   bool factor(int depth) {
-    if (depth > kDeepest) return false;
+    if (depth > kDeepestExpression) return false;
     if (take("-")) {
       if (!factor(depth + 1)) return false;
       negate();

@@ -7,8 +7,6 @@
 namespace cleave::graph {
 namespace {
 
-bool isReal(const Graph& graph, ValueId value) { return isFloatingPoint(graph.value(value).type.dtype); }
-
 bool isTrainable(const Graph& graph, const Node& node) {
   return node.kind == NodeKind::Parameter && !graph.frozen.contains(graph.value(node.results[0]).name);
 }

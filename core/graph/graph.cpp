@@ -15,6 +15,19 @@ std::int64_t Graph::heldBytes(ValueId id, std::int64_t count) const {
 
 std::int64_t Graph::heldBytes(ValueId id) const { return heldBytes(id, elementCount(shapeOf(id))); }
 
+void fillUsers(Graph& graph) {
+  for (Value& value : graph.values) value.users.clear();
+  for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
+    forEachOperand(graph.node(id), [&](ValueId operand) {
+      if (operand.index() >= graph.values.size()) return;
+      auto& users = graph.values[operand.index()].users;
+      if (users.empty() || users.back() != id) users.push_back(id);
+    });
+  }
+}
+
+bool isReal(const Graph& graph, ValueId value) { return isFloatingPoint(graph.value(value).type.dtype); }
+
 const std::string& Graph::opName(const Node& n) const {
   static const std::string kNone;
   return n.kind == NodeKind::Call ? ops[n.op.index()] : kNone;

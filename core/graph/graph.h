@@ -136,6 +136,11 @@ void forEachOperand(const Node& node, Visit visit) {
 }
 /// The same operands as a list.
 std::vector<ValueId> operandsOf(const Node& node);
+/// Sets Value::users of all values, each user once and in the order of nodes. Operands that do not exist are skipped:
+/// verify() reports them.
+void fillUsers(Graph& graph);
+/// True if the elements of a value are floating-point numbers.
+bool isReal(const Graph& graph, ValueId value);
 
 /// Text form for tests, logs and goldens. `parse(toText(g))` gives the same graph without the constants' data.
 ///

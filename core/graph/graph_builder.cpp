@@ -6,19 +6,6 @@
 #include <utility>
 
 namespace cleave::graph {
-namespace {
-
-void fillUsers(Graph& graph) {
-  for (NodeId id : idRange<NodeId>(graph.nodes.size())) {
-    forEachOperand(graph.node(id), [&](ValueId operand) {
-      if (operand.index() >= graph.values.size()) return;  // verify reports it
-      auto& users = graph.values[operand.index()].users;
-      if (users.empty() || users.back() != id) users.push_back(id);
-    });
-  }
-}
-
-}  // namespace
 
 GraphBuilder::GraphBuilder(std::string graphName) {
   m_graph.name = std::move(graphName);

@@ -27,16 +27,6 @@ void renumber(Node& node, const Numbers<ValueId>& values) {
   std::ranges::transform(node.results, node.results.begin(), values);
 }
 
-void fillUsers(Graph& graph) {
-  for (Value& value : graph.values) value.users.clear();
-  for (const NodeId id : idRange<NodeId>(graph.nodes.size())) {
-    forEachOperand(graph.node(id), [&](ValueId value) {
-      auto& users = graph.values[value.index()].users;
-      if (users.empty() || users.back() != id) users.push_back(id);
-    });
-  }
-}
-
 }  // namespace
 
 Rewrite::Rewrite(Graph& graph) : m_graph(graph), m_mayGo(graph.values.size()), m_isIdle(graph.nodes.size()) {

@@ -7,8 +7,6 @@ namespace {
 
 using Visit = std::function<void(ValueId)>;
 
-bool isReal(const Graph& graph, ValueId value) { return isFloatingPoint(graph.value(value).type.dtype); }
-
 void visitFactors(const Graph& graph, const Gradients& gradients, std::vector<ValueId> operands, int added,
                   const Visit& visit) {
   if (added >= 0 && added < std::ssize(operands)) operands.erase(operands.begin() + added);

@@ -19,7 +19,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kPollPeriod = 50ms;
+constexpr auto kListenPeriod = 50ms;
 constexpr auto kFirstLineLimit = 5s;
 constexpr std::size_t kMaxPending = 64;
 constexpr int kMaxNotices = 32;
@@ -115,7 +115,7 @@ void RemoteRun::waitForInput() const {
   for (const RemoteRank& remote : m_remoteRanks) {
     if (remote.fd.isOpen()) fds.push_back({remote.fd.get(), POLLIN, 0});
   }
-  ::poll(fds.data(), fds.size(), static_cast<int>(kPollPeriod.count()));
+  ::poll(fds.data(), fds.size(), static_cast<int>(kListenPeriod.count()));
 }
 
 void RemoteRun::acceptAll() {
@@ -123,7 +123,7 @@ void RemoteRun::acceptAll() {
     UniqueFd fd(::accept4(m_socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.isOpen()) {
       // Pending connections would otherwise wake the poll at once, again and again.
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) std::this_thread::sleep_for(kPollPeriod);
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) std::this_thread::sleep_for(kListenPeriod);
       return;
     }
     if (m_pending.size() == kMaxPending) m_pending.pop_front();

@@ -78,7 +78,7 @@ Verdict attention(Call& call) {
   return axes.follow();
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kAttentionEntries[] = {
     {"aten::scaled_dot_product_attention", attention},
 };
 
@@ -86,7 +86,7 @@ constexpr Entry kEntries[] = {
 
 FamilyTable attentionFamily() {
   return {"attention", "batch, heads and (without a causal flag) query positions may be split, key positions may not",
-          kEntries};
+          kAttentionEntries};
 }
 
 }  // namespace cleave::rules

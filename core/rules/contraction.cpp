@@ -131,7 +131,7 @@ Verdict einsum(Call& call) {
                                     call.text(0)));
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kContractionEntries[] = {
     {"aten::addmm", addedProduct}, {"aten::addmv", addedProduct}, {"aten::baddbmm", addedProduct},
     {"aten::bmm", plainProduct},   {"aten::dot", plainProduct},   {"aten::einsum", einsum},
     {"aten::ger", outer},          {"aten::linear", linear},      {"aten::matmul", plainProduct},
@@ -142,7 +142,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable contractionFamily() {
-  return {"contraction", "batch, row and column dimensions may be split; the summed dimension may not", kEntries};
+  return {"contraction", "batch, row and column dimensions may be split; the summed dimension may not",
+          kContractionEntries};
 }
 
 }  // namespace cleave::rules

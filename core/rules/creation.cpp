@@ -39,7 +39,7 @@ void localiseSizes(Call& call, std::span<const Placement> results, std::vector<g
   setLocalSizes(call, results, args, Sizes);
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kCreationEntries[] = {
     {"aten::arange", whole},
     {"aten::arange.start", whole},
     {"aten::arange.start_step", whole},
@@ -77,7 +77,7 @@ FamilyTable creationFamily() {
   return {"creation",
           "created from numbers: replicated, or split by heads if one number fills them; created like a tensor: the "
           "placement of that tensor",
-          kEntries};
+          kCreationEntries};
 }
 
 }  // namespace cleave::rules

@@ -153,7 +153,7 @@ void localiseInterleave(Call& call, std::span<const Placement> results, std::vec
   if (once > 0) setArgument(args, 1, local / once);
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kExpandEntries[] = {
     {"aten::broadcast_to", expand, localiseExpand},
     {"aten::expand", expand, localiseExpand, shareCopies},
     {"aten::expand_as", pointwise},  // the second input provides only its sizes, which are split with it
@@ -165,7 +165,7 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable expandFamily() {
-  return {"expand", "a split dimension stays split; ranks that share a head divide its copies", kEntries};
+  return {"expand", "a split dimension stays split; ranks that share a head divide its copies", kExpandEntries};
 }
 
 }  // namespace cleave::rules

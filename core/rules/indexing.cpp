@@ -213,7 +213,7 @@ Verdict oneHot(Call& call) {
 
 Verdict dataDependent(Call& call) { return allMustBeReplicated(call, "has a result whose size depends on the data"); }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kIndexingEntries[] = {
     {"aten::embedding", embedding},      {"aten::gather", gather},
     {"aten::index.Tensor", index},       {"aten::index_put", indexPut},
     {"aten::index_select", indexSelect}, {"aten::masked_select", dataDependent},
@@ -227,7 +227,7 @@ constexpr Entry kEntries[] = {
 FamilyTable indexFamily() {
   return {"index",
           "the dimension that indices point into must not be split; the dimensions of the indices may be split",
-          kEntries};
+          kIndexingEntries};
 }
 
 }  // namespace cleave::rules

@@ -81,7 +81,7 @@ Verdict stack(Call& call) {
   return axes.allowPadding().follow();
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kJoinEntries[] = {
     {"aten::cat", cat},
     {"aten::concat", cat},
     {"aten::concatenate", cat},
@@ -92,7 +92,7 @@ constexpr Entry kEntries[] = {
 
 FamilyTable joinFamily() {
   return {"join", "all inputs split alike on another dimension; inputs split along the joined dimension give blocks",
-          kEntries};
+          kJoinEntries};
 }
 
 }  // namespace cleave::rules

@@ -20,7 +20,7 @@ using graph::NodeId;
 using graph::ValueId;
 
 /// Limit on the values between a projection and the view that makes its heads: bias, cast, norm over the head, clamp.
-constexpr std::size_t kMaxPathLength = 16;
+constexpr std::size_t kMaxOutputPath = 16;
 
 std::int64_t lastSize(const Graph& graph, ValueId value) {
   const Shape& shape = graph.shapeOf(value);
@@ -49,7 +49,7 @@ std::int64_t headsAfter(const Graph& graph, ValueId value) {
       if (node.kind != graph::NodeKind::Call || node.results.empty() || graph::layerShape(graph, user)) continue;
       const Shape& next = graph.shapeOf(node.results.front());
       if (const auto heads = headsIn(shape, next, graph.opName(node) == "aten::view"); heads > 0) return heads;
-      if (next != shape || way.size() >= kMaxPathLength) continue;
+      if (next != shape || way.size() >= kMaxOutputPath) continue;
       if (std::find(way.begin(), way.end(), node.results.front()) == way.end()) way.push_back(node.results.front());
     }
   }
@@ -213,7 +213,7 @@ std::vector<std::int64_t> cutApart(const Graph& graph, const Moved& at) {
 /// if nothing takes the dimension apart, or not all of it.
 std::vector<std::int64_t> takenApart(const Graph& graph, Moved at) {
   const auto count = static_cast<std::size_t>(sizeAt(graph.shapeOf(at.value), at.dim));
-  for (std::size_t steps = 0; steps < kMaxPathLength; ++steps) {
+  for (std::size_t steps = 0; steps < kMaxOutputPath; ++steps) {
     if (auto heads = cutApart(graph, at); !heads.empty())
       return heads.size() == count ? std::move(heads) : std::vector<std::int64_t>();
     const auto& users = graph.value(at.value).users;
@@ -295,7 +295,7 @@ bool keepsFeatures(const Graph& graph, const Node& node, ValueId value) {
 /// has other readers too.
 ValueId featuresAfter(const Graph& graph, ValueId made) {
   ValueId found = made, value = made;
-  for (std::size_t steps = 0; steps < kMaxPathLength; ++steps) {
+  for (std::size_t steps = 0; steps < kMaxOutputPath; ++steps) {
     const auto& users = graph.value(value).users;
     if (users.size() != 1) break;
     const Node& node = graph.node(users.front());
@@ -331,7 +331,7 @@ std::vector<ValueId> piecesAlong(const Graph& graph, ValueId value, int dim) {
 }
 
 bool isOfSource(const Graph& graph, ValueId value) {
-  for (std::size_t steps = 0; steps < kMaxPathLength; ++steps) {
+  for (std::size_t steps = 0; steps < kMaxOutputPath; ++steps) {
     const Node& node = graph.node(graph.value(value).producer);
     if (node.kind != graph::NodeKind::Call) return node.kind != graph::NodeKind::Input;
     if (!graph::isView(graph.opName(node)) || graph::operandsOf(node).size() != 1) return false;

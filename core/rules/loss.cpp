@@ -45,7 +45,7 @@ Verdict perElement(Call& call, std::size_t reductionIndex) {
   return axes.follow();
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kLossEntries[] = {
     {"aten::binary_cross_entropy", [](Call& c) { return perElement(c, 3); }},
     {"aten::binary_cross_entropy_with_logits", [](Call& c) { return perElement(c, 4); }},
     {"aten::cross_entropy_loss", [](Call& c) { return perClass(c, 3); }},
@@ -65,7 +65,7 @@ FamilyTable lossFamily() {
   return {
       "loss",
       "classes and, for a mean or sum, all elements must be on every rank; only a loss layer supports split classes",
-      kEntries};
+      kLossEntries};
 }
 
 }  // namespace cleave::rules

@@ -138,7 +138,7 @@ Verdict weightNorm(Call& call) {
   return axes.follow();
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kNormalisationEntries[] = {
     {"aten::_fused_rms_norm", rmsNorm},
     {"aten::_native_batch_norm_legit_no_training", [](Call& c) { return batchNorm(c, false); }},
     {"aten::_weight_norm", weightNorm},
@@ -157,7 +157,7 @@ constexpr Entry kEntries[] = {
 FamilyTable normalisationFamily() {
   return {"normalisation",
           "the normalised dimensions must not be split; batch, sequence and entire groups of channels may be split",
-          kEntries};
+          kNormalisationEntries};
 }
 
 }  // namespace cleave::rules

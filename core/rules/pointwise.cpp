@@ -32,7 +32,7 @@ Verdict pointwise(Call& call) {
 
 namespace {
 
-constexpr Entry kEntries[] = {
+constexpr Entry kPointwiseEntries[] = {
     {"aten::abs", pointwise},
     {"aten::acos", pointwise},
     {"aten::acosh", pointwise},
@@ -179,7 +179,8 @@ constexpr Entry kCopies[] = {
 }  // namespace
 
 FamilyTable pointwiseFamily() {
-  return {"pointwise", "element-wise with broadcasting: all inputs split alike, except dimensions of size 1", kEntries};
+  return {"pointwise", "element-wise with broadcasting: all inputs split alike, except dimensions of size 1",
+          kPointwiseEntries};
 }
 
 FamilyTable copyFamily() { return {"copies", "copies, casts and aliases keep the placement", kCopies}; }

@@ -90,7 +90,7 @@ Verdict extremeIndex(Call& c) {
 /// Arguments: self, k, dim, keepdim.
 Verdict kthValue(Call& c) { return reduceOver(c, {c.dim(2, c.rank(0), -1)}, c.flag(3, false), "sorts along"); }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kReductionEntries[] = {
     {"aten::_log_softmax", softmax<1>},
     {"aten::_safe_softmax", softmax<1>},
     {"aten::_softmax", softmax<1>},
@@ -147,7 +147,8 @@ constexpr Entry kEntries[] = {
 }  // namespace
 
 FamilyTable reductionFamily() {
-  return {"reduction", "the dimensions it runs along must not be split; the other dimensions may be split", kEntries};
+  return {"reduction", "the dimensions it runs along must not be split; the other dimensions may be split",
+          kReductionEntries};
 }
 
 }  // namespace cleave::rules

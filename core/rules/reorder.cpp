@@ -113,7 +113,7 @@ Verdict squeezeDims(Call& call, const std::vector<int>& dims) {
   return axes.allowPadding().follow();
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kReorderEntries[] = {
     {"aten::adjoint", swapLast},
     {"aten::mT", swapLast},
     {"aten::matrix_H", swapLast},
@@ -133,6 +133,6 @@ constexpr Entry kEntries[] = {
 
 }  // namespace
 
-FamilyTable reorderFamily() { return {"permute", "a split dimension moves with the operator", kEntries}; }
+FamilyTable reorderFamily() { return {"permute", "a split dimension moves with the operator", kReorderEntries}; }
 
 }  // namespace cleave::rules

@@ -313,7 +313,7 @@ Verdict triangle(Call& call) {
   return axes.follow();
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kSliceEntries[] = {
     {"aten::chunk", splitBy},
     {"aten::constant_pad_nd", pad},
     {"aten::flip", flip},
@@ -341,7 +341,7 @@ FamilyTable sliceFamily() {
   return {"slice",
           "a dimension that is sliced, partly written, padded, rolled or reversed must not be split; slices at block "
           "boundaries are possible",
-          kEntries};
+          kSliceEntries};
 }
 
 }  // namespace cleave::rules

@@ -181,7 +181,7 @@ void localiseUnflatten(Call& call, std::span<const Placement> results, std::vect
   if (results.front().isSplit()) setArgument(args, 2, std::move(sizes));
 }
 
-constexpr Entry kEntries[] = {
+constexpr Entry kViewEntries[] = {
     {"aten::_reshape_alias", reshapeTo, localiseView}, {"aten::_unsafe_view", reshapeTo, localiseView},
     {"aten::flatten.using_ints", reshapeTo},           {"aten::ravel", reshapeTo},
     {"aten::reshape", reshapeTo, localiseView},        {"aten::unflatten.int", reshapeTo, localiseUnflatten},
@@ -192,7 +192,7 @@ constexpr Entry kEntries[] = {
 
 FamilyTable viewFamily() {
   return {"view", "a split survives where the new sizes have a dimension that begins at the same element and divides",
-          kEntries};
+          kViewEntries};
 }
 
 }  // namespace cleave::rules

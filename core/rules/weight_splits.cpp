@@ -30,7 +30,7 @@ struct Step {
 };
 
 /// A layer that reads a value computed from the parameter.
-struct Reader {
+struct ReadingLayer {
   NodeId layer;
   graph::LayerShape shape;
   std::size_t step = 0;
@@ -38,7 +38,7 @@ struct Reader {
 
 struct Ways {
   std::vector<Step> steps;  ///< the first one is the parameter
-  std::vector<Reader> readers;
+  std::vector<ReadingLayer> readers;
 };
 
 Ways waysFrom(const Graph& graph, ValueId parameter) {
@@ -104,14 +104,14 @@ std::vector<Block> blocksOfReaders(const Graph& graph, ValueId piece, int worldS
 }
 
 /// A slice of the first dimension of a packed parameter; invalid for rows that nothing reads.
-struct Piece {
+struct RowSlice {
   std::int64_t rows = 0;
   ValueId value;
 };
 
 /// The slices of the first dimension, in order, with the rows between them. Empty if slices overlap or something else
 /// reads the value.
-std::vector<Piece> slicesOf(const Graph& graph, ValueId packed) {
+std::vector<RowSlice> slicesOf(const Graph& graph, ValueId packed) {
   std::map<std::int64_t, ValueId> starts;
   const Shape& shape = graph.shapeOf(packed);
   for (const NodeId user : graph.value(packed).users) {
@@ -123,7 +123,7 @@ std::vector<Piece> slicesOf(const Graph& graph, ValueId packed) {
     const std::int64_t start = graph::integerAt(node, 2).value_or(0);
     if (!starts.emplace(start < 0 ? start + shape[0] : start, node.results.front()).second) return {};
   }
-  std::vector<Piece> pieces;
+  std::vector<RowSlice> pieces;
   std::int64_t end = 0;
   for (const auto& [start, value] : starts) {
     if (start < end) return {};
@@ -143,12 +143,12 @@ std::optional<Placement> columnsOfPieces(const Graph& graph, ValueId parameter, 
   const Shape& shape = graph.shapeOf(parameter);
   if (shape.empty() || shape.size() > 2) return std::nullopt;
   const ValueId packed = afterCasts(graph, parameter);
-  std::vector<Piece> pieces;
+  std::vector<RowSlice> pieces;
   for (const ValueId piece : piecesAlong(graph, packed, 0)) pieces.push_back({graph.shapeOf(piece)[0], piece});
   if (pieces.empty()) pieces = slicesOf(graph, packed);
   if (pieces.empty()) pieces.push_back({shape[0], packed});
   std::vector<Block> all;
-  for (const Piece& piece : pieces) {
+  for (const RowSlice& piece : pieces) {
     auto blocks = piece.value.isValid() ? blocksOfReaders(graph, piece.value, worldSize)
                                         : std::vector<Block>{{piece.rows, replicasFor(piece.rows, worldSize)}};
     if (blocks.empty()) return std::nullopt;
@@ -204,14 +204,14 @@ class Splits {
       : m_graph(graph), m_shape(graph.shapeOf(parameter)), m_context(context), m_ways(waysFrom(graph, parameter)) {}
 
   bool areAnyPrepared() const {
-    return std::any_of(m_ways.readers.begin(), m_ways.readers.end(), [](const Reader& r) { return r.step > 0; });
+    return std::any_of(m_ways.readers.begin(), m_ways.readers.end(), [](const ReadingLayer& r) { return r.step > 0; });
   }
   void add(const Placement& placement) {
     if (placement.isReplicatedOn(m_context.worldSize) || !placement.localShape(m_shape, m_context.worldSize)) return;
     if (std::find(m_found.begin(), m_found.end(), placement) == m_found.end()) m_found.push_back(placement);
   }
   std::vector<Placement> take() && {
-    for (const Reader& reader : m_ways.readers) {
+    for (const ReadingLayer& reader : m_ways.readers) {
       const ValueId value = m_ways.steps[reader.step].value;
       for (const LayerStrategy& option : layerStrategies(m_graph, reader.layer, reader.shape, m_context).offered) {
         const Placement& wanted = reader.shape.weight == value ? option.weight : option.bias;
@@ -223,14 +223,14 @@ class Splits {
 
  private:
   /// Adds placements of the parameter that lead to `wanted`: the same split of any dimension, or a plain one.
-  void addBefore(const Reader& reader, const Placement& wanted) {
+  void addBefore(const ReadingLayer& reader, const Placement& wanted) {
     for (int dim = 0; dim < static_cast<int>(m_shape.size()); ++dim) {
       const bool isJoint = wanted.firstDim() != wanted.lastDim();
       if (!isJoint) tryOut(reader, wanted.shifted(dim - wanted.firstDim()), wanted);
       tryOut(reader, Placement::split(dim), wanted);
     }
   }
-  void tryOut(const Reader& reader, const Placement& placement, const Placement& wanted) {
+  void tryOut(const ReadingLayer& reader, const Placement& placement, const Placement& wanted) {
     if (!placement.localShape(m_shape, m_context.worldSize)) return;
     if (atEnd(m_graph, m_ways, reader.step, placement, m_context.worldSize) == wanted) add(placement);
   }

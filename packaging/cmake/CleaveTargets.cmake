@@ -63,8 +63,8 @@ set(CLEAVE_GUI_TEST_HEADERS ${CLEAVE_WIDGETS_HEADERS} <QtTest>)
 set(CLEAVE_LIBTORCH_TEST_HEADERS ${CLEAVE_LIBTORCH_HEADERS} <QTest> <QTemporaryDir> <nlohmann/json.hpp>
   <pipeline/source/open.h> <pipeline/solve/solve.h>)
 
-# If shared headers take longer than the files themselves, three files of a room are one unit. A name local to a file is
-# then visible in two others. OFF makes each file a unit.
+# Shared headers take longer than most files, so three files of a room are one unit. A name local to a file is then
+# visible in two others. OFF makes each file a unit.
 option(CLEAVE_UNITY "Compile some files of a room at a time" ON)
 
 # The first target of a kind precompiles the headers, and later targets reuse the result.
@@ -73,11 +73,11 @@ function(cleave_kind target kind)
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O3>)
   else()
     target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
-    if(CLEAVE_UNITY)
-      set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 3)
-      # g++ treats the sources of a unity unit as headers.
-      target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
-    endif()
+  endif()
+  if(CLEAVE_UNITY)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 3)
+    # g++ treats the sources of a unity unit as headers.
+    target_compile_options(${target} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
   get_property(first GLOBAL PROPERTY CLEAVE_FIRST_${kind})
   if(NOT CLEAVE_${kind}_HEADERS)

@@ -6,6 +6,7 @@
 #include <QCryptographicHash>
 #include <QTest>
 
+#include <algorithm>
 #include <set>
 #include <thread>
 
@@ -81,6 +82,18 @@ class TstSnapshot : public QObject {
     QVERIFY(!fetched);
     QVERIFY2(fetched.error().message.find(text) != std::string::npos, fetched.error().message.c_str());
     QCOMPARE(exitCode(fetched.error().code), 4);
+  }
+
+  /// Requests the stop of a download when some of a file has arrived.
+  void stopWithAPart(std::stop_source& stop, const std::stop_token& end) const {
+    constexpr blkcnt_t kEnough = (2 << 20) / 512;
+    const auto hasEnough = [](const QString& file) {
+      struct stat found {};
+      return file.endsWith(".cleave.incomplete") && ::stat(qPrintable(file), &found) == 0 && found.st_blocks > kEnough;
+    };
+    while (!end.stop_requested() && std::ranges::none_of(filesBelow(m_cache->path()), hasEnough))
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop.request_stop();
   }
 
  private slots:
@@ -333,10 +346,7 @@ class TstSnapshot : public QObject {
     addModel("org/cancelled", someBytes(kLarge, 9), "{'bytes_per_s': 3000000}");
     std::stop_source stop;
     const Progress progress(stop.get_token());
-    std::jthread stopper([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-      stop.request_stop();
-    });
+    const std::jthread stopper([&](const std::stop_token& end) { stopWithAPart(stop, end); });
     const auto cancelled = fetch("org/cancelled", Wanted::Weights, false, progress);
     verifyRefused(cancelled, ErrorCode::Cancelled, "Stopped while");
     m_server.setFaults("org/cancelled", "{}");
@@ -351,10 +361,7 @@ class TstSnapshot : public QObject {
     addModel("org/damaged", someBytes(kLarge, 11), "{'bytes_per_s': 3000000}");
     std::stop_source stop;
     const Progress progress(stop.get_token());
-    std::jthread stopper([&] {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1000));
-      stop.request_stop();
-    });
+    const std::jthread stopper([&](const std::stop_token& end) { stopWithAPart(stop, end); });
     QVERIFY(!fetch("org/damaged", Wanted::Weights, false, progress));
     QString partial;
     for (const QString& file : filesBelow(m_cache->path()))

@@ -117,7 +117,7 @@ Demand demandOf(const Query& query, const Pin* pin) {
   return {.index = static_cast<std::uint32_t>(pin - query.problem.pins.data())};
 }
 
-void addOnce(std::vector<Demand>& demands, Demand demand) {
+void addDemandOnce(std::vector<Demand>& demands, Demand demand) {
   const auto at = std::lower_bound(demands.begin(), demands.end(), demand);
   if (at == demands.end() || *at != demand) demands.insert(at, demand);
 }
@@ -131,7 +131,7 @@ Candidates keepUnpinned(const Query& query, std::vector<Choice> claims) {
   }
   for (const Choice& claim : claims) {
     if (const Pin* pin = removingPin(query, claim)) {
-      addOnce(found.demands, demandOf(query, pin));
+      addDemandOnce(found.demands, demandOf(query, pin));
       found.ruledOut.push_back({claim, fmt::format("removed by the pin {}", ticked(pin->text)), pin->text});
     } else {
       found.open.push_back(claim);
@@ -376,7 +376,7 @@ void explainLayer(Query query, const std::vector<Considered>& considered, const 
     found.conflict = misfitConflict(query, left, checkedReads - 1);
   }
   for (const Considered& one : considered) {
-    if (one.misfit >= checkedReads) addOnce(found.demands, demandOf(query, one.pin));
+    if (one.misfit >= checkedReads) addDemandOnce(found.demands, demandOf(query, one.pin));
   }
 }
 
@@ -390,7 +390,7 @@ Candidates layerCandidates(const Query& query, const graph::LayerShape& layer) {
     } else if (one.pin) {
       found.ruledOut.push_back(
           {one.choice, fmt::format("removed by the pin {}", ticked(one.pin->text)), one.pin->text});
-      addOnce(found.demands, demandOf(query, one.pin));
+      addDemandOnce(found.demands, demandOf(query, one.pin));
     } else {
       found.open.push_back(one.choice);
     }
@@ -399,7 +399,8 @@ Candidates layerCandidates(const Query& query, const graph::LayerShape& layer) {
     found.demands.clear();
     explainLayer(query, considered, options, found);
   }
-  if (const auto off = query.variables.ruleOff(query.node)) addOnce(found.demands, {.isRule = true, .index = *off});
+  if (const auto off = query.variables.ruleOff(query.node))
+    addDemandOnce(found.demands, {.isRule = true, .index = *off});
   return found;
 }
 

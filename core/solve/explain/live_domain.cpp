@@ -76,10 +76,10 @@ struct LiveDomains::Tables {
 namespace {
 
 /// Finds the live domain of one value at one moment.
-class Narrowing {
+class LiveDomainSearch {
  public:
-  Narrowing(const Cursor& cursor, const Problem& problem, const Variables& variables, Domains& domains, Reach& reach,
-            ValueId value, Work& work)
+  LiveDomainSearch(const Cursor& cursor, const Problem& problem, const Variables& variables, Domains& domains,
+                   Reach& reach, ValueId value, Work& work)
       : m_cursor(cursor),
         m_trace(cursor.trace()),
         m_problem(problem),
@@ -305,7 +305,8 @@ LiveDomain LiveDomains::at(const Cursor& cursor, ValueId value, const Progress& 
     if (!m_tables->domains.isComplete() && progress.cancelled()) m_tables.reset();
     if (!m_tables) return {.value = value, .isComplete = false};
   }
-  return Narrowing(cursor, m_tables->problem, m_tables->variables, m_tables->domains, m_tables->reach, value, work)
+  return LiveDomainSearch(cursor, m_tables->problem, m_tables->variables, m_tables->domains, m_tables->reach, value,
+                          work)
       .run();
 }
 

@@ -5,8 +5,8 @@
 namespace cleave::solve::optimal {
 namespace {
 
-constexpr std::size_t kMostWaiting = 2'000'000;  // 96 bytes each
-constexpr std::size_t kMostWalked = 20'000'000;  // 4 bytes each
+constexpr std::size_t kMostWaitingPaths = 2'000'000;  // 96 bytes each
+constexpr std::size_t kMostWalkedPaths = 20'000'000;  // 4 bytes each
 constexpr std::uint32_t kRoot = std::numeric_limits<std::uint32_t>::max();
 
 }  // namespace
@@ -49,7 +49,7 @@ bool PathsInOrder::isWorse(const Waiting& a, const Waiting& b) {
 PathsInOrder::State PathsInOrder::next(std::uint64_t mostWork) {
   while (!m_heap.empty()) {
     if (m_progress.cancelled()) return State::Stopped;
-    if (m_heap.size() > kMostWaiting || m_walked > kMostWalked || m_work >= mostWork) return State::OutOfRoom;
+    if (m_heap.size() > kMostWaitingPaths || m_walked > kMostWalkedPaths || m_work >= mostWork) return State::OutOfRoom;
     std::pop_heap(m_heap.begin(), m_heap.end(), isWorse);
     const Waiting start = m_heap.back();
     m_heap.pop_back();

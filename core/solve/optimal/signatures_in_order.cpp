@@ -3,8 +3,8 @@
 namespace cleave::solve::optimal {
 namespace {
 
-constexpr std::size_t kMostWaiting = 2'000'000;  // 48 bytes each
-constexpr std::size_t kMostWalked = 50'000'000;  // 4 bytes each
+constexpr std::size_t kMostWaitingSignatures = 2'000'000;  // 48 bytes each
+constexpr std::size_t kMostWalkedSignatures = 50'000'000;  // 4 bytes each
 
 /// Allows only transitions that alone need less than `peakLimit`.
 Restriction below(const Elimination& elimination, std::int64_t peakLimit) {
@@ -68,8 +68,8 @@ void SignaturesInOrder::pushToHeap(const Waiting& waiting) {
   if (waiting.bound >= m_forgotten) return;
   m_heap.push_back(waiting);
   std::push_heap(m_heap.begin(), m_heap.end(), isWorse);
-  if (m_heap.size() <= kMostWaiting) return;
-  const auto middle = m_heap.begin() + kMostWaiting / 2;
+  if (m_heap.size() <= kMostWaitingSignatures) return;
+  const auto middle = m_heap.begin() + kMostWaitingSignatures / 2;
   std::nth_element(m_heap.begin(), middle, m_heap.end(), [](const auto& a, const auto& b) { return isWorse(b, a); });
   m_forgotten = std::min(m_forgotten, middle->bound);
   m_heap.erase(middle, m_heap.end());
@@ -79,7 +79,7 @@ void SignaturesInOrder::pushToHeap(const Waiting& waiting) {
 SignaturesInOrder::State SignaturesInOrder::next() {
   while (!m_heap.empty()) {
     if (m_progress.cancelled()) return State::Stopped;
-    if (m_walked > kMostWalked) return State::OutOfRoom;
+    if (m_walked > kMostWalkedSignatures) return State::OutOfRoom;
     std::pop_heap(m_heap.begin(), m_heap.end(), isWorse);
     const Waiting start = m_heap.back();
     m_heap.pop_back();

@@ -9,8 +9,6 @@
 namespace cleave::solve {
 namespace {
 
-constexpr std::size_t kReadEvents = 1 << 12;
-
 /// The node of an event; for a Backtrack it is the target.
 std::uint32_t subjectOf(const Event& event) { return event.type == EventType::Backtrack ? event.target : event.node; }
 bool hasSubject(EventType type) { return !isEnd(type); }

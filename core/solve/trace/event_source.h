@@ -7,6 +7,9 @@
 
 namespace cleave::solve {
 
+/// Events to read at a time where all are read in turn.
+inline constexpr std::size_t kReadEvents = 1 << 12;
+
 class EventSource {
  public:
   virtual ~EventSource() = default;

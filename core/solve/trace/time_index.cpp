@@ -7,7 +7,6 @@ namespace {
 
 constexpr StepId kFirstInterval = 1 << 16;
 constexpr std::size_t kMostHeldAssignments = (64u << 20) / sizeof(SearchState::Assigned);
-constexpr std::size_t kReadEvents = 1 << 12;
 
 }  // namespace
 
