@@ -10,7 +10,7 @@ namespace cleave::exchange {
 namespace {
 
 /// "model.layers.3.mlp.up_proj" → "model.layers.*" and 3; -1: the name has no number.
-std::pair<std::string, int> blockOf(const std::string& name) {
+std::pair<std::string, int> blockAndIndex(const std::string& name) {
   const auto [pattern, index] = plan::foldIndex(name);
   if (index < 0) return {{}, -1};
   return {pattern.substr(0, pattern.find('#')) + "*", index};
@@ -52,7 +52,7 @@ NamedStyles foldedByNumber(const NamedStyles& said) {
 FoldedByMost foldedByMost(const NamedStyles& said) {
   std::map<std::string, std::map<int, Block>> stacks;
   for (const auto& [name, style] : said) {
-    const auto [stack, index] = blockOf(name);
+    const auto [stack, index] = blockAndIndex(name);
     if (index >= 0) stacks[stack][index][wildcardName(name)] = style;
   }
   FoldedByMost folded;

@@ -6,10 +6,8 @@
 namespace cleave::formats {
 namespace {
 
-constexpr std::size_t kLongestPath = 1024;
 constexpr std::size_t kLongestClass = 128;
 constexpr std::size_t kLongestLine = 200;
-constexpr std::size_t kMostModules = 64;
 
 /// Splits at `separator` outside of brackets, like PyTorch's reader.
 std::vector<std::string_view> splitOutside(std::string_view text, char separator) {
@@ -95,7 +93,7 @@ ExportedModules modulesOf(std::string_view moduleStack) {
     const auto parts = splitOutside(entry, ',');
     if (parts.size() != 3 || parts[1].starts_with("_empty_nn_module_stack")) continue;
     ExportedModule module{pathOf(parts[1]), classOf(parts[2])};
-    if (module.path.size() > kLongestPath || modules.size() > kMostModules) continue;
+    if (module.path.size() > kLongestModulePath || modules.size() > kDeepestModule) continue;
     if (module.path.empty()) {
       modules.front().className = std::move(module.className);
     } else {

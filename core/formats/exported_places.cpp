@@ -5,8 +5,6 @@
 namespace cleave::formats {
 namespace {
 
-constexpr std::size_t kLongestPlace = 1024;
-constexpr int kDeepestPlace = 64;
 constexpr int kNowhere = -1;
 constexpr std::ptrdiff_t kNever = -1;
 
@@ -31,7 +29,7 @@ class Places {
   int ofParameter(const std::string& name) {
     const std::size_t dot = name.rfind('.');
     if (dot == std::string::npos) return 0;
-    if (name.size() > kLongestPlace || std::count(name.begin(), name.end(), '.') > kDeepestPlace) return kNowhere;
+    if (name.size() > kLongestModulePath || std::count(name.begin(), name.end(), '.') > kDeepestModule) return kNowhere;
     return of(name.substr(0, dot));
   }
 

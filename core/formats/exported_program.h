@@ -80,6 +80,10 @@ struct ExportedNode {
   std::optional<std::uint32_t> source;  ///< index into ExportedProgram::sources
 };
 
+/// Limits of what counts as a module: bytes of its path, and modules around it.
+inline constexpr std::size_t kLongestModulePath = 1024;
+inline constexpr int kDeepestModule = 64;
+
 /// The modules around a call, outermost first: the model itself, then the modules inside.
 struct ExportedModule {
   std::string path;       ///< "model.layers.0.self_attn"; empty: the model

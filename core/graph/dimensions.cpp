@@ -54,8 +54,7 @@ class Finder {
   /// Token ids, labels, positions, masks: [batch, sequence].
   void input(const Node& node) {
     Meanings& meanings = of(node.results[0]);
-    if (!isFloatingPoint(m_graph.value(node.results[0]).type.dtype) && meanings.size() == 2)
-      meanings = {Meaning::Batch, Meaning::Sequence};
+    if (!isReal(m_graph, node.results[0]) && meanings.size() == 2) meanings = {Meaning::Batch, Meaning::Sequence};
   }
 
   void call(NodeId id, const Node& node) {

@@ -16,7 +16,7 @@ namespace cleave::hub {
 namespace {
 
 constexpr std::int64_t kLongestRef = 256;
-constexpr std::size_t kLongestName = 128;
+constexpr std::size_t kLongestEntry = 128;
 constexpr auto kLockPeriod = std::chrono::milliseconds(100);
 /// Backup tools skip a folder with this file. https://bford.info/cachedir/
 constexpr std::string_view kCacheTag =
@@ -49,7 +49,7 @@ bool isSafeName(std::string_view name) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
            c == '.';
   };
-  return !name.empty() && name.size() <= kLongestName && name.front() != '.' && std::ranges::all_of(name, isAllowed);
+  return !name.empty() && name.size() <= kLongestEntry && name.front() != '.' && std::ranges::all_of(name, isAllowed);
 }
 
 std::optional<std::string> Cache::knownCommit(const HubId& id) const {

@@ -8,7 +8,7 @@
 namespace cleave::hub {
 namespace {
 
-constexpr std::size_t kLongestName = 96, kLongestRevision = 255, kCommitDigits = 40;
+constexpr std::size_t kLongestRepo = 96, kLongestRevision = 255, kCommitDigits = 40;
 
 bool isLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
 
@@ -26,7 +26,7 @@ std::string_view whyNoName(std::string_view part) {
 }
 
 std::string_view whyNoRepo(std::string_view repo) {
-  if (repo.size() > kLongestName) return "it is longer than 96 characters";
+  if (repo.size() > kLongestRepo) return "it is longer than 96 characters";
   if (std::ranges::count(repo, '/') > 1) return "it has more than one slash";
   if (repo.ends_with(".git")) return "it ends in .git";
   const std::size_t slash = repo.find('/');

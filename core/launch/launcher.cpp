@@ -27,7 +27,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kPollPeriod = 50ms;
 constexpr auto kLookPeriod = 200ms;  // interval between looks at a rank's control group
 constexpr auto kTermGrace = 1s;
 constexpr auto kStopLimit = 5s;

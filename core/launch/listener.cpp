@@ -19,7 +19,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr auto kListenPeriod = 50ms;
 constexpr auto kFirstLineLimit = 5s;
 constexpr std::size_t kMaxPending = 64;
 constexpr int kMaxNotices = 32;
@@ -115,7 +114,7 @@ void RemoteRun::waitForInput() const {
   for (const RemoteRank& remote : m_remoteRanks) {
     if (remote.fd.isOpen()) fds.push_back({remote.fd.get(), POLLIN, 0});
   }
-  ::poll(fds.data(), fds.size(), static_cast<int>(kListenPeriod.count()));
+  ::poll(fds.data(), fds.size(), static_cast<int>(kPollPeriod.count()));
 }
 
 void RemoteRun::acceptAll() {
@@ -123,7 +122,7 @@ void RemoteRun::acceptAll() {
     UniqueFd fd(::accept4(m_socket, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd.isOpen()) {
       // Pending connections would otherwise wake the poll at once, again and again.
-      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) std::this_thread::sleep_for(kListenPeriod);
+      if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) std::this_thread::sleep_for(kPollPeriod);
       return;
     }
     if (m_pending.size() == kMaxPending) m_pending.pop_front();

@@ -5,6 +5,9 @@
 
 namespace cleave::launch {
 
+/// Longest wait for lines, so that a stop and silent ranks are seen soon.
+inline constexpr std::chrono::milliseconds kPollPeriod{50};
+
 class RankInbox {
  public:
   using Time = RankWatch::Time;

@@ -2,6 +2,7 @@
 
 #include "graph/arguments.h"
 #include "graph/operators.h"
+#include "graph/weights.h"
 
 #include <algorithm>
 #include <unordered_map>
@@ -21,10 +22,6 @@ using rules::CollectiveKind;
 std::string nameOf(const Graph& program, const Node& node) {
   return fmt::format("{} ({})", node.results.empty() ? program.name : program.value(node.results[0]).name,
                      program.opName(node));
-}
-
-bool isParameter(const Graph& program, ValueId value) {
-  return program.node(program.value(value).producer).kind == NodeKind::Parameter;
 }
 
 std::optional<ParallelOp> ownOp(const Graph& program, const Node& node) {
@@ -93,7 +90,7 @@ class Typing {
   }
 
   bool isShared(ValueId value) const {
-    if (!hasGradient(value) || !isParameter(m_program, value)) return false;
+    if (!hasGradient(value) || !graph::isParameter(m_program, value)) return false;
     const auto at = m_parameters.find(m_program.value(value).name);
     return at != m_parameters.end() && !sharedParts(*at->second, m_ranks).empty();
   }
@@ -140,7 +137,7 @@ class Typing {
 
   Result<void> sumGradient(const Node& node) {
     const ValueId operand = graph::operandAt(node, 0);
-    if (type(operand) == SpmdType::Varying && isParameter(m_program, operand)) {
+    if (type(operand) == SpmdType::Varying && graph::isParameter(m_program, operand)) {
       type(node.results[0]) = SpmdType::Varying;
       return {};
     }
@@ -215,7 +212,7 @@ class Listing {
     if (!m_found.gradients.of(operand)) return;
     if (op == ParallelOp::ReduceScatter || op == ParallelOp::Shard)
       add(CollectiveKind::AllGather, m_program.bytesOf(operand), id);
-    if (op != ParallelOp::GradAllReduce || isParameter(m_program, operand)) return;
+    if (op != ParallelOp::GradAllReduce || graph::isParameter(m_program, operand)) return;
     const Node& producer = m_program.node(m_program.value(operand).producer);
     add(ownOp(m_program, producer) == ParallelOp::GatherInput ? CollectiveKind::ReduceScatter
                                                               : CollectiveKind::AllReduce,
@@ -259,7 +256,7 @@ class Listing {
     for (const Node& node : m_program.nodes) {
       if (ownOp(m_program, node) != ParallelOp::GradAllReduce || m_ranks == 1) continue;
       const ValueId value = graph::operandAt(node, 0);
-      if (!isParameter(m_program, value) || !m_found.gradients.of(value)) continue;
+      if (!graph::isParameter(m_program, value) || !m_found.gradients.of(value)) continue;
       if (m_found.types[value.index()] == SpmdType::Invariant) {
         m_found.sums.push_back(
             {.parameter = value, .ranks = m_ranks, .elements = graph::elementCount(m_program.shapeOf(value))});

@@ -332,7 +332,7 @@ class Offers {
       return fmt::format("the logits have {}, not [tokens, classes]", counted(std::ssize(logits), "dimension"));
     if (m_layer.weight.isValid()) return "the loss has class weights";
     if (labelSmoothing() != 0) return fmt::format("the loss smooths its labels by {}", labelSmoothing());
-    if (graph::isFloatingPoint(m_graph.value(m_layer.target).type.dtype)) return "the targets are probabilities";
+    if (graph::isReal(m_graph, m_layer.target)) return "the targets are probabilities";
     if ((logits[1] + vocabularyPadding(logits[1])) % m_context.worldSize != 0) {
       return doesNotDivide(logits[1], "class", m_context.worldSize, "classes");
     }

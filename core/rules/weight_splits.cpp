@@ -104,14 +104,14 @@ std::vector<Block> blocksOfReaders(const Graph& graph, ValueId piece, int worldS
 }
 
 /// A slice of the first dimension of a packed parameter; invalid for rows that nothing reads.
-struct RowSlice {
+struct RowPiece {
   std::int64_t rows = 0;
   ValueId value;
 };
 
 /// The slices of the first dimension, in order, with the rows between them. Empty if slices overlap or something else
 /// reads the value.
-std::vector<RowSlice> slicesOf(const Graph& graph, ValueId packed) {
+std::vector<RowPiece> slicesOf(const Graph& graph, ValueId packed) {
   std::map<std::int64_t, ValueId> starts;
   const Shape& shape = graph.shapeOf(packed);
   for (const NodeId user : graph.value(packed).users) {
@@ -123,7 +123,7 @@ std::vector<RowSlice> slicesOf(const Graph& graph, ValueId packed) {
     const std::int64_t start = graph::integerAt(node, 2).value_or(0);
     if (!starts.emplace(start < 0 ? start + shape[0] : start, node.results.front()).second) return {};
   }
-  std::vector<RowSlice> pieces;
+  std::vector<RowPiece> pieces;
   std::int64_t end = 0;
   for (const auto& [start, value] : starts) {
     if (start < end) return {};
@@ -143,12 +143,12 @@ std::optional<Placement> columnsOfPieces(const Graph& graph, ValueId parameter, 
   const Shape& shape = graph.shapeOf(parameter);
   if (shape.empty() || shape.size() > 2) return std::nullopt;
   const ValueId packed = afterCasts(graph, parameter);
-  std::vector<RowSlice> pieces;
+  std::vector<RowPiece> pieces;
   for (const ValueId piece : piecesAlong(graph, packed, 0)) pieces.push_back({graph.shapeOf(piece)[0], piece});
   if (pieces.empty()) pieces = slicesOf(graph, packed);
   if (pieces.empty()) pieces.push_back({shape[0], packed});
   std::vector<Block> all;
-  for (const RowSlice& piece : pieces) {
+  for (const RowPiece& piece : pieces) {
     auto blocks = piece.value.isValid() ? blocksOfReaders(graph, piece.value, worldSize)
                                         : std::vector<Block>{{piece.rows, replicasFor(piece.rows, worldSize)}};
     if (blocks.empty()) return std::nullopt;

@@ -11,7 +11,7 @@
 namespace cleave::views {
 
 namespace {
-constexpr double kReach = 14;         ///< pixels around a point within which the pointer selects it
+constexpr double kPointReach = 14;    ///< pixels around a point within which the pointer selects it
 constexpr double kBudgetReach = 0.6;  ///< distance beyond the front, relative to its range, at which the budget still
                                       ///< widens the axis
 }  // namespace
@@ -71,7 +71,7 @@ QPointF ParetoPlot::positionOf(const solve::ParetoPoint& point) const {
 int ParetoPlot::pointAt(const QPointF& position) const {
   if (!axes()) return -1;
   int nearest = -1;
-  double best = kReach * kReach;
+  double best = kPointReach * kPointReach;
   for (int i = 0; i < count(); ++i) {
     const QPointF away = positionOf(point(i)) - position;
     if (const double distance = QPointF::dotProduct(away, away); distance < best) nearest = i, best = distance;

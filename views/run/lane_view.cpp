@@ -27,7 +27,7 @@ constexpr int kLeastLane = 15, kMostLane = 56, kLaneGap = 3;
 constexpr int kScrollSteps = 10'000;  // range of the horizontal scroll bar: the whole step
 constexpr double kLeastVisibleNs = 100;
 constexpr double kZoomOfWheel = 1.25, kFsPerNs = 1e6;
-constexpr int kDragDistance = 4;
+constexpr int kPanDistance = 4;
 
 QString nanosecondsText(double nanoseconds) { return toQ(solve::timeText(Femtoseconds::ofSeconds(nanoseconds / 1e9))); }
 
@@ -276,7 +276,7 @@ void LaneView::mousePressEvent(QMouseEvent* event) {
 void LaneView::mouseMoveEvent(QMouseEvent* event) {
   if (!m_pressed || !(event->buttons() & Qt::LeftButton)) return;
   const int by = event->pos().x() - m_pressed->x();
-  m_isDragged = m_isDragged || std::abs(by) >= kDragDistance;
+  m_isDragged = m_isDragged || std::abs(by) >= kPanDistance;
   if (!m_isDragged) return;
   viewport()->setCursor(Qt::ClosedHandCursor);
   const double from = m_pressedFrom - by * m_shown.length() / std::max(1.0, frame().rect.width());

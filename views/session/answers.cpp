@@ -10,7 +10,7 @@
 namespace cleave::views {
 
 namespace {
-constexpr int kMostRanks = 64;  // maximum rank count of predictions
+constexpr int kMostPredictedRanks = 64;  // maximum rank count of predictions
 const QString kAnalysisTag = QStringLiteral("analysis"), kWhyNotTag = QStringLiteral("why-not"),
               kRemediesTag = QStringLiteral("remedies"), kPreflightTag = QStringLiteral("preflight"),
               kWorldSizesTag = QStringLiteral("world-sizes"), kFrontTag = QStringLiteral("front"),
@@ -256,9 +256,9 @@ void Answers::postPreflight() {
 void Answers::computeWorldSizes() {
   if (!m_model) return;
   m_worldSizes.reset();
-  m_surveys.post(kWorldSizesTag, QStringLiteral("Solving for 1 to %1 ranks").arg(kMostRanks),
+  m_surveys.post(kWorldSizesTag, QStringLiteral("Solving for 1 to %1 ranks").arg(kMostPredictedRanks),
                  [this, model = m_model, spec = m_spec](const Progress& progress) -> Worker::Completion {
-                   std::vector<int> ranks(kMostRanks);
+                   std::vector<int> ranks(kMostPredictedRanks);
                    std::iota(ranks.begin(), ranks.end(), 1);
                    auto sizes = std::make_shared<WorldSizes>();
                    const auto problem = pipeline::problemOf(*model, spec);

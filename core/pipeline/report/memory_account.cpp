@@ -15,7 +15,7 @@ using protocol::MemoryKind;
 namespace {
 
 constexpr std::size_t kNodesNamed = 3;
-constexpr double kMuch = 0.1;
+constexpr double kClearDifference = 0.1;
 /// Smaller differences are not printed.
 constexpr std::int64_t kFew = 1 << 10;
 
@@ -44,7 +44,7 @@ std::vector<NodeDifference> differences(const protocol::MemoryAccount& account, 
 bool isOff(const MemoryLine& line) {
   const std::int64_t predicted = line.predicted.value_or(line.measured);
   return std::abs(line.measured - predicted) >
-         static_cast<std::int64_t>(kMuch * static_cast<double>(std::max(line.measured, predicted)));
+         static_cast<std::int64_t>(kClearDifference * static_cast<double>(std::max(line.measured, predicted)));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kMostPartsNamed = 3;
 
 /// "the output `logits`", "the result of `lm_head`", "`view_9`".
-std::string nameOf(const Graph& graph, ValueId value) {
+std::string tensorName(const Graph& graph, ValueId value) {
   const auto output = std::find_if(graph.outputs.begin(), graph.outputs.end(),
                                    [&](const graph::Output& o) { return o.value == value; });
   if (output != graph.outputs.end()) return "the output " + ticked(output->name);
@@ -21,7 +21,8 @@ std::string nameOf(const Graph& graph, ValueId value) {
 }
 
 std::string toText(const Graph& graph, const PeakPart& part) {
-  const std::string name = fmt::format("{} {}", nameOf(graph, part.value), graph::toText(graph.value(part.value).type));
+  const std::string name =
+      fmt::format("{} {}", tensorName(graph, part.value), graph::toText(graph.value(part.value).type));
   const std::string bytes = bytesText(part.bytes);
   switch (part.kind) {
     case PeakPart::Kind::Value: return fmt::format("{} takes {}", name, bytes);
@@ -37,7 +38,7 @@ std::string whenText(const Graph& graph, const TransientPeak& peak) {
   switch (peak.phase) {
     case TransientPeak::Phase::Forward: return "in the forward pass" + at;
     case TransientPeak::Phase::Outputs:
-      return peak.at.isValid() ? fmt::format("while {} is gathered", nameOf(graph, peak.at))
+      return peak.at.isValid() ? fmt::format("while {} is gathered", tensorName(graph, peak.at))
                                : "at the end of the forward pass";
     case TransientPeak::Phase::Backward: return "in the backward pass" + at;
     case TransientPeak::Phase::GradientSum: return "while gradients are summed over the ranks";

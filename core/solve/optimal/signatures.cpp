@@ -7,15 +7,15 @@
 namespace cleave::solve::optimal {
 namespace {
 
-struct Mark {
+struct ChoiceLabel {
   std::optional<rules::Strategy> strategy;
   /// By redistributed result: its placement before and after.
   std::vector<std::tuple<std::size_t, Placement, Placement>> redistributed;
-  bool operator==(const Mark&) const = default;
+  bool operator==(const ChoiceLabel&) const = default;
 };
 
-Mark markOf(const Choice& choice, int ranks) {
-  Mark label;
+ChoiceLabel labelOf(const Choice& choice, int ranks) {
+  ChoiceLabel label;
   if (choice.strategy) label.strategy = effectiveStrategy(*choice.strategy, ranks);
   for (std::size_t i = 0; i < choice.computedAs.size(); ++i) {
     if (choice.computedAs[i] != choice.results[i])
@@ -35,14 +35,14 @@ Signatures::Signatures(const Elimination& elimination, int ranks) : m_eliminatio
 
 Signatures::Labels Signatures::labelsOf(const Level& level, int ranks) {
   Labels labels;
-  std::vector<Mark> known;
+  std::vector<ChoiceLabel> known;
   std::unordered_map<const PricedChoice*, std::uint32_t> indices;
   for (std::uint32_t state = 0; state < level.entry->count; ++state) {
     for (std::uint32_t t = level.begins[state]; t < level.begins[state + 1]; ++t) {
       const PricedChoice& candidate = level.rows[state]->open[level.transitions[t].ordinal];
       const auto [index, isNew] = indices.try_emplace(&candidate);
       if (isNew) {
-        const Mark label = markOf(candidate.choice, ranks);
+        const ChoiceLabel label = labelOf(candidate.choice, ranks);
         const auto found = std::find(known.begin(), known.end(), label);
         index->second = static_cast<std::uint32_t>(found - known.begin());
         if (found == known.end()) known.push_back(label);

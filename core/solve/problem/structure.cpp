@@ -8,24 +8,22 @@ namespace {
 using graph::Argument;
 using graph::ValueList;
 
-void mix(std::size_t& seed, std::size_t hash) { seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2); }
-
 void mixType(std::size_t& seed, const Graph& graph, ValueId value) {
-  if (!value.isValid()) return mix(seed, 0x5eed);
+  if (!value.isValid()) return mixHash(seed, 0x5eed);
   const auto& type = graph.value(value).type;
-  mix(seed, static_cast<std::size_t>(type.dtype));
-  for (std::int64_t size : type.shape) mix(seed, static_cast<std::size_t>(size));
+  mixHash(seed, static_cast<std::size_t>(type.dtype));
+  for (std::int64_t size : type.shape) mixHash(seed, static_cast<std::size_t>(size));
 }
 
 void mixArgument(std::size_t& seed, const Graph& graph, const Argument& argument) {
-  mix(seed, argument.index());
+  mixHash(seed, argument.index());
   if (const auto* value = std::get_if<ValueId>(&argument)) return mixType(seed, graph, *value);
   if (const auto* list = std::get_if<ValueList>(&argument)) {
     for (ValueId v : *list) mixType(seed, graph, v);
   } else if (const auto* integer = std::get_if<std::int64_t>(&argument)) {
-    mix(seed, static_cast<std::size_t>(*integer));
+    mixHash(seed, static_cast<std::size_t>(*integer));
   } else if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&argument)) {
-    for (std::int64_t i : *integers) mix(seed, static_cast<std::size_t>(i));
+    for (std::int64_t i : *integers) mixHash(seed, static_cast<std::size_t>(i));
   }
 }
 
@@ -71,8 +69,8 @@ std::size_t structureHash(const Graph& graph, const Variables& variables, NodeId
   const graph::Node& n = graph.node(node);
   std::size_t seed = static_cast<std::size_t>(n.kind);
   if (n.kind != graph::NodeKind::Call) return seed;
-  mix(seed, n.op.raw());
-  mix(seed, variables.reads(node).size());
+  mixHash(seed, n.op.raw());
+  mixHash(seed, variables.reads(node).size());
   for (const Argument& argument : n.args) mixArgument(seed, graph, argument);
   for (ValueId result : n.results) mixType(seed, graph, result);
   return seed;

@@ -5,6 +5,11 @@
 
 namespace cleave::solve {
 
+/// Adds `hash` to `seed`, like boost::hash_combine.
+inline void mixHash(std::size_t& seed, std::size_t hash) {
+  seed ^= hash + 0x9e3779b97f4a7c15ull + (seed << 6) + (seed >> 2);
+}
+
 std::size_t structureHash(const Graph& graph, const Variables& variables, NodeId node);
 bool sameStructure(const Graph& graph, const Variables& variables, NodeId a, NodeId b);
 

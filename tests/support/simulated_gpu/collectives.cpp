@@ -158,8 +158,8 @@ class Group final : public c10d::Backend {
       if (!hangs && runs(job, *shared)) return;
       const auto end = Clock::now() + limit;
       while (!shared->isAborted && Clock::now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      TORCH_CHECK(shared->isAborted, "NCCL: a collective exceeded its time limit");
-      TORCH_CHECK(false, "the communicator was aborted");
+      TORCH_CHECK(false,
+                  shared->isAborted ? "the communicator was aborted" : "NCCL: a collective exceeded its time limit");
     });
     return c10::make_intrusive<StreamWork>(m_stream.record());
   }

@@ -8,7 +8,7 @@
 
 namespace cleave::views {
 namespace {
-constexpr int kPad = 8;
+constexpr int kLegendPad = 8;
 }
 
 Legend::Legend(QWidget* parent) : QWidget(parent), m_drawing(Theme::light(), font()), m_theme(Theme::light()) {
@@ -39,7 +39,7 @@ void Legend::setStatus(const QString& status) {
 
 /// Room reserved for the status, so that its place does not change with the numbers.
 int Legend::reserved() const {
-  return fontMetrics().horizontalAdvance(QStringLiteral("simplified layout  ·  100 %")) + 2 * kPad;
+  return fontMetrics().horizontalAdvance(QStringLiteral("simplified layout  ·  100 %")) + 2 * kLegendPad;
 }
 
 int Legend::heightForWidth(int width) const { return m_drawing.heightFor(width, reserved()); }
@@ -104,7 +104,7 @@ bool Legend::event(QEvent* event) {
 /// The status, after the entries of the first row.
 QRect Legend::statusRoom() const {
   const int row = m_drawing.heightFor(1 << 20) - 2;
-  return {m_drawing.firstRowEnd() + kPad, 0, width() - m_drawing.firstRowEnd() - 2 * kPad, row};
+  return {m_drawing.firstRowEnd() + kLegendPad, 0, width() - m_drawing.firstRowEnd() - 2 * kLegendPad, row};
 }
 
 void Legend::paintEvent(QPaintEvent*) {
