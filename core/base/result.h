@@ -67,10 +67,10 @@ Result<T> withContext(Result<T> result, std::string_view context) {
 }  // namespace cleave
 
 /// Declares `lhs` from a Result expression or returns its error from the enclosing function.
-#define CLEAVE_CONCAT_(a, b) a##b
-#define CLEAVE_CONCAT(a, b) CLEAVE_CONCAT_(a, b)
-#define CLEAVE_TRY(lhs, ...) CLEAVE_TRY_(CLEAVE_CONCAT(cleaveTry_, __LINE__), lhs, __VA_ARGS__)
-#define CLEAVE_TRY_(name, lhs, ...)                                           \
+#define CLEAVE_PASTE(a, b) a##b
+#define CLEAVE_CONCAT(a, b) CLEAVE_PASTE(a, b)
+#define CLEAVE_TRY(lhs, ...) CLEAVE_TRY_AS(CLEAVE_CONCAT(cleaveTry_, __LINE__), lhs, __VA_ARGS__)
+#define CLEAVE_TRY_AS(name, lhs, ...)                                         \
   auto name = (__VA_ARGS__);                                                  \
   if (!name) return tl::unexpected<::cleave::Error>(std::move(name).error()); \
   lhs = std::move(*name)
