@@ -48,7 +48,9 @@ class Ranks:
         self._start()
 
     def _start(self):
-        context = multiprocessing.get_context("spawn")
+        # Ranks are forks of a server that has imported what takes seconds to import.
+        context = multiprocessing.get_context("forkserver")
+        context.set_forkserver_preload(["torch.distributed", "transformers", "cleave_torch"])
         self._folder = tempfile.TemporaryDirectory(prefix="cleave-test-")
         self._answers = context.Queue()
         self._tasks = [context.Queue() for _ in range(self._count)]
