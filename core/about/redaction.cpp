@@ -1,5 +1,6 @@
 #include "about/redaction.h"
 
+#include "base/characters.h"
 #include "base/secret.h"
 
 #include <pwd.h>
@@ -26,7 +27,7 @@ constexpr std::array<std::string_view, 9> kSecretWords{"TOKEN", "SECRET", "PASSW
 constexpr std::array<std::string_view, 9> kTokenPrefixes{"hf_",         "api_org_", "ghp_",    "gho_",  "ghs_",
                                                          "github_pat_", "glpat-",   "Bearer ", "Basic "};
 
-bool isWordCharacter(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool isWordCharacter(char c) { return isAsciiLetterOrDigit(c) || c == '_'; }
 bool isTokenCharacter(char c) { return isWordCharacter(c) || std::string_view("-.+/=~").find(c) != std::string::npos; }
 
 void replaceAll(std::string& text, std::string_view what, std::string_view by) {

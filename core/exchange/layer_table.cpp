@@ -1,5 +1,6 @@
 #include "exchange/layer_table.h"
 
+#include "base/characters.h"
 #include "base/json.h"
 #include "exchange/wildcard_name.h"
 #include "graph/attention.h"
@@ -9,7 +10,6 @@
 #include "solve/problem/strategy_text.h"
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 #include <numeric>
 #include <set>
@@ -336,11 +336,7 @@ class TableMaker {
 LayerTable layerTable(const plan::Plan& plan) { return TableMaker(plan).make(); }
 
 Result<void> checkNames(const LayerTable& table) {
-  const auto isPlain = [](std::string_view name) {
-    return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-      return (c < 0x80 && std::isalnum(c)) || c == '_' || c == '.';
-    });
-  };
+  const auto isPlain = [](std::string_view name) { return !name.empty() && hasOnlyLettersDigitsAnd("_.", name); };
   const auto refuse = [](const std::string& name) {
     return fail(ErrorCode::BadInput, "The module {} cannot be named in Python. Use only letters, digits, _ and dots.",
                 quotedText(name));

@@ -1,3 +1,4 @@
+#include "base/characters.h"
 #include "base/json.h"
 #include "base/quantities.h"
 #include "exchange/formats.h"
@@ -144,9 +145,7 @@ class ProgramWriter {
 
   Result<void> writeAten(const Node& node) {
     const std::string& op = m_graph.opName(node);
-    const bool isPlain = op.starts_with("aten::") && std::all_of(op.begin(), op.end(), [](unsigned char c) {
-                           return (c < 0x80 && std::isalnum(c)) || c == '_' || c == '.' || c == ':';
-                         });
+    const bool isPlain = op.starts_with("aten::") && hasOnlyLettersDigitsAnd("_.:", op);
     if (!isPlain || std::count(op.begin(), op.end(), ':') != 2)
       return fail(ErrorCode::BadInput, "spmd-types cannot call the operator {}, which is not an ATen operator.",
                   quotedText(op));

@@ -1,5 +1,6 @@
 #include "formats/size_expression.h"
 
+#include "base/characters.h"
 #include "base/checked.h"
 #include "base/json.h"
 
@@ -14,9 +15,7 @@ constexpr std::size_t kLongestText = 16 << 10;
 constexpr int kDeepestExpression = 64;
 constexpr std::int64_t kLargestPower = 16;
 
-bool isWordCharacter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-}
+bool isWordCharacter(char c) { return isAsciiLetterOrDigit(c) || c == '_' || c == '.'; }
 
 /// Rounds to minus infinity, like Python.
 std::optional<std::int64_t> floorDivide(std::int64_t a, std::int64_t b) {

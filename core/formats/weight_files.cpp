@@ -1,6 +1,7 @@
 #include "formats/weight_files.h"
 #include "formats/exported_weights.h"
 
+#include "base/characters.h"
 #include "base/json.h"
 #include "base/quantities.h"
 
@@ -235,8 +236,8 @@ Result<void> checkWeightFileName(std::string_view name) {
     return refuse("the name contains a control character");
   if (name.find('\\') != std::string_view::npos) return refuse("the name contains a backslash");
   if (name.front() == '/') return refuse("the path is absolute");
-  const auto isLetter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
-  if (name.size() >= 2 && name[1] == ':' && isLetter(name[0])) return refuse("the path begins with a drive letter");
+  if (name.size() >= 2 && name[1] == ':' && isAsciiLetter(name[0]))
+    return refuse("the path begins with a drive letter");
   for (const fs::path& part : fs::path(name)) {
     if (part == "..") return refuse("the path contains \"..\"");
   }

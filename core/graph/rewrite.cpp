@@ -1,5 +1,6 @@
 #include "graph/rewrite.h"
 
+#include "base/characters.h"
 #include "graph/arguments.h"
 #include "graph/op_names.h"
 #include "graph/operators.h"
@@ -53,8 +54,8 @@ std::string Rewrite::freshName(std::string_view op) {
     for (const Value& value : m_graph.values) {
       if (!value.name.starts_with(stem)) continue;
       const std::string number = value.name.substr(stem.size());
-      const bool isNumber = !number.empty() && number.size() < 9 &&
-                            std::all_of(number.begin(), number.end(), [](char c) { return c >= '0' && c <= '9'; });
+      const bool isNumber =
+          !number.empty() && number.size() < 9 && std::all_of(number.begin(), number.end(), isAsciiDigit);
       if (isNumber) next->second = std::max(next->second, static_cast<std::uint32_t>(std::stoul(number)) + 1);
     }
   }

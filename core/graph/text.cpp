@@ -1,6 +1,9 @@
 #include "graph/graph.h"
+
+#include "base/characters.h"
 #include "graph/graph_builder.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <unordered_map>
@@ -24,19 +27,16 @@
 namespace cleave::graph {
 namespace {
 
-bool isPlainNameChar(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.' || c == '-' || c == '/';
-}
+bool isPlainNameChar(char c) { return isAsciiLetterOrDigit(c) || c == '_' || c == '.' || c == '-' || c == '/'; }
 
 bool isKeyword(std::string_view word) {
   return word == "None" || word == "true" || word == "false" || word == "device" || word == "inf" || word == "nan";
 }
 
 std::string quotedName(const std::string& name) {
-  bool plain =
-      !name.empty() && !isKeyword(name) && (std::isalpha(static_cast<unsigned char>(name[0])) || name[0] == '_');
-  for (char c : name) plain = plain && isPlainNameChar(c);
-  return plain ? name : '`' + name + '`';
+  const bool isPlain = !name.empty() && !isKeyword(name) && (isAsciiLetter(name[0]) || name[0] == '_') &&
+                       std::ranges::all_of(name, isPlainNameChar);
+  return isPlain ? name : '`' + name + '`';
 }
 
 std::string realText(double value) {
@@ -364,8 +364,7 @@ class GraphReader {
     if (word == "None") return Argument();
     if (word == "device") return Argument(DeviceArgument{});
     if (word == "true" || word == "false") return Argument(word == "true");
-    if (std::isdigit(static_cast<unsigned char>(first)) || first == '-' || word == "inf" || word == "nan")
-      return number(line, word);
+    if (isAsciiDigit(first) || first == '-' || word == "inf" || word == "nan") return number(line, word);
     const auto found = m_values.find(word);
     if (found == m_values.end()) return line.error("value \"{}\" is not defined before this line", word);
     return Argument(found->second);

@@ -1,5 +1,6 @@
 #include "hub/address.h"
 
+#include "base/characters.h"
 #include "base/json.h"
 
 #include <curl/curl.h>
@@ -68,8 +69,7 @@ std::string escaped(std::string_view text) {
   constexpr std::string_view kPlain = "-._~";
   std::string result;
   for (const char c : text) {
-    const bool isPlain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                         kPlain.find(c) != std::string_view::npos;
+    const bool isPlain = isAsciiLetterOrDigit(c) || kPlain.find(c) != std::string_view::npos;
     result += isPlain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return result;

@@ -1,5 +1,6 @@
 #include "hub/cache.h"
 
+#include "base/characters.h"
 #include "base/exhaustion.h"
 #include "base/json.h"
 #include "base/output_file.h"
@@ -45,11 +46,7 @@ std::string trimmedRef(std::string text) {
 }  // namespace
 
 bool isSafeName(std::string_view name) {
-  const auto isAllowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' ||
-           c == '.';
-  };
-  return !name.empty() && name.size() <= kLongestEntry && name.front() != '.' && std::ranges::all_of(name, isAllowed);
+  return !name.empty() && name.size() <= kLongestEntry && name.front() != '.' && hasOnlyLettersDigitsAnd("-_.", name);
 }
 
 std::optional<std::string> Cache::knownCommit(const HubId& id) const {

@@ -1,5 +1,6 @@
 #include "hub/hub_id.h"
 
+#include "base/characters.h"
 #include "base/json.h"
 
 #include <algorithm>
@@ -10,14 +11,10 @@ namespace {
 
 constexpr std::size_t kLongestRepo = 96, kLongestRevision = 255, kCommitDigits = 40;
 
-bool isLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
-
-bool isAllowed(char c) { return isLetterOrDigit(c) || c == '-' || c == '_' || c == '.'; }
-
 /// The end of a sentence; empty: the name is valid.
 std::string_view whyNoName(std::string_view part) {
   if (part.empty()) return "one part is empty";
-  if (!std::ranges::all_of(part, isAllowed)) return "only letters, digits, '-', '_' and '.' are allowed";
+  if (!hasOnlyLettersDigitsAnd("-_.", part)) return "only letters, digits, '-', '_' and '.' are allowed";
   if (part.front() == '-' || part.front() == '.' || part.back() == '-' || part.back() == '.')
     return "no part may begin or end with '-' or '.'";
   if (part.find("--") != std::string_view::npos || part.find("..") != std::string_view::npos)

@@ -1,5 +1,6 @@
 #include "hub/refusals.h"
 
+#include "base/characters.h"
 #include "base/json.h"
 
 #include <algorithm>
@@ -26,7 +27,7 @@ std::string reason(const Failure& failure) {
 /// The server's retry time in seconds or as a date (RFC 9110, 10.2.3).
 std::string patience(const std::string& retryAfter) {
   if (retryAfter.empty()) return "";
-  const bool isSeconds = std::ranges::all_of(retryAfter, [](char c) { return c >= '0' && c <= '9'; });
+  const bool isSeconds = std::ranges::all_of(retryAfter, isAsciiDigit);
   return isSeconds ? fmt::format(" and asks to retry after {} s", retryAfter)
                    : fmt::format(" and asks to retry after {}", quotedText(retryAfter));
 }

@@ -1,5 +1,6 @@
 #include "program/check.h"
 
+#include "base/characters.h"
 #include "base/checked.h"
 #include "base/json.h"
 #include "graph/arguments.h"
@@ -23,10 +24,8 @@ constexpr std::size_t kMaxOperatorName = 120;
 bool isWellFormed(std::string_view op) {
   const auto colons = op.find("::");
   const std::string_view name = colons == std::string_view::npos ? std::string_view() : op.substr(colons + 2);
-  const bool isPlain = std::all_of(name.begin(), name.end(), [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-  });
-  return !name.empty() && isPlain && op.size() <= kMaxOperatorName && std::count(name.begin(), name.end(), '.') <= 1;
+  return !name.empty() && hasOnlyLettersDigitsAnd("_.", name) && op.size() <= kMaxOperatorName &&
+         std::count(name.begin(), name.end(), '.') <= 1;
 }
 
 const graph::TensorType& typeAt(const Graph& program, const Node& node, std::size_t position) {

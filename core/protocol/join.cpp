@@ -1,5 +1,6 @@
 #include "protocol/join.h"
 
+#include "base/characters.h"
 #include "base/exhaustion.h"
 #include "base/json.h"
 
@@ -119,9 +120,7 @@ Result<Answer> decodeAnswer(std::string_view line) {
 }
 
 Result<void> checkToken(std::string_view token) {
-  const bool isGood =
-      std::ranges::all_of(token, [](unsigned char c) { return std::isalnum(c) || c == '-' || c == '_'; });
-  if (isGood && token.size() >= kLeastToken && token.size() <= kMostToken) return {};
+  if (hasOnlyLettersDigitsAnd("-_", token) && token.size() >= kLeastToken && token.size() <= kMostToken) return {};
   return fail(ErrorCode::BadUsage,
               "The run's token (CLEAVE_RUN_TOKEN) has {} characters; use {} to {} letters, digits, - and _. Without "
               "it cleave-cli run --listen makes one.",

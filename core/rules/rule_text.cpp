@@ -1,12 +1,12 @@
 #include "rules/rule_text.h"
 
+#include "base/characters.h"
 #include "base/checked.h"
 #include "graph/graph_builder.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 
@@ -20,7 +20,7 @@ using graph::ValueId;
 using graph::ValueList;
 
 bool isLetter(char c) { return c >= 'a' && c <= 'z'; }
-bool isWordChar(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ':' || c == '.'; }
+bool isWordChar(char c) { return isAsciiLetterOrDigit(c) || c == '_' || c == ':' || c == '.'; }
 
 class CallParser {
  public:
@@ -204,7 +204,7 @@ class CallParser {
     skipSpaces();
     std::size_t end = m_at;
     const auto isPart = [&](char ch) {
-      return std::isdigit(static_cast<unsigned char>(ch)) != 0 || ch == '.' || ch == 'e' ||
+      return isAsciiDigit(ch) || ch == '.' || ch == 'e' ||
              ((ch == '-' || ch == '+') && (end == m_at || m_text[end - 1] == 'e'));
     };
     while (end < m_text.size() && isPart(m_text[end])) ++end;
