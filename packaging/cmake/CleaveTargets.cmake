@@ -4,7 +4,6 @@
 #   cleave_room(graph USES cleave_base)                   its link line is the dependency rule: only rooms below
 #   cleave_room(solve/cost USES cleave_solve_problem)     core/solve/cost/*.cpp -> cleave_solve_cost; no folder below it
 #   cleave_room(plan KIND PLAN USES cleave_program)       one of the kinds of code below (default: CORE)
-#   cleave_tests(graph LABEL core USES cleave_graph)      tests/graph/tst_*.cpp -> one CTest program each
 
 find_program(CLEAVE_CCACHE ccache)
 if(CLEAVE_CCACHE)
@@ -70,13 +69,15 @@ set(CLEAVE_GUI_TEST_HEADERS ${CLEAVE_WIDGETS_HEADERS} <QtTest>)
 set(CLEAVE_LIBTORCH_TEST_HEADERS ${CLEAVE_LIBTORCH_HEADERS} <QTest> <QTemporaryDir> <nlohmann/json.hpp>
   <pipeline/source/open.h> <pipeline/solve/solve.h>)
 
-# Shared headers take longer than most files, so three files of a room are one unit, and with sanitizers a whole room:
-# their core code takes less than half the time then. Names local to a file must therefore differ within a room. OFF
-# makes each file a unit.
+# Shared headers take longer than most files, so eight files of a room are one unit, three in a debug build, which is
+# built after every change, and with sanitizers a whole room: their core code takes less than half the time then. Names
+# local to a file must therefore differ within a room. OFF makes each file a unit.
 option(CLEAVE_UNITY "Compile some files of a room at a time" ON)
-set(filesPerUnit 3)
+set(filesPerUnit 8)
 if(CLEAVE_SANITIZE)
   set(filesPerUnit 0)  # no limit
+elseif(CMAKE_BUILD_TYPE STREQUAL "Debug")
+  set(filesPerUnit 3)
 endif()
 
 # The first target of a kind precompiles the headers, and later targets reuse the result.
@@ -123,54 +124,4 @@ function(cleave_room folder)
   cleave_kind(cleave_${name} ${ROOM_KIND})
 endfunction()
 
-# All tests labelled core. They need neither LibTorch nor a display, and the sanitizers run them.
-add_custom_target(core_tests)
-
-function(cleave_tests folder)
-  cmake_parse_arguments(T "" "LABEL;TIMEOUT" "USES" ${ARGN})
-  if(NOT T_TIMEOUT)
-    set(T_TIMEOUT 1800)  # ends a test that hangs; a busy machine may need many times the usual seconds
-  endif()
-  set(kind TEST)
-  if(T_LABEL STREQUAL "gui")
-    set(kind GUI_TEST)
-    list(APPEND T_USES Qt6::Widgets)  # for the precompiled headers; packaging/checks/rooms checks rooms without widgets
-  elseif(T_LABEL STREQUAL "torch")
-    set(kind LIBTORCH_TEST)
-  endif()
-  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${folder}/tst_*.cpp)
-  foreach(source ${sources})
-    get_filename_component(name ${source} NAME_WE)
-    # Each test includes its own .moc. AUTOMOC would compile one more empty file per test.
-    set(moc ${CMAKE_CURRENT_BINARY_DIR}/moc/${name}.moc)
-    qt6_generate_moc(${source} ${moc})
-    set_source_files_properties(${moc} PROPERTIES HEADER_FILE_ONLY ON)
-    add_executable(${name} ${source} ${moc})
-    set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-    target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR} ${CMAKE_CURRENT_BINARY_DIR}/moc)
-    # A path in a definition makes objects differ between checkouts, so ccache misses. Only units with a path get them.
-    file(STRINGS ${source} paths
-      REGEX "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA)|(cases|cli_process|cli_json|hub_server|simulated_run|shim_runs)\\.h")
-    if(paths)
-      target_compile_definitions(${name} PRIVATE CLEAVE_SOURCE_DIR="${CMAKE_SOURCE_DIR}"
-        CLEAVE_BIN_DIR="${CMAKE_BINARY_DIR}/bin" CLEAVE_TEST_DATA="${CMAKE_SOURCE_DIR}/tests/data")
-    endif()
-    target_link_libraries(${name} PRIVATE ${T_USES} Qt6::Test fmt::fmt cleave_options)
-    cleave_kind(${name} ${kind})
-    # False alarms of g++ 12 on vectors of aggregates (GCC bug 105562).
-    target_compile_options(${name} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
-    add_test(NAME ${name} COMMAND ${name})
-    if(T_LABEL STREQUAL "core")
-      add_dependencies(core_tests ${name})
-    endif()
-    set(home ${CMAKE_CURRENT_BINARY_DIR}/home/${name})  # tests do not change the user's settings and runs
-    # No SKIP_REGULAR_EXPRESSION: CTest would report a program with a skipped and a failed row as skipped.
-    # packaging/test lists the skipped rows.
-    set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}" TIMEOUT ${T_TIMEOUT}
-      ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QTEST_FUNCTION_TIMEOUT=1800000"
-      ENVIRONMENT_MODIFICATION "XDG_CONFIG_HOME=set:${home}/config;XDG_DATA_HOME=set:${home}/data")
-    if(T_LABEL STREQUAL "torch")  # tests run beside each other, and idle threads of OpenMP spin
-      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "OMP_NUM_THREADS=1")
-    endif()
-  endforeach()
-endfunction()
+include(CleaveTests)

@@ -29,8 +29,6 @@ QJsonObject readJson(const QString& file) { return QJsonDocument::fromJson(readB
 
 }  // namespace
 
-Q_DECLARE_METATYPE(Alteration)
-
 class TestCliCompare : public QObject {
   Q_OBJECT
  private slots:

@@ -34,7 +34,6 @@ std::int64_t sizeOf(std::string_view text, const SymbolSizes& sizes = {}) {
 }
 
 }  // namespace
-Q_DECLARE_METATYPE(Lie)
 
 class ExportedProgramTest : public QObject {
   Q_OBJECT

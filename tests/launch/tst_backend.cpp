@@ -11,8 +11,6 @@ using namespace cleave;
 using namespace cleave::launch;
 using namespace cleave::protocol;
 
-Q_DECLARE_METATYPE(cleave::launch::GpuProbe)
-
 class BackendTest : public QObject {
   Q_OBJECT
 

@@ -60,8 +60,6 @@ Report reportAsPlanned(const plan::Plan& plan, int rank) {
 
 }  // namespace
 
-Q_DECLARE_METATYPE(Fault)
-
 class RunChecksTest : public QObject {
   Q_OBJECT
   QTemporaryDir m_folder;

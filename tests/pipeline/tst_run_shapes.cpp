@@ -74,8 +74,6 @@ ProgramDone doneAsPlanned(const plan::Plan& plan, std::int32_t index, std::int64
 
 }  // namespace
 
-Q_DECLARE_METATYPE(Fault)
-
 class TestRunShapes : public QObject {
   Q_OBJECT
   QTemporaryDir m_folder;

@@ -93,9 +93,6 @@ c10::intrusive_ptr<c10d::Backend> glooBackend(int rank, int ranks, const Listene
 
 }  // namespace
 
-Q_DECLARE_METATYPE(Thrower)
-Q_DECLARE_METATYPE(cleave::ErrorCode)
-
 class CollectivesTest : public QObject {
   Q_OBJECT
  private slots:

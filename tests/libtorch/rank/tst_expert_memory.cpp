@@ -50,8 +50,6 @@ bridge::ExpertsCall callOf(const Sizes& sizes) {
 
 }  // namespace
 
-Q_DECLARE_METATYPE(Sizes)
-
 class ExpertMemoryTest : public QObject {
   Q_OBJECT
   static constexpr std::int64_t kItem = 4;

@@ -17,8 +17,6 @@ using torch_rank::LiveMemory;
 using torch_rank::NamedTensors;
 using torch_rank::Program;
 
-Q_DECLARE_METATYPE(plan::testing::Strategies)
-
 namespace {
 
 using Tensors = std::map<std::string, at::Tensor>;

@@ -10,8 +10,6 @@
 using namespace cleave;
 using namespace cleave::solve;
 
-Q_DECLARE_METATYPE(cleave::solve::Engine)
-
 class TestDecision : public QObject {
   Q_OBJECT
  private slots:

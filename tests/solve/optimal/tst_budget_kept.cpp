@@ -8,8 +8,6 @@ using namespace cleave::solve;
 using namespace cleave::test;
 using rules::SequenceParallel;
 
-Q_DECLARE_METATYPE(SequenceParallel)
-
 namespace {
 
 /// True if the engine finds no plan for one byte less than the smallest point. If the end of the front is known, it

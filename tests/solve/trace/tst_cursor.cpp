@@ -47,8 +47,6 @@ void compareState(const Cursor& cursor, const StraightRun& run, std::size_t node
 
 }  // namespace
 
-Q_DECLARE_METATYPE(cleave::solve::Engine)
-
 class TestCursor : public QObject {
   Q_OBJECT
  private slots:

@@ -2,6 +2,7 @@
 /// Shared by the canvas tests: a Llama-like graph, the placements of a tensor-parallel solution, and a main() whose
 /// program is its own layout helper.
 #include <QApplication>
+#include <QFileInfo>
 #include <QMouseEvent>
 #include <QTest>
 
@@ -121,7 +122,7 @@ template <class Test>
 int canvasTestMain(int argc, char** argv) {
   if (argc > 1 && std::string_view(argv[1]) == "--layout-worker") return layoutWorkerMain();
   QApplication app(argc, argv);
-  qputenv("CLEAVE_LAYOUT_WORKER", QCoreApplication::applicationFilePath().toLocal8Bit());
+  qputenv("CLEAVE_LAYOUT_WORKER", QFileInfo(argv[0]).absoluteFilePath().toLocal8Bit());
   Test test;
   return QTest::qExec(&test, argc, argv);
 }

@@ -64,8 +64,6 @@ QString shapeOf(const ModuleTree& tree, const char* list) {
 
 }  // namespace
 
-Q_DECLARE_METATYPE(std::function<void(Blocks&)>)
-
 class TestModuleTree : public QObject {
   Q_OBJECT
  private slots:

@@ -16,8 +16,6 @@
 using namespace cleave;
 using namespace cleave::views;
 
-Q_DECLARE_METATYPE(cleave::solve::Engine)
-
 namespace {
 
 std::shared_ptr<const LayoutResult> builtIn(const LayoutRequest& request) {

@@ -17,6 +17,7 @@
 #include "tests/support/patience.h"
 #include "tests/support/rows.h"
 #include "tests/support/session_window.h"
+#include "tests/views/window/window_fixture.h"
 #include "views/graph/view/graph_view.h"
 #include "views/window/branch_bar.h"
 #include "views/window/graph_area.h"
@@ -30,15 +31,6 @@ using cleave::test::kPatience;
 
 namespace {
 constexpr std::int64_t kTightBudget = 400 << 10;
-
-void openModel(MainWindow& window, const char* model = "llama") {
-  window.resize(1400, 900);
-  window.show();
-  window.session().settings().setEngine(
-      solve::Engine::Reference);  // the fastest plan of a tiny model is replicated on any number of ranks
-  window.openPath(QStringLiteral(CLEAVE_TEST_DATA "/models/") + QLatin1String(model));
-  QTRY_VERIFY_WITH_TIMEOUT(window.session().plans().plan() && window.isSettled(), kPatience);
-}
 
 /// A budget that the plan for 2 ranks exceeds, with all its remedies.
 void openOverBudget(MainWindow& window) {
