@@ -17,9 +17,7 @@ void addRunCommands(CLI::App& app, Chosen& chosen);
 void addCalibrateCommand(CLI::App& app, Chosen& chosen);
 void addExportCommand(CLI::App& app, Chosen& chosen);
 void addCheckCommand(CLI::App& app, Chosen& chosen);
-#ifndef CLEAVE_WITHOUT_HUB
 void addDownloadCommand(CLI::App& app, Chosen& chosen);
-#endif
 void addInfoCommand(CLI::App& app, Chosen& chosen);
 void addTraceCommand(CLI::App& app, Chosen& chosen);
 void addRulesCommand(CLI::App& app, Chosen& chosen);

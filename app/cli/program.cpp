@@ -65,9 +65,7 @@ int runProgram(int argc, char** argv) {
   addTraceCommand(app, chosen);
   addRulesCommand(app, chosen);
   addExplainCommand(app, chosen);
-#ifndef CLEAVE_WITHOUT_HUB
   addDownloadCommand(app, chosen);
-#endif
   addCompletionCommand(app, chosen);
   addManualCommand(app, chosen);
   try {
