@@ -110,7 +110,7 @@ function(cleave_add_test name program output label timeout)
   set_tests_properties(${name} PROPERTIES LABELS "${label}" TIMEOUT ${timeout}
     ENVIRONMENT "QT_QPA_PLATFORM=offscreen;QTEST_FUNCTION_TIMEOUT=1800000"
     ENVIRONMENT_MODIFICATION "XDG_CONFIG_HOME=set:${home}/config;XDG_DATA_HOME=set:${home}/data")
-  if(label STREQUAL "torch")  # tests run beside each other, and idle threads of OpenMP spin
+  if(label MATCHES "torch|cli|simulated-gpu")  # tests run beside each other, and idle threads of OpenMP spin
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "OMP_NUM_THREADS=1")
   endif()
 endfunction()

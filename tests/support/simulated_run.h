@@ -24,9 +24,12 @@ inline Finished onSimulatedGpu(const QString& settings, const QString& program, 
   return finishedOf(process, timeoutMs);
 }
 
+/// The test is in the folder `simulated`, so it finds the programs that load the simulated GPU.
 inline Finished simulatedRun(const QStringList& arguments, const QString& settings = QStringLiteral("devices=4")) {
-  return onSimulatedGpu(settings, simulatedProgram(QStringLiteral("cleave-cli")),
-                        QStringList{"run"} + arguments + QStringList{"--backend", "nccl"});
+  qputenv("SIMULATED_GPU", settings.toUtf8());
+  Finished done = cli(QStringList{"run"} + arguments + QStringList{"--backend", "nccl"});
+  qunsetenv("SIMULATED_GPU");
+  return done;
 }
 
 /// The report of a run that must pass. Otherwise `wrong` contains its output.
