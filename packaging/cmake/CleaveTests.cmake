@@ -59,6 +59,8 @@ function(cleave_tests folder)
   set(mocs "")
   set(plain "")
   set(placed "")
+  set(placing "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA|TORCH_PYTHON)")
+  string(APPEND placing "|(cases|cli_process|cli_json|hub_server|simulated_run|shim_runs)\\.h")
   foreach(source ${sources})
     get_filename_component(name ${source} NAME_WE)
     # Each test includes its own .moc. AUTOMOC would compile one more empty file per test.
@@ -68,8 +70,7 @@ function(cleave_tests folder)
     string(APPEND mains "namespace ${name} { int main(int, char**); }\n")
     string(APPEND names "    {\"${name}\", ${name}::main},\n")
     # A path in a definition makes objects differ between checkouts, so ccache misses. Only units with a path get them.
-    file(STRINGS ${CMAKE_SOURCE_DIR}/${source} paths REGEX
-      "CLEAVE_(SOURCE_DIR|BIN_DIR|TEST_DATA|TORCH_PYTHON)|(cases|cli_process|cli_json|hub_server|simulated_run|shim_runs)\\.h")
+    file(STRINGS ${CMAKE_SOURCE_DIR}/${source} paths REGEX "${placing}")
     if(paths)
       list(APPEND placed ${source})
     else()
