@@ -75,10 +75,7 @@ std::string HubId::folderName() const {
   return name;
 }
 
-bool HubId::isCommit() const {
-  return revision.size() == kCommitDigits &&
-         std::ranges::all_of(revision, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
-}
+bool HubId::isCommit() const { return revision.size() == kCommitDigits && std::ranges::all_of(revision, isHexDigit); }
 
 std::string HubId::text() const { return revision == "main" ? repo : repo + "@" + revision; }
 

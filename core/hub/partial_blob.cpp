@@ -1,5 +1,6 @@
 #include "hub/partial_blob.h"
 
+#include "base/characters.h"
 #include "base/exhaustion.h"
 
 #include <fcntl.h>
@@ -27,8 +28,7 @@ std::int64_t partBytesOf(std::int64_t sizeBytes) {
 
 /// True if such an ETag is a hash of the bytes.
 bool isChecksum(const std::string& etag) {
-  const auto isDigit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
-  return (etag.size() == kSha256Digits || etag.size() == kGitDigits) && std::ranges::all_of(etag, isDigit);
+  return (etag.size() == kSha256Digits || etag.size() == kGitDigits) && std::ranges::all_of(etag, isHexDigit);
 }
 
 class Hash {
