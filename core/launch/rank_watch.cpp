@@ -16,8 +16,8 @@ using namespace std::chrono_literals;
 // After the first sign of failure the other ranks are read for this long. A peer that only noticed the broken
 // connection often reports before the kernel reports the death that caused it.
 constexpr std::chrono::milliseconds kSettle = 300ms;
-// If every failure so far was caused by a peer, the other ranks get longer, so that only the rank that all wait for is
-// left.
+// If every failure so far was caused by a peer, the ranks that are still waited for get longer: a rank that reports its
+// own error late is not blamed for silence.
 constexpr std::chrono::milliseconds kPeerSettle = 2s;
 // A stopped process (SIGSTOP) keeps its connections open and would block the others forever.
 constexpr auto kStoppedGrace = 1s;
@@ -160,7 +160,7 @@ bool RankWatch::isTeardownOver(Time now, std::chrono::milliseconds teardown) con
 bool RankWatch::isSettled(Time now) const {
   if (m_failures.empty()) return false;
   const bool isAnyToBlame = std::ranges::any_of(m_failures, [&](const RankExit& e) { return hasFailedByItself(e); });
-  return now - m_firstFailureAt > (isAnyToBlame || waitedFor().size() <= 1 ? kSettle : kPeerSettle);
+  return now - m_firstFailureAt > (isAnyToBlame || waitedFor().empty() ? kSettle : kPeerSettle);
 }
 
 std::string RankWatch::lastMessage(const Rank& rank) {

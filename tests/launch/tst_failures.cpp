@@ -40,7 +40,9 @@ constexpr int roundsIn(milliseconds time) { return static_cast<int>(time / proto
 // The launcher asks the kernel each time before it reads a rank, so it sees the end of a process at its next turn.
 constexpr int kEndSeenWithin = 2;
 // A process may be stopped for a second. The limit for silence is longer than any test.
-constexpr int kStopSeenWithin = roundsIn(2s), kSlowSeenWithin = roundsIn(4s), kGoneWithin = roundsIn(5s);
+constexpr int kStopSeenWithin = roundsIn(2s), kGoneWithin = roundsIn(5s);
+// A rank is slow if the others wait for it most of the time. They wait less while other programs use their core too.
+constexpr int kSlowSeenWithin = roundsIn(30s);
 
 /// Rounds of heartbeats at the launcher: a round begins with a rank that already sent one in the current round.
 /// Heartbeats that are read together count once, so a busy machine makes no more rounds.
