@@ -44,8 +44,8 @@ inline Finished cliProgram(const QStringList& arguments, const QByteArray& input
   return runProgram(QStringLiteral("cleave-cli"), arguments, input);
 }
 
-/// Runs `cleave-cli` in a separate process. If a test links its code, that is a fork of the test, which has loaded
-/// LibTorch already: loading takes most of the time of a short command. Both find cleave-rank in the folder bin.
+/// Runs `cleave-cli` in a separate process. If a test links its code, that is a fork of the test, and so are the ranks
+/// that it starts: LibTorch is loaded already, and loading takes most of the time of a short command.
 inline Finished cli(const QStringList& arguments, const QByteArray& input = {}) {
 #ifdef CLEAVE_TESTS_LINK_CLI
   std::vector<std::string> words;
