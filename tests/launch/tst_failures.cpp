@@ -14,6 +14,7 @@
 #include <QElapsedTimer>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <random>
@@ -40,9 +41,7 @@ constexpr int roundsIn(milliseconds time) { return static_cast<int>(time / proto
 // The launcher asks the kernel each time before it reads a rank, so it sees the end of a process at its next turn.
 constexpr int kEndSeenWithin = 2;
 // A process may be stopped for a second. The limit for silence is longer than any test.
-constexpr int kStopSeenWithin = roundsIn(2s), kGoneWithin = roundsIn(5s);
-// A rank is slow if the others wait for it most of the time. They wait less while other programs use their core too.
-constexpr int kSlowSeenWithin = roundsIn(30s);
+constexpr int kStopSeenWithin = roundsIn(2s), kSlowSeenWithin = roundsIn(4s), kGoneWithin = roundsIn(5s);
 
 /// Rounds of heartbeats at the launcher: a round begins with a rank that already sent one in the current round.
 /// Heartbeats that are read together count once, so a busy machine makes no more rounds.
@@ -62,6 +61,41 @@ class BeatRounds {
   std::vector<Clock::time_point> m_begun;
   std::set<int> m_heard;
   int m_last = -1;
+};
+
+/// Rounds of heartbeats in which a rank was slow: it hardly waited in collectives, and each other rank did so for most
+/// of the time. Other programs on the peers' core make them wait less, and then the rank is not slow.
+class SlowRounds {
+ public:
+  explicit SlowRounds(int slow) : m_slow(slow) {}
+  void add(const launch::RankEvent& event) {
+    const auto* beat = event.message ? std::get_if<protocol::Heartbeat>(&*event.message) : nullptr;
+    if (!beat) return;
+    Waiting& rank = m_ranks[static_cast<std::size_t>(event.rank)];
+    const auto now = Clock::now();
+    if (now - rank.at < protocol::kHeartbeatPeriod / 2) return;  // read together with the one before
+    const std::chrono::microseconds waited(beat->waitedUs);
+    rank = {now, waited, std::chrono::duration<double>(waited - rank.waited) / (now - rank.at)};
+    if (event.rank == (m_slow + 1) % kRanks) m_count += isSlow();
+  }
+  int count() const { return m_count; }
+
+ private:
+  struct Waiting {
+    Clock::time_point at{};
+    std::chrono::microseconds waited{};
+    double share = 0;  ///< between the last two heartbeats
+  };
+  bool isSlow() const {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      const double share = m_ranks[static_cast<std::size_t>(rank)].share;
+      if (rank == m_slow ? share > 0.25 : share < 0.6) return false;
+    }
+    return true;
+  }
+
+  std::array<Waiting, kRanks> m_ranks{};
+  int m_slow, m_count = 0;
 };
 
 /// The outcome, and the rounds of heartbeats since the fault.
@@ -389,7 +423,7 @@ class FailuresTest : public QObject {
         while (!stop.stop_requested()) std::this_thread::sleep_for(5ms);
       });
       std::stop_source stop;
-      BeatRounds beats;
+      SlowRounds slowRounds(victim);
       Ended ended{};
       int named = -1;
       launch::LaunchRequest request = tooLarge({}, victim);  // it computes rather than waits
@@ -397,12 +431,12 @@ class FailuresTest : public QObject {
       const auto outcome = launch::launch(
           request,
           [&](const launch::RankEvent& event) {
-            beats.add(event);
+            slowRounds.add(event);
             if (event.message && std::holds_alternative<protocol::TrainingStep>(*event.message)) isTraining = true;
             if (event.notice.empty() || slowSince.load() == Clock::time_point{} || named >= 0) return;
             named = event.rank;
             ended.words = QString::fromStdString(event.notice);
-            ended.seen = beats.between(slowSince, Clock::now());
+            ended.seen = slowRounds.count();
             stop.request_stop();
           },
           Progress(stop.get_token()));
